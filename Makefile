@@ -1,0 +1,49 @@
+# `make run` starts the daemon, `make test` checks everything; both set up what is missing first.
+.PHONY: run test setup demo bench lock check format clean
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
+
+# What `toold` needs to run; nothing of the checks.
+.venv/.run: requirements/run.txt pyproject.toml scripts/setup.sh
+	@scripts/setup.sh run
+	@touch $@
+
+.venv/.dev: requirements/dev.txt pyproject.toml scripts/setup.sh
+	@scripts/setup.sh dev
+	@touch .venv/.run $@
+
+run: .venv/.run ## start the daemon in the foreground
+	@exec $(BIN)/toold serve $(ARGS)
+
+setup: .venv/.dev ## make .venv with everything that the checks need
+
+demo: .venv/.run ## a tour on real sockets, some seconds
+	@$(BIN)/toold demo
+
+test: .venv/.dev check ## lint, format, types, import arrows, tests
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: .venv/.dev ## all checks but the tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.dev ## mend what the linter can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.dev ## speeds, as ratios to a bare echo server in the same run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --quiet \
+	--no-emit-index-url --no-emit-find-links --override requirements/overrides.txt
+lock: ## compile requirements/ anew (needs uv; ARGS=--upgrade for newer versions)
+	$(LOCK) $(ARGS) --extra kimi --extra glm -o requirements/run.txt
+	$(LOCK) $(ARGS) --extra kimi --extra glm --extra zai --group dev -c requirements/run.txt -o requirements/dev.txt
+
+clean: ## remove what the targets made
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis benchmarks/results

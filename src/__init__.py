@@ -1,0 +1,5 @@
+"""toold, the tool daemon."""
+
+from .version import __version__
+
+__all__ = ["__version__"]

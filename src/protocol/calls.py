@@ -1,0 +1,153 @@
+"""What a call and its result are, whichever transport they travel by."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import msgspec
+
+from .errors import ToolError
+
+RequestId = str | int | float
+"""A request id as the client sent it: a string, or a number that is echoed as it came."""
+
+Json = Any
+"""Any JSON value: None, bool, int, float, str, list or dict of these."""
+
+MAX_FRAME_BYTES: Final = 20 * 1024 * 1024
+"""Frames go up to 20 MiB both ways (docs/protocol.md)."""
+DEFAULT_TIMEOUT_S: Final = 30.0
+"""A call's deadline unless the tool or the call says otherwise (docs/protocol.md, Calls)."""
+MAX_TIMEOUT_S: Final = 1800.0
+"""The longest deadline that a call may ask for."""
+
+
+class TextContent(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+    """An MCP content block of plain text."""
+
+    text: str
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens of one or more completions, as the vendor counted them."""
+
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int = 0
+    """Part of ``output_tokens``."""
+    cached_tokens: int = 0
+    """Part of ``input_tokens``, billed at the lower price."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What the tokens cost by the catalogue's list price."""
+
+    amount: float
+    currency: str
+    """ISO 4217: ``USD`` or ``CNY``."""
+
+
+class Timings(msgspec.Struct, frozen=True):
+    """Where a call's time went, in milliseconds: waiting for permits, in the tool, in providers (part of the tool's)."""
+
+    queue_ms: float = 0.0
+    tool_ms: float = 0.0
+    provider_ms: float = 0.0
+
+
+class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``metadata`` of a ``call_tool_res``; the optional fields stand where they are known."""
+
+    latency_ms: float
+    timings: Timings
+    provider: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    cost: Cost | None = None
+    simulated: bool | None = None
+    """True where a provider's answer came from the simulator."""
+    replayed: bool | None = None
+
+
+class Annotations(msgspec.Struct, frozen=True, rename="camel"):
+    """MCP's tool annotations: what a caller may assume without knowing the tool."""
+
+    read_only_hint: bool
+    destructive_hint: bool
+    idempotent_hint: bool
+    open_world_hint: bool
+
+
+class ToolInfo(msgspec.Struct, frozen=True):
+    """A tool as ``list_tools`` shows it."""
+
+    name: str
+    description: str
+    inputSchema: dict[str, Any]  # noqa: N815 - MCP's name, as it stands on the wire
+    annotations: Annotations
+
+
+class ClientInfo(msgspec.Struct, frozen=True):
+    """``hello.client``: who connected, for logs and audit, and where its relative paths start."""
+
+    name: str = ""
+    version: str = ""
+    workspace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who it is; results, budgets and files belong to a principal alone."""
+
+    name: str
+
+
+LOCAL: Final = Principal("local")
+"""The principal of the daemon's own token, and of everybody where auth is off."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a transport hands to dispatch: one call, as the caller meant it."""
+
+    request_id: RequestId
+    name: str
+    """After aliases (see ``frames.canonical_tool_name``)."""
+    arguments: dict[str, Any]
+    timeout_ms: float | None = None
+    """The caller's wish; None takes the tool's own."""
+    arguments_bytes: int = 0
+    """Size of the frame that it came in; 0 where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What dispatch hands back: outputs, or one error; never both, never neither."""
+
+    metadata: Metadata
+    outputs: tuple[TextContent, ...] = ()
+    structured: Json | msgspec.UnsetType = msgspec.UNSET
+    error: ToolError | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One report of a running call; ``done`` of ``total`` in whatever unit the message names."""
+
+    message: str
+    done: float | None = None
+    total: float | None = None
+
+
+CallStatus = Literal["running", "done", "interrupted", "expired", "unknown"]

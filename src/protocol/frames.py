@@ -1,0 +1,288 @@
+"""Every frame as a typed model. docs/protocol.md says what they mean; unknown fields are ignored.
+
+Frames from the client are below ``ClientFrame``, frames from the server below ``ServerFrame``; ``op`` tells which.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from .calls import Annotations, CallStatus, ClientInfo, Json, Metadata, RequestId, ToolInfo
+from .errors import ToolError
+
+PROTOCOL_VERSION: Final = 1
+
+CLOSE_NOT_JSON: Final = 4000
+CLOSE_NOT_HELLO: Final = 4001
+CLOSE_NO_HELLO: Final = 4002
+CLOSE_UNAUTHORIZED: Final = 4003
+CLOSE_SUPERSEDED: Final = 4004
+CLOSE_LIMIT: Final = 1008
+CLOSE_RESTART: Final = 1012
+
+MAX_REQUEST_ID_CHARS: Final = 512
+"""A longer request id is refused: it is kept in memory, logs and audit rows."""
+
+_SUFFIX = re.compile(r"[_-]EXAI[_-]WS.*$", re.DOTALL)
+
+
+def canonical_tool_name(name: str) -> str:
+    """The tool's own name: older clients append ``_EXAI-WS…`` (with ``_`` or ``-`` in either place)."""
+    return _SUFFIX.sub("", name) if "EXAI" in name else name
+
+
+class _Frame(msgspec.Struct, tag_field="op", frozen=True):
+    """Base of all frames."""
+
+
+# --- from the client -------------------------------------------------------------------------------------------------
+
+
+class Hello(_Frame, tag="hello"):
+    """The first frame. Fields stay loosely typed here: ``handshake`` judges them one by one."""
+
+    session_id: Any = None
+    token: Any = None
+    features: Any = None
+    resume: Any = None
+    toolset: Any = None
+    client: Any = None
+
+
+class CallTool(_Frame, tag="call_tool"):
+    """One tool call; ``tool`` and ``id`` are older spellings of ``name`` and ``request_id``."""
+
+    request_id: RequestId | None = None
+    name: str | None = None
+    arguments: dict[str, Any] | None = None
+    timeout_ms: float | None = None
+    on_disconnect: Literal["keep", "cancel"] | None = None
+    id: RequestId | None = None
+    tool: dict[str, Any] | str | None = None
+
+
+class ToolCallAlias(CallTool, tag="tool_call"):
+    """``call_tool`` as older clients spell it."""
+
+
+class Cancel(_Frame, tag="cancel"):
+    """End a running call early."""
+
+    request_id: RequestId
+
+
+class ListTools(_Frame, tag="list_tools"):
+    """Ask for the tools of this connection's toolset."""
+
+    request_id: RequestId | None = None
+
+
+class Ping(_Frame, tag="ping"):
+    """Ask whether the daemon's loop is alive; beside WebSocket's own pings."""
+
+    request_id: RequestId | None = None
+
+
+class Health(_Frame, tag="health"):
+    """Ask how the daemon is."""
+
+    request_id: RequestId | None = None
+
+
+ClientFrame = Hello | CallTool | ToolCallAlias | Cancel | ListTools | Ping | Health
+
+# --- from the server -------------------------------------------------------------------------------------------------
+
+
+class ServerInfo(msgspec.Struct, frozen=True):
+    """``hello_ack.server``; ``epoch`` changes with each start of the daemon."""
+
+    name: str
+    version: str
+    epoch: str
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """``hello_ack.limits``: bytes, counts and seconds as the names say."""
+
+    max_frame_bytes: int
+    max_inflight: int
+    ping_interval_s: float
+    default_timeout_s: float
+    max_timeout_s: float
+    progress_window_s: float
+    result_ttl_s: float
+
+
+class HelloAck(_Frame, tag="hello_ack", omit_defaults=True):
+    """The answer to hello; on success all fields stand but ``error``, on failure ``ok`` and ``error``."""
+
+    ok: bool
+    session_id: str | None = None
+    session_id_generated: bool | None = None
+    """True where the label was absent or malformed, so that the server made one; ``notice`` says why."""
+    notice: str | None = None
+    protocol: int | None = None
+    server: ServerInfo | None = None
+    features: tuple[str, ...] | None = None
+    instructions: str | None = None
+    resumed: bool | None = None
+    resume_key: str | None = None
+    durability: Literal["disk", "memory"] | None = None
+    limits: Limits | None = None
+    error: ToolError | None = None
+
+
+class CallToolAck(_Frame, tag="call_tool_ack", omit_defaults=True):
+    """The call is accepted and gets exactly one ``call_tool_res``; ``timeout_ms`` is its whole time."""
+
+    request_id: RequestId
+    accepted: bool
+    timeout_ms: float
+    notice: str | None = None
+    """Stands where the wished time-out was lowered to the maximum."""
+    id: RequestId | msgspec.UnsetType = msgspec.UNSET
+
+
+class ProgressFrame(_Frame, tag="progress", omit_defaults=True):
+    """A running call lives; ``seq`` counts this call's progress frames from 1."""
+
+    request_id: RequestId
+    seq: int
+    message: str
+    done: float | None = None
+    total: float | None = None
+    id: RequestId | msgspec.UnsetType = msgspec.UNSET
+
+
+class StreamChunk(_Frame, tag="stream_chunk"):
+    """A piece of the answer's text; ``seq`` counts this call's chunks from 1."""
+
+    request_id: RequestId
+    seq: int
+    text: str
+    id: RequestId | msgspec.UnsetType = msgspec.UNSET
+
+
+class CallToolRes(_Frame, tag="call_tool_res"):
+    """The one terminal answer of a call: outputs, or an error."""
+
+    request_id: RequestId
+    outputs: Sequence[Any]
+    """MCP content blocks, a text block first: ``TextContent`` where it is sent, dicts where it is received."""
+    error: ToolError | None
+    metadata: Metadata
+    structured: Json | msgspec.UnsetType = msgspec.UNSET
+    id: RequestId | msgspec.UnsetType = msgspec.UNSET
+
+
+class CancelRes(_Frame, tag="cancel_res"):
+    """The call to be cancelled was not running; ``status`` says what is known of it."""
+
+    request_id: RequestId
+    status: CallStatus
+
+
+class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True):
+    """The tools, in a stable order; ``rev`` changes when they do."""
+
+    tools: tuple[ToolInfo, ...]
+    rev: str
+    request_id: RequestId | None = None
+
+
+class Pong(_Frame, tag="pong", omit_defaults=True):
+    """The answer to ping."""
+
+    request_id: RequestId | None = None
+
+
+class HealthRes(_Frame, tag="health_res", omit_defaults=True):
+    """The answer to health; ``health`` is the same object that ``/readyz`` shows."""
+
+    health: dict[str, Any]
+    request_id: RequestId | None = None
+
+
+class ErrorFrame(_Frame, tag="error", omit_defaults=True):
+    """A frame that is not a call was refused; ``request_id`` stands where one could be read."""
+
+    error: ToolError
+    request_id: RequestId | None = None
+
+
+class GoingAway(_Frame, tag="going_away"):
+    """The daemon stops; calls that run are answered within ``deadline_ms``."""
+
+    deadline_ms: float
+
+
+class ToolsChanged(_Frame, tag="tools_changed"):
+    """The list of tools is another one now."""
+
+    rev: str
+
+
+ServerFrame = (
+    HelloAck
+    | CallToolAck
+    | ProgressFrame
+    | StreamChunk
+    | CallToolRes
+    | CancelRes
+    | ListToolsRes
+    | Pong
+    | HealthRes
+    | ErrorFrame
+    | GoingAway
+    | ToolsChanged
+)
+
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
+"""A frame → its JSON bytes (UTF-8). Raises ``TypeError`` or ``ValueError`` for what JSON cannot hold."""
+
+decode_server_frame = msgspec.json.Decoder(ServerFrame).decode
+"""JSON text → a server's frame. Raises ``msgspec.DecodeError``; for an op it does not know, ``msgspec.ValidationError``."""
+
+__all__ = [
+    "CLOSE_LIMIT",
+    "CLOSE_NOT_HELLO",
+    "CLOSE_NOT_JSON",
+    "CLOSE_NO_HELLO",
+    "CLOSE_RESTART",
+    "CLOSE_SUPERSEDED",
+    "CLOSE_UNAUTHORIZED",
+    "MAX_REQUEST_ID_CHARS",
+    "PROTOCOL_VERSION",
+    "Annotations",
+    "CallTool",
+    "CallToolAck",
+    "CallToolRes",
+    "Cancel",
+    "CancelRes",
+    "ClientFrame",
+    "ClientInfo",
+    "ErrorFrame",
+    "GoingAway",
+    "Health",
+    "HealthRes",
+    "Hello",
+    "HelloAck",
+    "Limits",
+    "ListTools",
+    "ListToolsRes",
+    "Ping",
+    "Pong",
+    "ProgressFrame",
+    "ServerFrame",
+    "ServerInfo",
+    "StreamChunk",
+    "ToolCallAlias",
+    "ToolsChanged",
+    "canonical_tool_name",
+    "decode_server_frame",
+    "encode",
+]

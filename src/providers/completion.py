@@ -1,0 +1,135 @@
+"""The neutral completion request and its answer: what a tool says to a model, whoever the vendor is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from ..protocol.calls import Cost, Usage
+from .catalogue import Model
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A piece of text within a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """An image within a message: an ``https:`` or ``data:image/…;base64,…`` URL."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A text file that goes with the request, embedded before the conversation."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInvocation:
+    """A tool that the model wants called; ``arguments`` is JSON text, as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn. ``tool_call_id`` stands on ``tool`` messages, ``tool_calls`` on ``assistant`` ones."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | tuple[TextPart | ImagePart, ...]
+    tool_calls: tuple[ToolInvocation, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    """A function that the model may ask for; ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """One question to one model. What is None is left to the vendor."""
+
+    model: Model
+    messages: tuple[Message, ...]
+    temperature: float | None = None
+    max_tokens: int | None = None
+    """Bound on the answer, reasoning included."""
+    tools: tuple[FunctionTool, ...] = ()
+    thinking: bool | None = None
+    files: tuple[AttachedFile, ...] = ()
+
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One model's answer."""
+
+    text: str
+    model: str
+    """The model that the vendor says answered."""
+    finish_reason: FinishReason
+    usage: Usage | None
+    reasoning: str = ""
+    tool_calls: tuple[ToolInvocation, ...] = ()
+    cost: Cost | None = None
+    """By the catalogue's list price; None where the price or the usage is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a streamed answer: text, or reasoning."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+OnDelta = Callable[[Delta], None]
+"""Called on the event loop, in order, while the answer streams; must not block."""
+
+
+class Provider(Protocol):
+    """One vendor's door: turns a neutral request into one SDK call. It knows no tool and no session."""
+
+    name: str
+    """``kimi`` or ``glm``."""
+    label: str
+    """The vendor's name for people, such as ``Kimi (Moonshot)``."""
+    simulated: bool
+    road: str
+    """What carries the call, such as ``openai 3.54.0``, ``zhipuai 2.1.5`` or ``httpx 0.28.1``; for people."""
+
+    async def complete(
+        self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
+    ) -> Completion:
+        """Ask once, streaming where ``on_delta`` is given, within ``timeout_s`` seconds for all attempts together.
+
+        When cancelled it closes the vendor's stream, and returns only once the SDK's work has really ended: who
+        holds a permit for it holds it for as long.
+
+        Raises:
+            CallError: a subclass by what the vendor said (docs/protocol.md, Error codes).
+        """
+        ...
+
+    async def warm_up(self) -> None:
+        """Import the SDK in a thread; ``complete`` waits for it by itself. Never raises."""
+        ...
+
+    async def close(self) -> None:
+        """Close connections. Does not wait for threads that the vendor's SDK holds."""
+        ...

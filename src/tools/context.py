@@ -1,0 +1,66 @@
+"""What a tool gets from the daemon while it runs. A tool knows no socket, no session store and no provider object."""
+
+from typing import Any, Protocol
+
+from ..protocol.calls import ClientInfo, Principal
+from ..providers import Catalogue, Completion, CompletionRequest, Delta, OnDelta
+from .files import FileAccess
+
+__all__ = ["Completion", "CompletionRequest", "DaemonView", "Delta", "OnDelta", "ToolContext"]
+
+
+class DaemonView(Protocol):
+    """What ``status``, ``listmodels`` and their like may know of the daemon. Reads only; never takes a permit."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    def default_model(self) -> str:
+        """The model id that ``chat`` uses when the caller names none.
+
+        Raises:
+            ServiceUnavailableError: no provider is configured; the message says which keys to set.
+        """
+        ...
+
+    def providers(self) -> list[dict[str, Any]]:
+        """One object a provider: name, label, available, simulated, road, missing (what to set, where not available)."""
+        ...
+
+    async def status(self, *, recent: int) -> dict[str, Any]:
+        """Version, uptime_s, limits and what is in use, connections, providers, sums of calls and the last ones."""
+        ...
+
+
+class ToolContext(Protocol):
+    """One running call, as its tool sees it."""
+
+    call_id: str
+    principal: Principal
+    client: ClientInfo
+    daemon: DaemonView
+    files: FileAccess
+    streaming: bool
+    """Whether somebody reads ``stream`` (a client with the feature)."""
+
+    def remaining(self) -> float:
+        """Seconds until this call's deadline; never negative."""
+        ...
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        """Report what the call is at, ``done`` of ``total`` in whatever unit the message names. Never blocks."""
+        ...
+
+    def stream(self, text: str) -> None:
+        """Pass a piece of the answer's text to clients that stream. Never blocks."""
+        ...
+
+    async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
+        """Ask the model that the request names, within this call's deadline and its provider's permits.
+
+        Usage, cost, provider and time are booked on the call.
+
+        Raises:
+            CallError: what the vendor said, or ServiceUnavailableError where the provider is not configured.
+        """
+        ...
