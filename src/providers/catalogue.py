@@ -4,7 +4,7 @@ A window is never assumed: a model whose window no source gives is not in the ca
 replaced by another: an unknown one is an error that suggests, and a retired model stays itself.
 """
 
-import datetime
+import datetime as dt
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -51,7 +51,7 @@ class Model:
     """Tokens, the question and the answer together."""
     source: str
     """The page that the figures were read from."""
-    date: datetime.date
+    date: dt.date
     """When they were read."""
     max_output: int | None = None
     """Tokens of the answer, reasoning included; None where the window alone bounds it."""
@@ -67,7 +67,7 @@ class Model:
     """Seconds of one attempt, where the vendor's usual time-out is too short for it."""
     default: bool = False
     """The one that is meant where the caller names none; one a provider."""
-    retired: datetime.date | None = None
+    retired: dt.date | None = None
     """When the vendor switched it off, or will."""
     note: str = ""
 
