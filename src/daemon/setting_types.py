@@ -14,6 +14,7 @@ from pydantic_settings import NoDecode
 
 MIN_TOKEN_CHARS: Final = 16
 """A shorter token could be guessed; the one that the daemon makes has 43."""
+USABLE_TOKEN: Final = re.compile(rf"[\x21-\x7e]{{{MIN_TOKEN_CHARS},}}")
 MAX_PROGRESS_INTERVAL_S: Final = 8.0
 """Plain clients give up on a running call that sends nothing for longer (docs/protocol.md)."""
 MIN_FRAME_BYTES: Final = 4096
@@ -81,8 +82,8 @@ def _origin(origin: str) -> str:
 
 
 def _token(token: SecretStr) -> SecretStr:
-    if not re.fullmatch(rf"\S{{{MIN_TOKEN_CHARS},}}", token.get_secret_value()):
-        raise PydanticCustomError("token", f"must have {MIN_TOKEN_CHARS} characters or more, none of them a space")
+    if not USABLE_TOKEN.fullmatch(token.get_secret_value()):
+        raise PydanticCustomError("token", f"must have {MIN_TOKEN_CHARS} printable ASCII characters or more, no spaces")
     return token
 
 
