@@ -24,7 +24,10 @@ class DaemonView(Protocol):
         ...
 
     def providers(self) -> list[dict[str, Any]]:
-        """One object a provider: name, label, available, simulated, road, missing (what to set, where not available)."""
+        """One object a provider: name, label, available, simulated, road, missing.
+
+        ``missing`` says what to set, where it is not available; else it is empty.
+        """
         ...
 
     async def status(self, *, recent: int) -> dict[str, Any]:

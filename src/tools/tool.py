@@ -1,31 +1,53 @@
 """What a tool is: a name, an argument model, annotations and one async function. ``@tool`` makes one."""
 
+import inspect
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar, get_type_hints
 
+import msgspec
 from pydantic import BaseModel, ConfigDict
+from pydantic.json_schema import GenerateJsonSchema
 
-from ..protocol.calls import DEFAULT_TIMEOUT_S, Annotations, Json, ToolInfo
+from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S, Annotations, Json, ToolInfo
 from .context import ToolContext
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What both vendors accept as a function's name, so that every tool can be offered to every model."""
 
 
 class Arguments(BaseModel):
-    """Base of argument models: surplus fields are refused by name."""
+    """Base of argument models: surplus fields are refused by name, and JSON types are taken at their word.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    A string ``"5"`` is no integer and 1 is no boolean; an integer does for a float. A field that should take more
+    says ``Field(strict=False)``. A field whose values must not be repeated in errors is a ``SecretStr``, or says
+    ``Field(json_schema_extra={"writeOnly": True})``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool may return to say its words and its data apart: ``Answer(text="3 models", data=[…])``."""
+    """What a tool may return to say its words and its data apart: ``Answer("3 models", [...])``.
 
-    text: str
-    data: Json = None
+    Without words, the text is the data as JSON; so ``Answer(data="x")`` is how a string is returned as data.
+    """
+
+    text: str | None = None
+    data: Json | msgspec.UnsetType = msgspec.UNSET
 
 
 ToolFunction = Callable[[Any, ToolContext], Awaitable[Any]]
 """``async (arguments, context) → str | JSON value | Answer``: a string is text alone, any other value is data."""
+
+
+class _UntitledSchema(GenerateJsonSchema):
+    """JSON Schema without the titles that pydantic makes of field names: every client would pay for reading them."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +68,7 @@ class Tool:
     info: ToolInfo = field(init=False)
 
     def __post_init__(self) -> None:
-        schema = self.arguments.model_json_schema()
+        schema = self.arguments.model_json_schema(schema_generator=_UntitledSchema)
         schema.pop("title", None)
         schema.pop("description", None)
         object.__setattr__(self, "info", ToolInfo(self.name, self.description, schema, self.annotations))
@@ -83,5 +105,43 @@ def tool(
 
     Raises:
         TypeError: the function is not async, has no docstring, or its first parameter is not a pydantic model.
+        ValueError: the name is not 1–64 of ``A-Za-z0-9_-``, or ``timeout_s`` not within (0, 1800].
     """
-    raise TypeError  # the tools' room fills this in
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"a tool's name is 1–64 of A-Z, a-z, 0-9, _ and -, not {name!r}")
+    if not 0 < timeout_s <= MAX_TIMEOUT_S:
+        raise ValueError(
+            f"tool {name!r}: timeout_s is above 0 and at most {MAX_TIMEOUT_S:g} seconds, not {timeout_s!r}"
+        )
+    annotations = Annotations(
+        read_only_hint=read_only,
+        destructive_hint=destructive,
+        idempotent_hint=idempotent,
+        open_world_hint=open_world,
+    )
+
+    def register(function: Callable[[A, ToolContext], Awaitable[R]]) -> Tool:
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError(f"tool {name!r}: {function!r} must be an async function")
+        description = inspect.getdoc(function)
+        if not description:
+            raise TypeError(f"tool {name!r} needs a docstring: it is what callers and models read to choose it")
+        arguments = _argument_model(name, function)
+        return Tool(name, description, arguments, function, annotations, timeout_s, unmetered)
+
+    return register
+
+
+def _argument_model(name: str, function: Callable[..., Any]) -> type[BaseModel]:
+    parameters = list(inspect.signature(function).parameters)
+    if len(parameters) != 2:
+        raise TypeError(f"tool {name!r} takes two parameters, (arguments: Model, context: ToolContext)")
+    try:
+        model = get_type_hints(function).get(parameters[0])
+    except NameError as error:
+        raise TypeError(f"tool {name!r}: {error}; import the types of its signature outside TYPE_CHECKING") from error
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise TypeError(
+            f"tool {name!r}: annotate {parameters[0]!r} with a pydantic model, such as toold.tools.Arguments"
+        )
+    return model

@@ -1,0 +1,216 @@
+"""Which of the machine's files a call may read, and reading them. Nothing here writes."""
+
+import asyncio
+import base64
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..protocol.errors import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
+
+MAX_TEXT_BYTES: Final = 1024 * 1024
+"""Of one text file. Some 350,000 tokens: more than any window in the catalogue holds of one file for long."""
+MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
+"""Of one image file: as base64 it still fits into a vendor's request with room to spare."""
+
+_SHOWN_PATH_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A text file as it was when it was read."""
+
+    name: str
+    """Its path below the root that it lies in."""
+    text: str
+    lines: int
+    bytes: int
+
+
+class FileAccess:
+    """Reads files below the roots, with symbolic links resolved, and nothing else.
+
+    ``denied`` files and folders are not read even below a root: the state folder holds the token, and
+    ``toold.toml`` may hold keys. Relative paths start at the first root.
+    """
+
+    def __init__(self, roots: Iterable[Path], *, denied: Iterable[Path] = (), start: Path | None = None) -> None:
+        self.roots: tuple[Path, ...] = tuple(Path(os.path.realpath(root)) for root in roots)
+        self._denied = tuple(Path(os.path.realpath(path)) for path in denied)
+        self._start = start or (self.roots[0] if self.roots else Path.cwd())
+
+    def __repr__(self) -> str:
+        return f"<FileAccess below {', '.join(map(str, self.roots)) or 'nothing'}>"
+
+    def starting_at(self, folder: str | None) -> "FileAccess":
+        """The same, with relative paths starting at the client's folder where it names one (``hello.client``)."""
+        if not folder or "\0" in folder:
+            return self
+        return FileAccess(self.roots, denied=self._denied, start=self._start / folder)
+
+    def resolve(self, path: str) -> Path:
+        """Where ``path`` leads, links followed. It may not exist: only who opens it knows.
+
+        Raises:
+            InvalidArgumentsError: no path at all.
+            PermissionDeniedError: it leads outside the roots or to what is denied, whether or not it exists.
+        """
+        return self._located(path)[1]
+
+    async def read_text(self, path: str, *, max_bytes: int = MAX_TEXT_BYTES) -> TextFile:
+        """The text file at ``path``, read off the event loop.
+
+        Raises:
+            InvalidArgumentsError: not a regular file, over ``max_bytes``, binary, or not UTF-8.
+            NotFoundError: there is no such file below the roots.
+            PermissionDeniedError: as ``resolve``, or the operating system refuses it.
+        """
+        return await asyncio.to_thread(self._read_text, path, max_bytes)
+
+    async def read_image(self, path: str, *, max_bytes: int = MAX_IMAGE_BYTES) -> str:
+        """The image file at ``path`` (PNG, JPEG, WebP or GIF by its first bytes) as a ``data:`` URL.
+
+        Raises:
+            CallError: as ``read_text``.
+        """
+        return await asyncio.to_thread(self._read_image, path, max_bytes)
+
+    def _read_text(self, path: str, max_bytes: int) -> TextFile:
+        name, data = self._read(path, max_bytes)
+        if b"\0" in data:
+            raise InvalidArgumentsError(f"{_shown(path)} is a binary file; only text can be attached")
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InvalidArgumentsError(
+                f"{_shown(path)} is not UTF-8 (byte {error.start}); convert it, or leave it out if it is binary"
+            ) from error
+        lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+        return TextFile(name, text, lines, len(data))
+
+    def _read_image(self, path: str, max_bytes: int) -> str:
+        _, data = self._read(path, max_bytes)
+        kind = image_type(data)
+        if kind is None:
+            raise InvalidArgumentsError(f"{_shown(path)} is no PNG, JPEG, WebP or GIF image; convert it to one")
+        return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+    def _located(self, path: str) -> tuple[Path, Path]:
+        """The root that ``path`` leads into, and where it leads."""
+        if not path:
+            raise InvalidArgumentsError("a file's path is empty; name a file")
+        if "\0" in path:
+            raise InvalidArgumentsError("a file's path holds a NUL character; no file is called that")
+        try:
+            # `..` goes first, as text, so that no folder outside the roots is looked at on the way.
+            target = Path(os.path.realpath(os.path.normpath(self._start / path)))
+        except (OSError, ValueError):  # too long, or half of a surrogate pair: nothing can be there
+            raise _outside(path) from None
+        root = next((root for root in self.roots if target.is_relative_to(root)), None)
+        if root is None or any(target.is_relative_to(denied) for denied in self._denied):
+            raise _outside(path)
+        return root, target
+
+    def _read(self, path: str, max_bytes: int) -> tuple[str, bytes]:
+        """The file's name below its root, and what is in it."""
+        root, target = self._located(path)
+        try:
+            descriptor = self._open(root, target, path)
+            with os.fdopen(descriptor, "rb") as file:
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
+                    raise _not_regular(path, status.st_mode)
+                # One byte more than allowed tells of a file that grows, or that has no size (as in /proc).
+                data = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
+        except OSError as error:
+            raise _refused(path, error) from error
+        if (size := max(status.st_size, len(data))) > max_bytes:
+            raise InvalidArgumentsError(
+                f"{_shown(path)} has {size:,} bytes; {max_bytes:,} are allowed: give a shorter file, or a part of it"
+            )
+        return target.relative_to(root).as_posix(), data
+
+    def _open(self, root: Path, target: Path, path: str) -> int:
+        """Open ``target``, which holds no link, folder by folder from the root down, following none.
+
+        A link that somebody puts there between the check and this fails the open; nothing is opened by a path that
+        was only checked. Each folder is also compared with the denied ones by identity, since a path's spelling
+        differs where the file system ignores case. A pipe does not hang it: it is opened without waiting.
+        """
+        denied = {(status.st_dev, status.st_ino) for status in _existing(self._denied)}
+        *folders, name = ("", *target.relative_to(root).parts)
+        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for step, flags in (
+            *((folder, os.O_DIRECTORY) for folder in folders if folder),
+            (name or ".", os.O_NONBLOCK | os.O_NOCTTY),
+        ):
+            try:
+                below = os.open(step, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=here)
+            finally:
+                os.close(here)
+            here = below
+            status = os.fstat(here)
+            if (status.st_dev, status.st_ino) in denied:
+                os.close(here)
+                raise _outside(path)
+        return here
+
+
+_IMAGE_TYPES: Final[tuple[tuple[str, Callable[[bytes], bool]], ...]] = (
+    ("image/png", lambda data: data.startswith(b"\x89PNG\r\n\x1a\n")),
+    ("image/jpeg", lambda data: data.startswith(b"\xff\xd8\xff")),
+    ("image/gif", lambda data: data.startswith((b"GIF87a", b"GIF89a"))),
+    ("image/webp", lambda data: data.startswith(b"RIFF") and data[8:12] == b"WEBP"),
+)
+
+
+def image_type(data: bytes) -> str | None:
+    """The media type of an image by its first bytes; None for anything but PNG, JPEG, GIF and WebP."""
+    return next((kind for kind, matches in _IMAGE_TYPES if matches(data)), None)
+
+
+def _existing(paths: Iterable[Path]) -> list[os.stat_result]:
+    return [path.stat() for path in paths if path.exists()]
+
+
+def _shown(path: str) -> str:
+    """The path as the caller gave it, bounded."""
+    return repr(path if len(path) <= _SHOWN_PATH_CHARS else f"{path[:_SHOWN_PATH_CHARS]}…")
+
+
+def _outside(path: str) -> PermissionDeniedError:
+    return PermissionDeniedError(
+        f"{_shown(path)} is not below the folders that this daemon may read; name a file there, or let the operator "
+        "add its folder to TOOLD_WORKSPACE"
+    )
+
+
+def _not_regular(path: str, mode: int) -> InvalidArgumentsError:
+    if stat.S_ISDIR(mode):
+        return InvalidArgumentsError(f"{_shown(path)} is a folder; name the files in it that are meant")
+    return InvalidArgumentsError(f"{_shown(path)} is a pipe, socket or device; only regular files are read")
+
+
+def _refused(path: str, error: OSError) -> CallError:
+    """The operating system's refusal, without the server's own paths."""
+    match error.errno:
+        case errno.ENOENT | errno.ENOTDIR:
+            return NotFoundError(f"there is no file {_shown(path)}; relative paths start at the first workspace folder")
+        case errno.EACCES | errno.EPERM:
+            return PermissionDeniedError(
+                f"the daemon's user may not read {_shown(path)}; change the file's permissions"
+            )
+        case errno.ELOOP:
+            return InvalidArgumentsError(
+                f"{_shown(path)} is a link that leads in a circle, or changed while it was read"
+            )
+        case errno.ENXIO:
+            return _not_regular(path, stat.S_IFSOCK)
+        case errno.ENAMETOOLONG:
+            return InvalidArgumentsError(f"{_shown(path)} is longer than a path can be")
+        case _:
+            return InvalidArgumentsError(f"{_shown(path)} cannot be read: {os.strerror(error.errno or errno.EIO)}")

@@ -1,0 +1,118 @@
+"""Which tools there are: the daemon's own, and those that installed packages bring."""
+
+import hashlib
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import replace
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ..protocol.calls import ToolInfo
+from ..protocol.errors import ToolNotFoundError
+from .tool import Tool
+
+ENTRY_POINT_GROUP: Final = "toold.tools"
+"""A package names its tools here: a ``Tool``, a module, or an iterable of tools (docs/writing-a-tool.md)."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Registry:
+    """The tools by their names; it never changes once it is made.
+
+    Raises:
+        ValueError: two tools have the same name.
+    """
+
+    def __init__(self, tools: Iterable[Tool], problems: Iterable[str] = ()) -> None:
+        self.tools: tuple[Tool, ...] = tuple(sorted(tools, key=lambda tool: tool.name))
+        """By name."""
+        self.infos: tuple[ToolInfo, ...] = tuple(tool.info for tool in self.tools)
+        """The same, as ``list_tools`` shows them."""
+        self.rev: str = hashlib.sha256(msgspec.json.encode(self.infos, order="deterministic")).hexdigest()[:12]
+        """Changes when the listing does."""
+        self.problems: tuple[str, ...] = tuple(problems)
+        """Why tools of installed packages were left out, a sentence each."""
+        self._by_name = {tool.name: tool for tool in self.tools}
+        if len(self._by_name) < len(self.tools):
+            names = [tool.name for tool in self.tools]
+            raise ValueError(f"two tools are called {next(name for name in names if names.count(name) > 1)!r}")
+
+    def __repr__(self) -> str:
+        return f"<Registry of {len(self.tools)} tools, rev {self.rev}>"
+
+    def get(self, name: str) -> Tool:
+        """The tool of this name.
+
+        Raises:
+            ToolNotFoundError: there is none; ``details.suggestions`` has the names that are close.
+        """
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise _not_found(name, self._by_name) from None
+
+
+def load_registry() -> Registry:
+    """The daemon's own tools and those of installed packages.
+
+    What cannot be loaded from a package is left out, logged, and told in ``problems``; the rest is served.
+    """
+    tools = {tool.name: tool for tool in own_tools()}
+    problems: list[str] = []
+    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
+        package = entry_point.dist.name if entry_point.dist else entry_point.module
+        try:
+            found = [replace(tool, source=package) for tool in _loaded(entry_point)]
+        except Exception as error:  # noqa: BLE001 - other people's code, run at import: whatever it does, the daemon starts
+            problems.append(f"tools of {package} ({entry_point.value}) were left out: {type(error).__name__}: {error}")
+            continue
+        problems.extend(
+            f"tool {tool.name!r} of {package} was left out: {other.source} has one of that name"
+            for tool in found
+            if (other := tools.setdefault(tool.name, tool)) is not tool
+        )
+    for problem in problems:
+        _log.warning("tool_left_out", problem=problem)
+    return Registry(tools.values(), problems)
+
+
+def own_tools() -> list[Tool]:
+    """Every tool that is defined in a module of this package: a new one is a new file, and nothing else to edit."""
+    package = __name__.rpartition(".")[0]
+    names = sorted(info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    return [tool for name in names for tool in _tools_in(import_module(f"{package}.{name}"))]
+
+
+def _tools_in(module: ModuleType) -> list[Tool]:
+    return [value for value in vars(module).values() if isinstance(value, Tool)]
+
+
+def _loaded(entry_point: EntryPoint) -> list[Tool]:
+    loaded: Any = entry_point.load()
+    if isinstance(loaded, Tool):
+        return [loaded]
+    found = _tools_in(loaded) if isinstance(loaded, ModuleType) else list(loaded)
+    if not found:
+        raise LookupError("there is no tool in it; make one with @toold.tools.tool")
+    for value in found:
+        if not isinstance(value, Tool):
+            raise TypeError(f"{value!r} is not a Tool; make it with @toold.tools.tool")
+    return found
+
+
+def _not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
+    suggestions = get_close_matches(name, known, n=3)
+    hint = (
+        f"did you mean {' or '.join(repr(close) for close in suggestions)}?"
+        if suggestions
+        else "list_tools has all names"
+    )
+    return ToolNotFoundError(f"there is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})
