@@ -1,0 +1,328 @@
+"""``MCPWebSocketClient``: calls tools of a daemon over one connection, and comes back when it breaks."""
+
+import asyncio
+import logging
+import os
+import ssl
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, ToolInfo
+from ..protocol.errors import CallError, ErrorCode
+from ..protocol.frames import CLOSE_SUPERSEDED, CallToolRes, HealthRes, HelloAck, ListToolsRes, Pong
+from ..protocol.rendezvous import default_state_dir
+from ..version import __version__
+from . import requests
+from .answers import OnChunk, OnProgress
+from .connection import Connection
+from .endpoint import Endpoint, Wish, read_announcement, resolve
+from .errors import ConnectionFailedError, ConnectionLostError
+from .records import CallResult, error_text, metrics_record, result_of, version_and_timeout
+
+logger = logging.getLogger("toold.client")
+
+FEATURES: Final = ("ack", "stream")
+"""What this client understands beyond plain (docs/protocol.md, hello)."""
+GRACE_S: Final = 5.0
+"""How much longer than the daemon the client waits, so that the daemon's own TIMEOUT, which says more, arrives."""
+MAX_BACKOFF_S: Final = 30.0
+
+
+class MCPWebSocketClient:
+    """One connection to a daemon; any number of calls at once, from any task of one event loop.
+
+    Host, port and token default to ``TOOLD_HOST|PORT|TOKEN``, then ``EXAI_WS_HOST|PORT|TOKEN``, then to what the
+    daemon left in its state folder, then to 127.0.0.1:8079 without a token. They are looked up anew at each connect.
+
+    Args:
+        host: a name, an address, or a whole ``ws://…`` or ``wss://…`` URL.
+        max_message_size: bytes; a longer frame from the daemon ends the connection.
+        tls: true for ``wss``, with the system's certificates; an ``ssl.SSLContext`` for others.
+        session_id: a label for logs and audit; made up where it is None, and the same at each reconnect.
+        features: what to ask for beyond plain; ``()`` makes a plain client.
+        client_name: this program's name in the daemon's logs.
+        workspace: where relative paths in arguments start.
+
+    Raises:
+        ValueError: a host, port or feature cannot be one.
+    """
+
+    def __init__(
+        self,
+        host: str | None = None,
+        port: int | None = None,
+        token: str | None = None,
+        max_message_size: int = MAX_FRAME_BYTES,
+        *,
+        tls: bool | ssl.SSLContext | None = None,
+        session_id: str | None = None,
+        features: Sequence[str] = FEATURES,
+        client_name: str = "toold-python",
+        workspace: str | os.PathLike[str] | None = None,
+    ) -> None:
+        unknown = sorted(set(features) - set(FEATURES))
+        if unknown:
+            raise ValueError(f"unknown feature {unknown[0]!r}; this client understands {', '.join(FEATURES)}")
+        self.session_id = session_id or f"client-{uuid.uuid4().hex[:8]}"
+        self.max_message_size = max_message_size
+        self.last_error: Exception | None = None
+        self._context = tls if isinstance(tls, ssl.SSLContext) else None
+        self._wish = Wish(host, port, token, True if self._context else bool(tls) if tls is not None else None)
+        self._features = tuple(features)
+        self._client = {
+            "name": client_name,
+            "version": __version__,
+            "workspace": os.fspath(workspace) if workspace is not None else None,
+        }
+        self._endpoint = self._find_endpoint()
+        # None before the first connect and after disconnect(); one that broke stays until the next takes its place.
+        self._connection: Connection | None = None
+        # Many calls may find the connection broken at once; one of them reconnects.
+        self._connecting = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url} {'connected' if self.connected else 'not connected'}>"
+
+    async def __aenter__(self) -> Self:
+        """Connect as ``connect()`` does.
+
+        Raises:
+            ConnectionFailedError: it could not.
+        """
+        if not await self.connect():
+            raise self._failure()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.disconnect()
+
+    # --- the connection ----------------------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> bool:
+        """Whether a greeted connection stands, as far as this side knows."""
+        return self._connection is not None and self._connection.open
+
+    @property
+    def url(self) -> str:
+        """Where the client is, or last was, or will first be connected to."""
+        return self._endpoint.url
+
+    @property
+    def hello(self) -> HelloAck | None:
+        """The daemon's answer to the last hello that it accepted: its version, features and limits."""
+        return self._connection.ack if self._connection else None
+
+    async def connect(self, max_retries: int = 3, backoff_factor: float = 2.0) -> bool:
+        """Connect unless connected; ``max_retries`` attempts in all, at least one.
+
+        Waits ``backoff_factor``, then ``backoff_factor²``, … seconds between attempts, 30 at most. An attempt that can
+        only fail again, such as one with a wrong token, is the last. False where none succeeded: ``last_error`` and
+        the log say why.
+        """
+        async with self._connecting:
+            attempt = 0
+            while not self.connected:
+                attempt += 1
+                try:
+                    broken, self._connection = self._connection, await self._open()
+                    if broken is not None:
+                        await broken.close()
+                except ConnectionFailedError as failed:
+                    self.last_error = failed
+                    logger.warning("attempt %d to connect failed: %s", attempt, failed)
+                    if not failed.retryable or attempt >= max_retries:
+                        return False
+                    await asyncio.sleep(min(backoff_factor**attempt, MAX_BACKOFF_S))
+            return True
+
+    async def disconnect(self) -> None:
+        """Close the connection, if there is one. Calls in flight fail with ``ConnectionLostError``."""
+        async with self._connecting:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                await connection.close()
+
+    async def ensure_connected(self, max_retries: int = 3) -> bool:
+        """Connect where no connection stands. A session that was resumed elsewhere is not taken back by itself."""
+        if self._connection is not None and self._connection.close_code == CLOSE_SUPERSEDED:
+            message = f"the session at {self.url} was resumed elsewhere; call connect() to start another"
+            self.last_error = ConnectionFailedError(message, retryable=False)
+            return False
+        return await self.connect(max_retries)
+
+    # --- calls -------------------------------------------------------------------------------------------------------
+
+    async def call_tool(
+        self,
+        tool_name: str,
+        arguments: Mapping[str, Any] | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT_S,
+        auto_reconnect: bool = True,
+    ) -> tuple[bool, list[dict[str, Any]], str | None]:
+        """Call a tool: ``(success, outputs, error)``; ``error`` is one line, None on success.
+
+        ``timeout`` and ``auto_reconnect`` are as in ``call``, which raises what this puts into ``error``.
+        """
+        try:
+            result = await self.call(tool_name, arguments, timeout=timeout, auto_reconnect=auto_reconnect)
+        except (CallError, ConnectionFailedError, ConnectionLostError) as error:
+            return False, [], error_text(error)
+        return True, result.outputs, None
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_chunk: OnChunk | None = None,
+        request_id: str | None = None,
+        auto_reconnect: bool = True,
+    ) -> CallResult:
+        """Call a tool and wait for its result.
+
+        Args:
+            timeout: the call's deadline in seconds, kept by the daemon; None takes the tool's own. The client waits
+                5 s longer, then gives up and has the call cancelled.
+            on_progress: called with each ``Progress``, at least every 5 s while the call runs.
+            on_chunk: called with each piece of the answer's text; needs the ``stream`` feature.
+            request_id: the id to ``cancel`` by; made up where it is None.
+            auto_reconnect: connect first where no connection stands. A call that was sent is never sent again: after
+                a break it may have run.
+
+        Raises:
+            CallError: the daemon's error, by its code; CallTimeoutError where no answer came in time.
+            ConnectionFailedError: no connection came about, so the call was not sent.
+            ConnectionLostError: the connection ended before the answer; ``executed`` says whether the call was sent.
+            ValueError: the time-out is not above 0, the id is in flight already, or ``on_chunk`` without ``stream``.
+        """
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")
+        if on_chunk is not None and "stream" not in self._features:
+            raise ValueError("on_chunk needs the 'stream' feature; this client was made without it")
+        request_id = request_id or uuid.uuid4().hex
+        frame = requests.call_tool(request_id, name, arguments, timeout)
+        resend = auto_reconnect
+        while True:
+            connection = await self._ready(auto_reconnect=auto_reconnect)
+            try:
+                answer: CallToolRes = await connection.call(
+                    request_id,
+                    frame,
+                    wait_s=None if timeout is None else timeout + GRACE_S,
+                    on_progress=on_progress,
+                    on_chunk=on_chunk,
+                )
+            except ConnectionLostError as lost:
+                self.last_error = lost
+                if lost.executed != "no" or not resend:
+                    raise
+                resend = False  # it broke before the call was sent; once is enough to tell bad luck from a pattern
+            else:
+                return result_of(answer)
+
+    async def cancel(self, request_id: str) -> bool:
+        """End a running call; true where that ended it, false where it had ended or is not known.
+
+        The task that waits for the call gets its one answer: ``CallCancelledError``, or the result if that was first.
+
+        Raises:
+            CallError: as ``ping``; ConnectionLostError: no connection stands.
+        """
+        connection = await self._ready(auto_reconnect=False)
+        answer = await connection.cancel(request_id)
+        return isinstance(answer, CallToolRes) and answer.error is not None and answer.error.code == ErrorCode.CANCELLED
+
+    async def execute_tool_with_metrics(
+        self,
+        tool_name: str,
+        arguments: Mapping[str, Any] | None = None,
+        baseline_version: str | float | None = None,
+        iteration: int = 1,
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Call a tool and return a flat record of how it went; never raises for what the call came to.
+
+        Two shapes: ``(tool_name, arguments, "v1.2", iteration=3)`` and ``(tool_name, arguments, 30.0)``. The record has
+        tool_name, iteration, status (``success`` or ``error``), latency_ms (as this client saw it), timestamp (start,
+        ISO 8601 in UTC), baseline_version where given, and output_count or error.
+
+        Raises:
+            TypeError: the third argument is neither a string nor a number.
+        """
+        version, seconds = version_and_timeout(baseline_version, timeout)
+        started, began = datetime.now(UTC), time.perf_counter()
+        _, outputs, error = await self.call_tool(tool_name, arguments, seconds)
+        return metrics_record(
+            tool_name=tool_name,
+            iteration=iteration,
+            baseline_version=version,
+            started=started,
+            latency_ms=(time.perf_counter() - began) * 1000,
+            outputs=outputs,
+            error=error,
+        )
+
+    # --- questions that take no permit -------------------------------------------------------------------------------
+
+    async def list_tools(self) -> tuple[ToolInfo, ...]:
+        """The tools that this connection may call. Raises as ``ping``."""
+        connection = await self._ready(auto_reconnect=True)
+        return (await connection.ask("list_tools", ListToolsRes)).tools
+
+    async def health(self) -> dict[str, Any]:
+        """How the daemon is, as its ``/readyz`` shows it. Raises as ``ping``."""
+        connection = await self._ready(auto_reconnect=True)
+        return (await connection.ask("health", HealthRes)).health
+
+    async def ping(self) -> float:
+        """Seconds that the daemon's loop took to answer.
+
+        Raises:
+            CallError: the daemon's objection, or CallTimeoutError after 10 s without an answer.
+            ConnectionFailedError: no connection came about.
+            ConnectionLostError: the connection ended before the answer.
+        """
+        connection = await self._ready(auto_reconnect=True)
+        began = time.perf_counter()
+        await connection.ask("ping", Pong)
+        return time.perf_counter() - began
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    def _find_endpoint(self) -> Endpoint:
+        return resolve(self._wish, os.environ, read_announcement(default_state_dir(os.environ)))
+
+    async def _open(self) -> Connection:
+        try:
+            self._endpoint = self._find_endpoint()
+        except ValueError as exc:
+            raise ConnectionFailedError(str(exc), retryable=False) from exc
+        hello = requests.hello(
+            session_id=self.session_id, token=self._endpoint.token, features=self._features, client=self._client
+        )
+        connection = await Connection.connect(
+            self._endpoint, hello, tls_context=self._context, max_message_size=self.max_message_size
+        )
+        if connection.ack.notice:
+            logger.warning("%s: %s", self.url, connection.ack.notice)
+        return connection
+
+    async def _ready(self, *, auto_reconnect: bool) -> Connection:
+        if not self.connected and auto_reconnect and not await self.ensure_connected():
+            raise self._failure()
+        if self._connection is None:
+            raise ConnectionLostError(f"not connected to {self.url}; call connect() first", executed="no")
+        return self._connection
+
+    def _failure(self) -> Exception:
+        return self.last_error or ConnectionFailedError(f"no connection to {self.url}", retryable=True)

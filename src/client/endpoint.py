@@ -1,0 +1,160 @@
+"""Where the daemon is and which token it takes: what the caller names, else the environment, else the state folder."""
+
+import ipaddress
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..protocol.rendezvous import (
+    ADDRESS_FILE,
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    TOKEN_FILE,
+    Address,
+    decode_address,
+    websocket_url,
+)
+
+logger = logging.getLogger("toold.client")
+
+HOST_VARIABLES: Final = ("TOOLD_HOST", "EXAI_WS_HOST")
+PORT_VARIABLES: Final = ("TOOLD_PORT", "EXAI_WS_PORT")
+TOKEN_VARIABLES: Final = ("TOOLD_TOKEN", "EXAI_WS_TOKEN")
+"""In the order in which they count; the second names are those of older scripts."""
+
+_WILDCARDS: Final = {"0.0.0.0": DEFAULT_HOST, "::": "::1"}  # noqa: S104 - recognised here, bound to nowhere
+"""Addresses to listen at, and where one connects to instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the caller named; None leaves it to the environment and the state folder.
+
+    ``host`` may be a whole address such as ``wss://tools.example:8443/``.
+    """
+
+    host: str | None = None
+    port: int | None = None
+    token: str | None = field(default=None, repr=False)
+    tls: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What the daemon of this machine left in its state folder: its address while it runs, and its token."""
+
+    address: Address | None = None
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to connect, and with what."""
+
+    host: str
+    port: int
+    tls: bool
+    token: str | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return websocket_url(self.host, self.port, tls=self.tls)
+
+
+def resolve(wish: Wish, env: Mapping[str, str], announced: Announcement) -> Endpoint:
+    """Decide where to connect: the wish before the environment before the announcement before 127.0.0.1:8079.
+
+    The announcement speaks for this machine: its port and TLS count where the host named is this machine and the
+    port named is no other, and its token goes to no other machine.
+
+    Raises:
+        ValueError: a host or port cannot be one; the message names where it came from.
+    """
+    host, url_port, url_tls = _parse_host(wish.host or _first(env, HOST_VARIABLES))
+    port = url_port or _explicit_port(wish.port) or _port_from(env)
+    address = announced.address
+    if address is not None and not _speaks_for(address, host, port):
+        address = None
+    if host is None:
+        host = address.host if address else DEFAULT_HOST
+    host = _WILDCARDS.get(host, host)
+    if port is None:
+        port = address.port if address else DEFAULT_PORT
+    tls = next((said for said in (wish.tls, url_tls) if said is not None), address.tls if address else False)
+    token = wish.token or _first(env, TOKEN_VARIABLES)
+    if token is None and (address is not None or _is_loopback(host)):
+        token = announced.token
+    return Endpoint(host, port, tls, token)
+
+
+def read_announcement(state_dir: Path) -> Announcement:
+    """What the state folder says now. What is missing or cannot be read counts as not there."""
+    address = token = None
+    try:
+        address = decode_address((state_dir / ADDRESS_FILE).read_bytes())
+    except FileNotFoundError:
+        pass
+    except (OSError, msgspec.DecodeError) as exc:
+        logger.warning("%s is left out: %s", state_dir / ADDRESS_FILE, exc)
+    try:
+        token = (state_dir / TOKEN_FILE).read_text("utf-8", errors="replace").strip() or None
+    except FileNotFoundError:
+        pass
+    except OSError as exc:
+        logger.warning("%s is left out: %s", state_dir / TOKEN_FILE, exc)
+    return Announcement(address, token)
+
+
+def _first(env: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((env[name] for name in names if env.get(name)), None)
+
+
+def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None]:
+    """Host, port and TLS as far as the name says; a bare host says neither of the last two."""
+    if not named:
+        return None, None, None
+    if "://" not in named:
+        return named.removeprefix("[").removesuffix("]"), None, None
+    try:
+        parts = urlsplit(named)
+        port = parts.port
+    except ValueError as exc:
+        raise ValueError(f"the host {named!r} is not an address: {exc}") from exc
+    if parts.scheme not in {"ws", "wss"} or not parts.hostname or parts.path not in {"", "/"} or parts.query:
+        raise ValueError(f"the host {named!r} is not an address such as wss://tools.example:8443/")
+    tls = parts.scheme == "wss"
+    return parts.hostname, port or (443 if tls else 80), tls
+
+
+def _explicit_port(port: int | None) -> int | None:
+    if port is not None and not 1 <= port <= 65535:
+        raise ValueError(f"port must be between 1 and 65535, not {port}")
+    return port
+
+
+def _port_from(env: Mapping[str, str]) -> int | None:
+    """The port that the environment names; 0, a daemon's 'any free one', names none."""
+    name = next((name for name in PORT_VARIABLES if env.get(name)), None)
+    if name is None:
+        return None
+    text = env[name].strip()
+    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
+        raise ValueError(f"{name} must be a port between 1 and 65535, not {env[name]!r}")
+    return int(text) or None
+
+
+def _speaks_for(address: Address, host: str | None, port: int | None) -> bool:
+    here = host is None or host == address.host or host in _WILDCARDS or _is_loopback(host)
+    return here and port in {None, address.port}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

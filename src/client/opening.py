@@ -1,0 +1,98 @@
+"""From an address to a greeted WebSocket: what can go wrong on the way, in words."""
+
+import asyncio
+import ssl
+from typing import Final
+
+import msgspec
+import websockets
+from websockets.asyncio.client import ClientConnection, connect
+
+from ..protocol.errors import CallError, ProtocolError, error_from_wire
+from ..protocol.frames import CLOSE_SUPERSEDED, CLOSE_UNAUTHORIZED, HelloAck, decode_server_frame
+from .endpoint import Endpoint
+from .errors import ConnectionFailedError, closed_with, describe_close
+
+PING_INTERVAL_S: Final = 20.0
+PING_TIMEOUT_S: Final = 20.0
+"""WebSocket's own keepalive, as docs/protocol.md has it for both sides."""
+OPEN_TIMEOUT_S: Final = 10.0
+"""For the TCP, TLS and WebSocket handshakes, and again for the hello."""
+CLOSE_TIMEOUT_S: Final = 5.0
+
+
+async def open_socket(
+    endpoint: Endpoint, *, tls_context: ssl.SSLContext | None, max_message_size: int
+) -> ClientConnection:
+    """A WebSocket to the endpoint, before any frame.
+
+    Raises:
+        ConnectionFailedError: nobody is there, or it is no WebSocket server, or its certificate is not trusted.
+    """
+    try:
+        return await connect(
+            endpoint.url,
+            ssl=(tls_context or ssl.create_default_context()) if endpoint.tls else None,
+            compression=None,
+            proxy=None,  # the token is for the daemon alone
+            open_timeout=OPEN_TIMEOUT_S,
+            close_timeout=CLOSE_TIMEOUT_S,
+            ping_interval=PING_INTERVAL_S,
+            ping_timeout=PING_TIMEOUT_S,
+            max_size=max_message_size,
+        )
+    except ssl.SSLCertVerificationError as exc:
+        raise ConnectionFailedError(
+            f"the certificate of {endpoint.url} is not trusted ({exc.verify_message}); "
+            "pass tls=ssl.create_default_context(cafile=…) or set SSL_CERT_FILE",
+            retryable=False,
+        ) from exc
+    except TimeoutError as exc:
+        raise ConnectionFailedError(
+            f"{endpoint.url} did not answer within {OPEN_TIMEOUT_S:g} s", retryable=True
+        ) from exc
+    except OSError as exc:
+        reason = "connection refused" if isinstance(exc, ConnectionRefusedError) else exc.strerror or exc
+        raise ConnectionFailedError(f"no daemon answers at {endpoint.url}: {reason}", retryable=True) from exc
+    except websockets.InvalidStatus as exc:
+        status = exc.response.status_code
+        raise ConnectionFailedError(
+            f"{endpoint.url} refused the connection with HTTP {status}"
+            + (": it is starting or stopping" if status == 503 else ": is this the daemon's WebSocket port?"),
+            retryable=status == 503,
+        ) from exc
+    except websockets.WebSocketException as exc:
+        raise ConnectionFailedError(f"what answers at {endpoint.url} is no daemon: {exc}", retryable=True) from exc
+
+
+async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> HelloAck:
+    """Say hello and read the ack, which has ``ok`` true.
+
+    Raises:
+        ConnectionFailedError: the daemon refused, or it is none.
+    """
+    try:
+        async with asyncio.timeout(OPEN_TIMEOUT_S):
+            await socket.send(hello, text=True)
+            ack = decode_server_frame(await socket.recv(decode=False))
+    except TimeoutError as exc:
+        message = f"{endpoint.url} did not answer the hello within {OPEN_TIMEOUT_S:g} s"
+        raise ConnectionFailedError(message, retryable=True) from exc
+    except websockets.ConnectionClosed as exc:
+        code, reason = closed_with(exc)
+        retryable = code not in {CLOSE_UNAUTHORIZED, CLOSE_SUPERSEDED}
+        message = f"{endpoint.url} closed the connection at the hello: {describe_close(code, reason)}"
+        raise ConnectionFailedError(message, retryable=retryable) from exc
+    except msgspec.DecodeError as exc:
+        message = f"what answers at {endpoint.url} does not speak the daemon's protocol: {exc}"
+        raise ConnectionFailedError(message, retryable=False) from exc
+    if not isinstance(ack, HelloAck):
+        message = (
+            f"what answers at {endpoint.url} does not speak the daemon's protocol: its first frame is no hello_ack"
+        )
+        raise ConnectionFailedError(message, retryable=False)
+    if not ack.ok:
+        error: CallError = error_from_wire(ack.error) if ack.error else ProtocolError("the daemon gave no reason")
+        message = f"{endpoint.url} refused the hello: {error.code.value}: {error.message}"
+        raise ConnectionFailedError(message, retryable=error.transient)
+    return ack
