@@ -1,0 +1,85 @@
+"""``listmodels``: every model that the daemon knows, and whether it can be asked."""
+
+import dataclasses
+from typing import Any
+
+from pydantic import Field
+
+from ..protocol.errors import ServiceUnavailableError
+from ..providers import Model, ProviderName
+from .context import DaemonView, ToolContext
+from .tool import Answer, Arguments, tool
+
+
+class ListModelsArguments(Arguments):
+    """Which provider's."""
+
+    provider: ProviderName | None = Field(default=None, description="Only the models of this provider.")
+
+
+@tool("listmodels", read_only=True, open_world=False, idempotent=True)
+async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> Answer:
+    """List the models with window, output limit, inputs, thinking, price, aliases, and whether they are available.
+
+    What makes one unavailable, such as a key that is not set, stands in `missing`.
+    """
+    missing = {
+        provider["name"]: "" if provider["available"] else str(provider["missing"])
+        for provider in context.daemon.providers()
+    }
+    models = [
+        _row(model, missing.get(model.provider, "not configured"))
+        for model in context.daemon.catalogue.models
+        if arguments.provider in {None, model.provider}
+    ]
+    default = _default_model(context.daemon)
+    return Answer(
+        "\n".join(_line(row, is_default=row["id"] == default) for row in models),
+        {"default": default, "models": models},
+    )
+
+
+def _default_model(daemon: DaemonView) -> str | None:
+    """The model that ``chat`` uses when none is named; None where no provider is configured."""
+    try:
+        return daemon.default_model()
+    except ServiceUnavailableError:
+        return None
+
+
+def _row(model: Model, missing: str) -> dict[str, Any]:
+    return {
+        "id": model.id,
+        "provider": model.provider,
+        "available": not missing,
+        "missing": missing or None,
+        "context_window": model.context_window,
+        "max_output": model.max_output,
+        "inputs": model.inputs,
+        "thinking": model.thinking,
+        "tools": model.tools,
+        "price_per_million": dataclasses.asdict(model.price) if model.price else None,
+        "aliases": model.aliases,
+        "retired": model.retired,
+        "note": model.note,
+        "source": model.source,
+        "date": model.date,
+    }
+
+
+def _line(row: dict[str, Any], *, is_default: bool) -> str:
+    """One model in words."""
+    price = row["price_per_million"]
+    facts = [
+        f"{row['id']} ({row['provider']})",
+        "the default" if is_default else "",
+        f"{row['context_window']:,} tokens",
+        f"answers up to {row['max_output']:,}" if row["max_output"] else "",
+        f"takes {', '.join(row['inputs'])}",
+        {"none": "", "switch": "can think", "always": "always thinks"}[row["thinking"]],
+        f"{price['input']:g} in, {price['output']:g} out {price['currency']} a million" if price else "",
+        f"also {', '.join(row['aliases'])}" if row["aliases"] else "",
+        f"retired {row['retired']}" if row["retired"] else "",
+        f"not available: {row['missing']}" if row["missing"] else "",
+    ]
+    return "; ".join(filter(None, facts))

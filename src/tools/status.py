@@ -1,0 +1,20 @@
+"""``status``: how the daemon is, and what it did last."""
+
+from typing import Any
+
+from pydantic import Field
+
+from .context import ToolContext
+from .tool import Arguments, tool
+
+
+class StatusArguments(Arguments):
+    """How much of the past."""
+
+    recent: int = Field(default=10, ge=0, le=100, description="How many of the last calls to list.")
+
+
+@tool("status", read_only=True, open_world=False, idempotent=True, unmetered=True)
+async def status(arguments: StatusArguments, context: ToolContext) -> dict[str, Any]:
+    """Show version, uptime, limits and what of them is in use, connections, providers, and the last calls."""
+    return await context.daemon.status(recent=arguments.recent)
