@@ -55,7 +55,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """Where a call's time went, in milliseconds: waiting for permits, in the tool, in providers (part of the tool's)."""
+    """Where a call's time went, in milliseconds: waiting for permits, in the tool, and of that in providers."""
 
     queue_ms: float = 0.0
     tool_ms: float = 0.0

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from .calls import Annotations, CallStatus, ClientInfo, Json, Metadata, RequestId, ToolInfo
+from .calls import CallStatus, Json, Metadata, RequestId, ToolInfo
 from .errors import ToolError
 
 PROTOCOL_VERSION: Final = 1
@@ -245,44 +245,4 @@ encode = _encoder.encode
 """A frame → its JSON bytes (UTF-8). Raises ``TypeError`` or ``ValueError`` for what JSON cannot hold."""
 
 decode_server_frame = msgspec.json.Decoder(ServerFrame).decode
-"""JSON text → a server's frame. Raises ``msgspec.DecodeError``; for an op it does not know, ``msgspec.ValidationError``."""
-
-__all__ = [
-    "CLOSE_LIMIT",
-    "CLOSE_NOT_HELLO",
-    "CLOSE_NOT_JSON",
-    "CLOSE_NO_HELLO",
-    "CLOSE_RESTART",
-    "CLOSE_SUPERSEDED",
-    "CLOSE_UNAUTHORIZED",
-    "MAX_REQUEST_ID_CHARS",
-    "PROTOCOL_VERSION",
-    "Annotations",
-    "CallTool",
-    "CallToolAck",
-    "CallToolRes",
-    "Cancel",
-    "CancelRes",
-    "ClientFrame",
-    "ClientInfo",
-    "ErrorFrame",
-    "GoingAway",
-    "Health",
-    "HealthRes",
-    "Hello",
-    "HelloAck",
-    "Limits",
-    "ListTools",
-    "ListToolsRes",
-    "Ping",
-    "Pong",
-    "ProgressFrame",
-    "ServerFrame",
-    "ServerInfo",
-    "StreamChunk",
-    "ToolCallAlias",
-    "ToolsChanged",
-    "canonical_tool_name",
-    "decode_server_frame",
-    "encode",
-]
+"""JSON text → a server's frame. Raises ``msgspec.DecodeError``, for an unknown op its ``msgspec.ValidationError``."""

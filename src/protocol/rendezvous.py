@@ -11,7 +11,7 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8079
 DEFAULT_HTTP_PORT: Final = 8080
 
-TOKEN_FILE: Final = "token"
+TOKEN_FILE: Final = "token"  # noqa: S105 - a file's name
 """In the state folder, mode 0600: the token, one line."""
 ADDRESS_FILE: Final = "daemon.json"
 """In the state folder while a daemon runs: an ``Address``."""

@@ -1,0 +1,132 @@
+"""A call on its road: what dispatch keeps of it while it runs, and what it asks of the transport it came by."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from ...protocol.calls import ClientInfo, Cost, Principal, Progress, ToolCall, ToolResult, Usage
+from ...protocol.session import SessionCalls
+from ...tools import Tool
+from .permits import Permits, RunPermit
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One client's standing: made by a transport when it knows who is there, dropped when nothing of it runs."""
+
+    id: str
+    label: str
+    principal: Principal
+    client: ClientInfo
+    transport: str
+    """``websocket``, later ``mcp`` and others; for logs and audit."""
+    streaming: bool
+    """Whether anybody reads pieces of answers."""
+    calls: SessionCalls
+    permits: Permits
+
+
+class EndedBy(Enum):
+    """Who or what ended a call before its tool did."""
+
+    CALLER = "caller"
+    DEADLINE = "deadline"
+    DISCONNECT = "disconnect"
+    SHUTDOWN = "shutdown"
+
+
+@dataclass(slots=True)
+class Meter:
+    """What a call has used so far; written by the road and by the context, read once at the end."""
+
+    queue_s: float = 0.0
+    tool_s: float = 0.0
+    provider_s: float = 0.0
+    provider: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    costs: dict[str, float] = field(default_factory=dict)
+    """By currency."""
+    simulated: bool = False
+
+    @property
+    def cost(self) -> Cost | None:
+        """The sum, where it is in one currency."""
+        if len(self.costs) != 1:
+            return None
+        currency, amount = next(iter(self.costs.items()))
+        return Cost(round(amount, 8), currency)
+
+
+@dataclass(slots=True, eq=False)
+class RunningCall:
+    """One accepted call. ``started`` and ``deadline`` are monotonic instants of the loop's clock, in seconds."""
+
+    id: str
+    key: str
+    session: Session
+    call: ToolCall
+    tool: Tool
+    arguments: BaseModel
+    port: "CallPort"
+    permit: RunPermit
+    started: float
+    started_at: float
+    """Unix time in seconds."""
+    deadline: float
+    timeout_lowered: bool = False
+    begun: bool = False
+    """Its task took its first step."""
+    running: bool = False
+    """The tool's function was entered."""
+    answered: bool = False
+    ended_by: EndedBy | None = None
+    last_report: float = 0.0
+    latest: Progress | None = None
+    meter: Meter = field(default_factory=Meter)
+    task: asyncio.Task[None] | None = None
+
+    timeout_ms: float = 0.0
+    """The whole time that it was given."""
+
+    def sign_of_life(self, now: float) -> Progress:
+        """What a call that is still at work says for itself: its tool's last report, or how long it has run."""
+        if self.latest is not None:
+            return self.latest
+        what = "running" if self.running else "waiting for its turn"
+        return Progress(f"{self.tool.name}: {what}, {max(0.0, now - self.started):.0f} s")
+
+
+class CallPort(Protocol):
+    """The way back to the caller: what a transport offers for a call's answers. Only frames, no decisions."""
+
+    def render(self, running: RunningCall, result: ToolResult) -> bytes:
+        """The terminal answer as it will travel.
+
+        Raises:
+            TypeError, ValueError, RecursionError: the result cannot be written as JSON.
+        """
+        ...
+
+    async def deliver(self, running: RunningCall, answer: bytes) -> None:
+        """Send the terminal answer, after whatever is still to go before it. A caller that is gone is no error."""
+        ...
+
+    def progress(self, running: RunningCall, progress: Progress) -> bool:
+        """The tool reported; the latest report may take the place of an earlier one. Never blocks.
+
+        False where this caller is told nothing between beats.
+        """
+        ...
+
+    def chunk(self, running: RunningCall, text: str) -> None:
+        """The tool streams a piece of its answer. Never blocks; pieces may be joined."""
+        ...
+
+    def beat(self, running: Sequence[RunningCall], now: float) -> None:
+        """These calls, all that run of one port, are still at work; at least one frame goes out. Never blocks."""
+        ...

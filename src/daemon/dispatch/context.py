@@ -1,0 +1,89 @@
+"""The concrete ``ToolContext``: one running call as its tool sees it."""
+
+from collections.abc import Callable, Mapping
+
+from ...protocol.calls import ClientInfo, Principal, Progress, Usage
+from ...protocol.errors import ServiceUnavailableError
+from ...providers import Completion, CompletionRequest, OnDelta
+from ...tools import DaemonView, FileAccess
+from .calls import RunningCall
+from .gate import ProviderGate
+
+
+class CallContext:
+    """What the daemon lends to a tool for the time of one call. Satisfies ``tools.ToolContext``."""
+
+    __slots__ = ("_absent", "_clock", "_gates", "_running", "daemon", "files")
+
+    def __init__(
+        self,
+        running: RunningCall,
+        *,
+        daemon: DaemonView,
+        files: FileAccess,
+        gates: Mapping[str, ProviderGate],
+        absent: Mapping[str, str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._running = running
+        self._gates = gates
+        # Provider → what to set so that it can be asked.
+        self._absent = absent
+        self._clock = clock
+        self.daemon = daemon
+        self.files = files
+
+    @property
+    def call_id(self) -> str:
+        return self._running.id
+
+    @property
+    def principal(self) -> Principal:
+        return self._running.session.principal
+
+    @property
+    def client(self) -> ClientInfo:
+        return self._running.session.client
+
+    @property
+    def streaming(self) -> bool:
+        return self._running.session.streaming
+
+    def remaining(self) -> float:
+        return max(0.0, self._running.deadline - self._clock())
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        running = self._running
+        if running.answered:
+            return
+        running.latest = Progress(message, done, total)
+        if running.port.progress(running, running.latest):
+            running.last_report = self._clock()
+
+    def stream(self, text: str) -> None:
+        running = self._running
+        if text and running.session.streaming and not running.answered:
+            running.last_report = self._clock()
+            running.port.chunk(running, text)
+
+    async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
+        running, meter = self._running, self._running.meter
+        gate = self._gates.get(request.model.provider)
+        if gate is None:
+            raise ServiceUnavailableError(self._absent[request.model.provider], transient=False)
+        meter.provider, meter.model = gate.provider.name, request.model.id
+        meter.simulated = meter.simulated or gate.provider.simulated
+        completion = await gate.complete(
+            request, deadline=running.deadline, permit=running.permit, meter=meter, on_delta=on_delta
+        )
+        meter.model = completion.model
+        self._book(completion)
+        return completion
+
+    def _book(self, completion: Completion) -> None:
+        meter = self._running.meter
+        if completion.usage is not None:
+            meter.usage = (meter.usage or Usage(0, 0)) + completion.usage
+        if completion.cost is not None:
+            spent = meter.costs.get(completion.cost.currency, 0.0)
+            meter.costs[completion.cost.currency] = spent + completion.cost.amount

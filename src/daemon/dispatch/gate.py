@@ -1,0 +1,136 @@
+"""The door to one provider: its permits, its circuit breaker, and work that outlives its caller."""
+
+import asyncio
+from collections.abc import Callable
+
+from ...protocol.errors import CallTimeoutError, ServiceUnavailableError
+from ...providers import Breaker, Completion, CompletionRequest, OnDelta, Provider, counts_against_vendor
+from .calls import Meter
+from .permits import Permits, RunPermit
+
+_LEAST_S = 0.05
+"""With less than this left no attempt is begun: it could only time out."""
+
+
+class ProviderGate:
+    """Takes a completion to its provider, so many at once, for as long as the vendor's SDK really works on it.
+
+    The provider's permit is held by a task of its own: when the caller is cancelled or runs out of time, it is
+    answered at once, and the permit comes back when the SDK has let go (a thread cannot be interrupted).
+    """
+
+    def __init__(self, provider: Provider, limit: int, *, on_error: Callable[[str, str], None]) -> None:
+        self.provider = provider
+        self.permits = Permits(provider.name, limit)
+        self._breaker = Breaker()
+        self._on_error = on_error
+        self._work: set[asyncio.Task[Completion]] = set()
+        self._abandoned = 0
+
+    def __repr__(self) -> str:
+        return f"<ProviderGate {self.permits!r} abandoned={self._abandoned}>"
+
+    @property
+    def abandoned(self) -> int:
+        """SDK calls whose caller has gone and which have not returned yet."""
+        return self._abandoned
+
+    async def complete(
+        self,
+        request: CompletionRequest,
+        *,
+        deadline: float,
+        permit: RunPermit,
+        meter: Meter,
+        on_delta: OnDelta | None = None,
+    ) -> Completion:
+        """Ask the provider; ``deadline`` is an instant of the loop's clock. While it waits for the provider's
+        permit the call's own ``permit`` is lent back, so that those who wait for one vendor delay nobody else.
+
+        Raises:
+            CallError: as ``Provider.complete``; ServiceUnavailableError at once while the vendor keeps failing.
+        """
+        clock = asyncio.get_running_loop().time
+        asked = clock()
+        granted, go = asyncio.Event(), asyncio.Event()
+        work = asyncio.create_task(self._hold_and_ask(request, deadline, on_delta, granted, go))
+        self._work.add(work)
+        work.add_done_callback(self._work.discard)
+        try:
+            await asyncio.sleep(0)  # the task takes a free permit in its first step
+            if not granted.is_set() and permit.held:
+                async with permit.paused():
+                    await granted.wait()
+            else:
+                await granted.wait()
+            began = clock()
+            meter.queue_s += began - asked
+            go.set()
+            try:
+                return await asyncio.shield(work)
+            finally:
+                meter.provider_s += clock() - began
+        except asyncio.CancelledError:
+            if not work.done():
+                self._abandon(work)
+            raise
+
+    async def close(self, timeout_s: float) -> None:
+        """Cancel what is still at work and wait ``timeout_s`` seconds for it, no longer; close the provider."""
+        for work in self._work:
+            work.cancel()
+        if self._work:
+            await asyncio.wait(self._work, timeout=timeout_s)
+        await self.provider.close()
+
+    async def _hold_and_ask(
+        self,
+        request: CompletionRequest,
+        deadline: float,
+        on_delta: OnDelta | None,
+        granted: asyncio.Event,
+        go: asyncio.Event,
+    ) -> Completion:
+        async with self.permits:
+            granted.set()
+            await go.wait()
+            return await self._ask(request, deadline, on_delta)
+
+    async def _ask(self, request: CompletionRequest, deadline: float, on_delta: OnDelta | None) -> Completion:
+        clock = asyncio.get_running_loop().time
+        timeout_s = deadline - clock()
+        if timeout_s < _LEAST_S:
+            raise CallTimeoutError("The time was up before the provider could be asked.", executed="no")
+        wait_s = self._breaker.admit(clock())
+        if wait_s is not None:
+            raise ServiceUnavailableError(
+                f"{self.provider.label} failed several times in a row; it is asked again in {wait_s:.0f} s.",
+                retry_after_ms=max(1, round(wait_s * 1000)),
+            )
+        try:
+            completion = await self.provider.complete(request, timeout_s=timeout_s, on_delta=on_delta)
+        except asyncio.CancelledError:
+            self._breaker.record_cancelled(clock())
+            raise
+        except Exception as error:
+            self._book(error, clock())
+            raise
+        self._breaker.record_success(clock())
+        return completion
+
+    def _book(self, error: Exception, now: float) -> None:
+        self._on_error(self.provider.name, str(getattr(error, "code", "INTERNAL_ERROR")))
+        if counts_against_vendor(error):
+            self._breaker.record_failure(now)
+        else:
+            self._breaker.record_success(now)
+
+    def _abandon(self, work: asyncio.Task[Completion]) -> None:
+        self._abandoned += 1
+        work.add_done_callback(self._returned)
+        work.cancel()
+
+    def _returned(self, work: asyncio.Task[Completion]) -> None:
+        self._abandoned -= 1
+        if not work.cancelled():
+            work.exception()  # looked at, so that asyncio does not report it as never retrieved

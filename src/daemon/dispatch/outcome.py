@@ -1,0 +1,89 @@
+"""How a call ended, as the answer that its caller gets. Pure but for one log line of a tool's own failure."""
+
+import traceback
+
+import structlog
+
+from ...protocol.calls import Metadata, Timings, ToolResult
+from ...protocol.errors import (
+    CallCancelledError,
+    CallError,
+    CallTimeoutError,
+    Executed,
+    OutcomeUnknownError,
+    ResultTooLargeError,
+    ServiceUnavailableError,
+    ToolExecutionError,
+)
+from .calls import EndedBy, RunningCall
+
+_log = structlog.get_logger("toold.dispatch")
+_SHOWN_CHARS = 300
+
+
+def metadata_of(running: RunningCall, now: float) -> Metadata:
+    """The call's times, provider, tokens and cost as they stand at the instant ``now``."""
+    meter = running.meter
+    return Metadata(
+        latency_ms=_ms(now - running.started),
+        timings=Timings(_ms(meter.queue_s), _ms(meter.tool_s), _ms(meter.provider_s)),
+        provider=meter.provider,
+        model=meter.model,
+        usage=meter.usage,
+        cost=meter.cost,
+        simulated=meter.simulated or None,
+    )
+
+
+def failed(running: RunningCall, error: CallError, now: float) -> ToolResult:
+    """The answer that carries ``error``."""
+    tool_error = error.to_tool_error(repeatable=running.tool.repeatable)
+    return ToolResult(metadata_of(running, now), error=tool_error)
+
+
+def timed_out(running: RunningCall) -> CallTimeoutError:
+    """The call's own deadline passed: while it waited (nothing was done) or while it ran."""
+    seconds = running.timeout_ms / 1000
+    if not running.running:
+        message = f"The call waited {seconds:g} s for its turn and was not started."
+        return CallTimeoutError(message, executed="no")
+    return CallTimeoutError(f"The call was not done within its {seconds:g} s; a larger timeout_ms gives it longer.")
+
+
+def cut_off(running: RunningCall) -> CallError:
+    """Somebody or something ended the call: ``running.ended_by`` says who."""
+    if running.ended_by is EndedBy.DEADLINE:
+        return timed_out(running)
+    executed: Executed = "maybe" if running.running else "no"
+    if running.ended_by is EndedBy.CALLER:
+        return CallCancelledError("The call was cancelled as its caller asked.", executed=executed)
+    if running.ended_by is EndedBy.DISCONNECT:
+        return CallCancelledError("The call was cancelled because its connection ended.", executed=executed)
+    if running.tool.local or not running.running:
+        return ServiceUnavailableError("The daemon stopped before the call was done; send it again.", executed="no")
+    return OutcomeUnknownError("The daemon stopped while the call ran; look whether it had its effect.")
+
+
+def tool_failed(running: RunningCall, error: BaseException) -> ToolExecutionError:
+    """A tool raised what is no ``CallError``: the caller gets kind and message, the log the place."""
+    frame = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
+    place = f"{frame.filename}:{frame.lineno}" if frame else "?"
+    _log.error("tool failed", tool=running.tool.name, error=f"{type(error).__name__}: {error}"[:_SHOWN_CHARS], at=place)
+    _log.debug("tool failed, in full", exc_info=error)
+    return ToolExecutionError(f"The tool {running.tool.name} failed: {type(error).__name__}: {error}"[:_SHOWN_CHARS])
+
+
+def too_large(size: int, limit: int) -> ResultTooLargeError:
+    """The rendered answer does not fit into a frame."""
+    return ResultTooLargeError(f"The answer has {size} bytes and a frame takes {limit}; ask for less at a time.")
+
+
+def not_serialisable(running: RunningCall, error: Exception) -> ToolExecutionError:
+    """The tool returned what JSON cannot hold."""
+    _log.error("tool returned no JSON", tool=running.tool.name, error=str(error)[:_SHOWN_CHARS])
+    message = f"The tool {running.tool.name} returned what cannot be written as JSON: {error}"[:_SHOWN_CHARS]
+    return ToolExecutionError(message, executed="yes")
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,306 @@
+"""The one road of every call, whichever transport it came by:
+
+    resolve the tool ▸ bind and check arguments ▸ accept ▸ admit ▸ run ▸ fit the result ▸ record
+
+Replay and the journal come between *accept* and *admit*; rate limits and budgets at *admit*.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+from ...protocol.calls import Metadata, Timings, ToolCall, ToolResult
+from ...protocol.decoding import request_key
+from ...protocol.errors import CallError, RequestIdConflictError, ServiceUnavailableError, ToolNotFoundError
+from ...protocol.session import Verdict
+from ...tools import DaemonView, FileAccess, Registry, Tool, bind, content
+from ..observe import bind_call
+from . import outcome
+from .admission import Load, deadline_s, session_is_full, too_many_waiting
+from .calls import CallPort, EndedBy, RunningCall, Session
+from .context import CallContext
+from .gate import ProviderGate
+from .permits import Permits, RunPermit
+
+_STUCK_S = 1.0
+"""A tool that has not ended this long after it was told to is answered for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What dispatch keeps to; counts and seconds as the names say."""
+
+    max_running: int
+    max_accepted_per_session: int
+    max_waiting: int
+    default_timeout_s: float
+    max_timeout_s: float
+    max_frame_bytes: int
+    progress_interval_s: float
+
+
+class Recorder(Protocol):
+    """Where ended calls are written down (audit, metrics). Never blocks, never raises."""
+
+    def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
+
+    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, known_tool: bool) -> None: ...
+
+
+class Router:
+    """Takes calls from transports and sees to it that each accepted one gets exactly one terminal answer."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        gates: Mapping[str, ProviderGate],
+        *,
+        absent: Mapping[str, str],
+        bounds: Bounds,
+        daemon: DaemonView,
+        files: FileAccess,
+        recorder: Recorder,
+    ) -> None:
+        self.registry = registry
+        self.gates = gates
+        self.bounds = bounds
+        self.permits = Permits("running", bounds.max_running)
+        self._absent = absent
+        self._daemon = daemon
+        self._files = files
+        self._recorder = recorder
+        self._clock: Callable[[], float] = asyncio.get_running_loop().time
+        # Accepted calls whose answer is not sent yet.
+        self._calls: dict[tuple[str, str], RunningCall] = {}
+        # Answers for tools that do not end; held so that they are not collected.
+        self._answers: set[asyncio.Task[None]] = set()
+        self._ids = count(1)
+        self._epoch = secrets.token_hex(6)
+        # Set once the daemon goes down: why no call is taken any more.
+        self._closed: str | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def __repr__(self) -> str:
+        return f"<Router calls={len(self._calls)} {self.permits!r}>"
+
+    @property
+    def accepted(self) -> int:
+        """Calls that are accepted and not answered yet."""
+        return len(self._calls)
+
+    @property
+    def accepting(self) -> bool:
+        return self._closed is None
+
+    def submit(self, session: Session, call: ToolCall, port: CallPort) -> RunningCall | ToolResult | None:
+        """Let one call onto the road.
+
+        Returns the accepted call, which runs from now on and is answered through ``port``; or the refusal, which the
+        transport sends; or None where the call runs already under the same id, and its one answer will come.
+        Never raises for what a caller did.
+        """
+        received = self._clock()
+        try:
+            if self._closed is not None:
+                raise ServiceUnavailableError(self._closed, executed="no")
+            tool = self.registry.get(call.name)
+            arguments = bind(tool, call.arguments)
+            key = request_key(call.request_id)
+            verdict = session.calls.accept(key, tool.name, call.arguments)
+            if verdict is Verdict.SAME:
+                return None
+            self._check(verdict, session, tool, key)
+        except CallError as error:
+            return self._refuse(session, call, error, received)
+        timeout_s, lowered = deadline_s(
+            call.timeout_ms, tool.timeout_s or self.bounds.default_timeout_s, self.bounds.max_timeout_s
+        )
+        running = RunningCall(
+            id=f"{self._epoch}-{next(self._ids):x}",
+            key=key,
+            session=session,
+            call=call,
+            tool=tool,
+            arguments=arguments,
+            port=port,
+            permit=RunPermit(session.permits, self.permits),
+            started=received,
+            started_at=time.time(),
+            deadline=received + timeout_s,
+            timeout_ms=round(timeout_s * 1000, 3),
+            timeout_lowered=lowered,
+            last_report=received,
+        )
+        self._calls[session.id, key] = running
+        self._idle.clear()
+        running.task = asyncio.create_task(self._travel(running))
+        return running
+
+    def cancel(self, session: Session, key: str) -> bool:
+        """End a session's running call as its caller asks. False where no such call runs."""
+        running = self._calls.get((session.id, key))
+        if running is None or running.answered:
+            return False
+        self._end(running, EndedBy.CALLER)
+        return True
+
+    def leave(self, calls: Iterable[RunningCall]) -> None:
+        """The connection of these calls is gone, and they are to end with it."""
+        for running in calls:
+            self._end(running, EndedBy.DISCONNECT)
+
+    async def close(self, reason: str, grace_s: float) -> None:
+        """Take no more calls, let what runs finish for ``grace_s`` seconds, then end it and answer for it."""
+        self._closed = reason
+        await self._settle(grace_s)
+        for running in list(self._calls.values()):
+            self._end(running, EndedBy.SHUTDOWN)
+        await self._settle(_STUCK_S / 2)
+        for running in list(self._calls.values()):
+            self._answer_for(running)
+        await self._settle(_STUCK_S / 2)
+
+    async def keep_beat(self) -> None:
+        """For as long as the daemon runs: keep callers of long calls informed, and answer for tools that hang."""
+        interval = self.bounds.progress_interval_s
+        tick = min(1.0, interval / 4)
+        while True:
+            await asyncio.sleep(tick)
+            now = self._clock()
+            for port, calls in self._by_port().items():
+                if any(now - running.last_report >= interval - tick for running in calls):
+                    port.beat(calls, now)
+                    for running in calls:
+                        running.last_report = now
+            for running in list(self._calls.values()):
+                if now > running.deadline + _STUCK_S:
+                    self._answer_for(running)
+
+    # --- the road ----------------------------------------------------------------------------------------------------
+
+    def _check(self, verdict: Verdict, session: Session, tool: Tool, key: str) -> None:
+        if verdict is Verdict.CONFLICT:
+            raise RequestIdConflictError
+        if verdict is Verdict.FULL:
+            raise session_is_full(self.bounds.max_accepted_per_session)
+        free = tool.unmetered or (session.permits.free and self.permits.free)
+        refusal = too_many_waiting(Load(free, self.accepted - self.permits.in_use, self.bounds.max_waiting))
+        if refusal is not None:
+            session.calls.forget(key)
+            raise refusal
+
+    def _refuse(self, session: Session, call: ToolCall, error: CallError, received: float) -> ToolResult:
+        latency_ms = round((self._clock() - received) * 1000, 3)
+        result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
+        self._recorder.refused(session, call, result, known_tool=not isinstance(error, ToolNotFoundError))
+        return result
+
+    async def _travel(self, running: RunningCall) -> None:
+        running.begun = True
+        bind_call(running.session.label, running.call.request_id)
+        result = await self._outcome(running)
+        await self._answer(running, result)
+
+    async def _outcome(self, running: RunningCall) -> ToolResult:
+        """Run the tool within the deadline. Whatever it does becomes a result."""
+        timeout = asyncio.timeout_at(running.deadline)
+        try:
+            async with timeout:
+                returned = await self._run(running)
+            outputs, structured = content(returned, tool=running.tool.name)
+            return ToolResult(outcome.metadata_of(running, self._clock()), outputs, structured)
+        except CallError as error:
+            return outcome.failed(running, error, self._clock())
+        except asyncio.CancelledError as error:
+            if running.ended_by is None:  # a tool that cancels itself
+                return outcome.failed(running, outcome.tool_failed(running, error), self._clock())
+            return outcome.failed(running, outcome.cut_off(running), self._clock())
+        except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included, and harms nobody
+            failure = outcome.timed_out(running) if timeout.expired() else outcome.tool_failed(running, error)
+            return outcome.failed(running, failure, self._clock())
+
+    async def _run(self, running: RunningCall) -> object:
+        if running.tool.unmetered:
+            return await self._enter(running)
+        async with running.permit:
+            running.meter.queue_s += self._clock() - running.started
+            return await self._enter(running)
+
+    async def _enter(self, running: RunningCall) -> object:
+        running.running = True
+        entered = self._clock()
+        context = CallContext(
+            running, daemon=self._daemon, files=self._files, gates=self.gates, absent=self._absent, clock=self._clock
+        )
+        try:
+            return await running.tool.function(running.arguments, context)
+        finally:
+            running.meter.tool_s = self._clock() - entered
+
+    async def _answer(self, running: RunningCall, result: ToolResult) -> None:
+        """Fit, record and send the one terminal answer. What comes second is dropped."""
+        if running.answered:
+            return
+        running.answered = True
+        answer, result = self._fit(running, result)
+        self._recorder.ended(running, result, len(answer))
+        try:
+            await running.port.deliver(running, answer)
+        finally:
+            running.session.calls.finish(running.key)
+            del self._calls[running.session.id, running.key]
+            if not self._calls:
+                self._idle.set()
+
+    def _fit(self, running: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
+        """The answer as it travels, and the result that it tells: an error where it cannot travel as it is."""
+        try:
+            answer = running.port.render(running, result)
+        except (TypeError, ValueError, RecursionError) as error:
+            result = outcome.failed(running, outcome.not_serialisable(running, error), self._clock())
+            return running.port.render(running, result), result
+        if len(answer) > self.bounds.max_frame_bytes:
+            refusal = outcome.too_large(len(answer), self.bounds.max_frame_bytes)
+            result = outcome.failed(running, refusal, self._clock())
+            answer = running.port.render(running, result)
+        return answer, result
+
+    def _end(self, running: RunningCall, ended_by: EndedBy) -> None:
+        if running.ended_by is not None or running.answered:
+            return
+        running.ended_by = ended_by
+        running.deadline = min(running.deadline, self._clock())  # from here on the watch answers for it
+        if running.task is not None:
+            running.task.cancel()
+        if not running.begun:  # a task that is cancelled before its first step never takes it
+            self._answer_for(running)
+
+    def _answer_for(self, running: RunningCall) -> None:
+        """Answer a call whose task will not do it, or not in time."""
+        if running.answered:
+            return
+        if running.ended_by is None:
+            running.ended_by = EndedBy.DEADLINE
+        result = outcome.failed(running, outcome.cut_off(running), self._clock())
+        answer = asyncio.create_task(self._answer(running, result))
+        self._answers.add(answer)
+        answer.add_done_callback(self._answers.discard)
+
+    async def _settle(self, timeout_s: float) -> None:
+        """Wait until all calls are answered, for so long at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+
+    def _by_port(self) -> Mapping[CallPort, Sequence[RunningCall]]:
+        ports: dict[CallPort, list[RunningCall]] = {}
+        for running in self._calls.values():
+            if not running.answered:
+                ports.setdefault(running.port, []).append(running)
+        return ports

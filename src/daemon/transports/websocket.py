@@ -1,0 +1,198 @@
+"""The WebSocket server: who may connect, the hello, and the end of connections. Frames are ``connection``'s."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.typing import Origin
+
+from ...protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, PROTOCOL_VERSION, HelloAck, Limits, ServerInfo, encode
+from ...protocol.handshake import SERVER_FEATURES, Accepted, Authenticate, Refused, judge_hello, no_hello
+from ...protocol.session import SessionCalls
+from ..dispatch import Permits, Router, Session
+from ..observe import bind_session
+from .connection import Connection
+
+_log = structlog.get_logger("toold.websocket")
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocketOptions:
+    """What the operator set; seconds, bytes and counts as the names say."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    allowed_origins: tuple[str, ...]
+    max_connections: int
+    max_frame_bytes: int
+    ping_interval_s: float
+    ping_timeout_s: float
+    hello_timeout_s: float
+    max_running_per_session: int
+
+
+class WebSocketServer:
+    """Listens, greets, and keeps the set of connections."""
+
+    def __init__(
+        self,
+        options: WebSocketOptions,
+        router: Router,
+        *,
+        authenticate: Authenticate,
+        server: ServerInfo,
+        instructions: Callable[[], str],
+        health: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._options = options
+        self._router = router
+        self._authenticate = authenticate
+        self._server = server
+        self._instructions = instructions
+        self._health = health
+        self._listener: Server | None = None
+        self._connections: set[Connection] = set()
+        self._open = 0
+
+    def __repr__(self) -> str:
+        return f"<WebSocketServer connections={self._open}/{self._options.max_connections}>"
+
+    @property
+    def connections(self) -> int:
+        """Connections that said a good hello."""
+        return len(self._connections)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, also where 0 was asked for."""
+        if self._listener is None:
+            return self._options.port
+        return int(next(iter(self._listener.sockets)).getsockname()[1])
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        options = self._options
+        self._listener = await serve(
+            self._handle,
+            options.host,
+            options.port,
+            ssl=options.tls,
+            # None: clients that send no Origin, which is all but browsers.
+            origins=[None, *(Origin(origin) for origin in options.allowed_origins)],
+            process_request=self._before_upgrade,
+            compression=None,  # decision 6
+            max_size=options.max_frame_bytes,
+            ping_interval=options.ping_interval_s,
+            ping_timeout=options.ping_timeout_s,
+            close_timeout=2,
+            server_header=f"toold/{self._server.version}",
+        )
+
+    async def announce_end(self, deadline_ms: float) -> None:
+        """Take no new connections, and say ``going_away`` to those who understand it."""
+        farewells = [asyncio.create_task(connection.going_away(deadline_ms)) for connection in self._connections]
+        if farewells:
+            await asyncio.wait(farewells, timeout=1)
+
+    async def close(self) -> None:
+        """Close all connections with 1012 (restart, come back) and stop listening; takes a few seconds at most."""
+        if self._listener is not None:
+            self._listener.close(code=CLOSE_RESTART, reason="the daemon stops; come back")
+            await self._listener.wait_closed()
+
+    def _before_upgrade(self, connection: ServerConnection, _request: Request) -> Response | None:
+        if not self._router.accepting:
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "The daemon is going down; come back later.\n")
+        return None
+
+    async def _handle(self, socket: ServerConnection) -> None:
+        if self._open >= self._options.max_connections:
+            await socket.close(CLOSE_LIMIT, f"the daemon's {self._options.max_connections} connections are taken")
+            return
+        self._open += 1
+        try:
+            await self._converse(socket)
+        except ConnectionClosed:
+            pass  # the peer went; what it left behind is settled
+        finally:
+            self._open -= 1
+
+    async def _converse(self, socket: ServerConnection) -> None:
+        standing = await self._hello(socket)
+        if isinstance(standing, Refused):
+            _log.info("hello refused", code=standing.error.code, close=standing.close_code, why=standing.error.message)
+            await socket.send(encode(HelloAck(False, error=standing.error)), text=True)
+            await socket.close(standing.close_code, standing.error.code)
+            return
+        session = self._session(standing)
+        bind_session(session.label)
+        connection = Connection(socket, standing, session, self._router, self._health)
+        await socket.send(encode(self._ack(standing)), text=True)
+        self._connections.add(connection)
+        _log.info("connected", session_id=session.id, principal=session.principal.name, client=session.client.name)
+        try:
+            await connection.serve()
+        finally:
+            self._connections.discard(connection)
+            _log.info("disconnected", code=socket.close_code, reason=socket.close_reason or None)
+
+    async def _hello(self, socket: ServerConnection) -> Accepted | Refused:
+        try:
+            async with asyncio.timeout(self._options.hello_timeout_s):
+                data = await socket.recv()
+        except TimeoutError:
+            return no_hello(self._options.hello_timeout_s)
+        return judge_hello(data, authenticate=self._authenticate, make_label=_make_label)
+
+    def _session(self, standing: Accepted) -> Session:
+        return Session(
+            id=uuid4().hex,
+            label=standing.label,
+            principal=standing.principal,
+            client=standing.client,
+            transport="websocket",
+            streaming="stream" in standing.features,
+            calls=SessionCalls(self._router.bounds.max_accepted_per_session),
+            permits=Permits("session", self._options.max_running_per_session),
+        )
+
+    def _ack(self, standing: Accepted) -> HelloAck:
+        bounds = self._router.bounds
+        return HelloAck(
+            ok=True,
+            session_id=standing.label,
+            session_id_generated=standing.label_generated or None,
+            notice=standing.notice,
+            protocol=PROTOCOL_VERSION,
+            server=self._server,
+            features=tuple(name for name in SERVER_FEATURES if name in standing.features),
+            instructions=self._instructions(),
+            resumed=False,
+            durability="memory",
+            limits=Limits(
+                max_frame_bytes=bounds.max_frame_bytes,
+                max_inflight=bounds.max_accepted_per_session,
+                ping_interval_s=self._options.ping_interval_s,
+                default_timeout_s=bounds.default_timeout_s,
+                max_timeout_s=bounds.max_timeout_s,
+                progress_window_s=0.0,  # nothing is kept for a client that comes back, yet
+                result_ttl_s=0.0,
+            ),
+        )
+
+
+def _make_label() -> str:
+    return f"session-{uuid4().hex[:12]}"

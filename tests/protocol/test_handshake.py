@@ -1,0 +1,108 @@
+"""What becomes of a connection's first frame."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.protocol.calls import LOCAL, ClientInfo, Principal
+from toold.protocol.handshake import Accepted, Refused, judge_hello, no_hello
+
+TOKEN = "a-token-of-the-test"
+
+
+def authenticate(token: str | None) -> Principal | None:
+    return LOCAL if token == TOKEN else None
+
+
+def judge(data: str | bytes) -> Accepted | Refused:
+    return judge_hello(data, authenticate=authenticate, make_label=lambda: "made-by-server")
+
+
+def hello(**fields: object) -> Accepted:
+    found = judge(json.dumps({"op": "hello", "token": TOKEN, **fields}))
+    assert isinstance(found, Accepted)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("data", "close_code"),
+    [
+        ("", 4000),
+        ("no json", 4000),
+        ("[]", 4000),
+        ("7", 4000),
+        (b'{"op":"hello"}', 4000),
+        ("[" * 100_000, 4000),
+        ("{}", 4001),
+        ('{"op":"call_tool","name":"echo"}', 4001),
+        ('{"op":"helo"}', 4001),
+        ('{"op":["hello"]}', 4001),
+        ('{"op":"hello"}', 4003),
+        ('{"op":"hello","token":null}', 4003),
+        ('{"op":"hello","token":5}', 4003),
+        ('{"op":"hello","token":"wrong"}', 4003),
+    ],
+)
+def test_a_first_frame_that_is_no_good_hello_closes_with_its_own_code(data: str | bytes, close_code: int) -> None:
+    """4000 is for what is no JSON object, 4001 for another object, 4003 for a missing or wrong token."""
+    found = judge(data)
+    assert isinstance(found, Refused)
+    assert found.close_code == close_code
+    assert "wrong" not in found.error.message  # the token itself is not told
+
+
+def test_nothing_at_all_is_4002() -> None:
+    """Who says nothing is told for how long it was waited for."""
+    assert no_hello(10).close_code == 4002
+    assert "10 s" in no_hello(10).error.message
+
+
+def test_a_hello_with_nothing_more_is_plain() -> None:
+    """A client that names no features understands none, and keeps the label it sent."""
+    found = hello(session_id="baseline-1a2b3c4d")
+    assert found.plain
+    assert (found.label, found.label_generated, found.notice) == ("baseline-1a2b3c4d", False, None)
+    assert found.principal == LOCAL
+
+
+@pytest.mark.parametrize("session_id", [None, "", "ab", "x" * 65, "a b c", "äöü", 5, ["abc"]])
+def test_a_label_that_cannot_be_taken_is_made_and_said(session_id: object) -> None:
+    """A missing or malformed session_id never closes the connection: the ack says what was made instead."""
+    found = hello(session_id=session_id)
+    assert (found.label, found.label_generated) == ("made-by-server", True)
+    assert "session_id" in (found.notice or "")
+
+
+def test_features_are_what_both_sides_have() -> None:
+    """Unknown features are left out; a list of the wrong kind is none, and is said."""
+    assert hello(features=["ack", "stream", "teleport", 5]).features == {"ack", "stream"}
+    assert hello(features="ack").features == frozenset()
+    assert "features" in (hello(features="ack").notice or "")
+
+
+def test_a_wish_to_resume_is_never_silently_dropped() -> None:
+    """Where resume is not offered, the ack says that the session is new."""
+    assert "resume" in (hello(resume={"key": "k"}).notice or "")
+
+
+def test_a_toolset_that_may_not_be_used_is_refused() -> None:
+    """The refusal names what there is."""
+    assert isinstance(judge(json.dumps({"op": "hello", "token": TOKEN, "toolset": "standard"})), Accepted)
+    found = judge(json.dumps({"op": "hello", "token": TOKEN, "toolset": "root"}))
+    assert isinstance(found, Refused)
+    assert (found.close_code, found.error.code) == (4003, "PERMISSION_DENIED")
+    assert "standard" in found.error.message
+
+
+def test_the_client_may_introduce_itself() -> None:
+    """Name, version and workspace are kept, bounded; what is malformed is left out and said."""
+    assert hello(client={"name": "ed", "version": "2", "workspace": "/w"}).client == ClientInfo("ed", "2", "/w")
+    assert len(hello(client={"name": "x" * 999}).client.name) == 200
+    assert "client" in (hello(client=[1]).notice or "")
+
+
+@given(st.binary() | st.text())
+def test_no_first_frame_raises(data: str | bytes) -> None:
+    """Whatever comes first is judged."""
+    judge(data)
