@@ -29,3 +29,7 @@ fi
 printf 'setup: installing the packages of %s into .venv\n' "$lock" >&2
 "$@" --no-deps --require-hashes -r "$lock"
 "$@" --no-deps --no-build-isolation --editable .
+
+# The build maps src/ to the name toold; for mypy, which reads no build, a link says the same.
+mkdir -p .venv/types
+ln -sfn ../../src .venv/types/toold

@@ -4,6 +4,7 @@ import difflib
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -13,7 +14,7 @@ from .calls import RequestId
 from .errors import InvalidRequestError, ProtocolError, ToolError
 from .frames import MAX_REQUEST_ID_CHARS, CallTool, ClientFrame, canonical_tool_name
 
-_decode: Final = msgspec.json.Decoder(ClientFrame).decode
+_decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _CALL_OPS: Final = ("call_tool", "tool_call")
 OPS: Final = tuple(sorted(str(frame.__struct_config__.tag) for frame in get_args(ClientFrame)))

@@ -40,7 +40,7 @@ class _Frame(msgspec.Struct, tag_field="op", frozen=True):
 # --- from the client -------------------------------------------------------------------------------------------------
 
 
-class Hello(_Frame, tag="hello"):
+class Hello(_Frame, tag="hello", frozen=True):
     """The first frame. Fields stay loosely typed here: ``handshake`` judges them one by one."""
 
     session_id: Any = None
@@ -51,7 +51,7 @@ class Hello(_Frame, tag="hello"):
     client: Any = None
 
 
-class CallTool(_Frame, tag="call_tool"):
+class CallTool(_Frame, tag="call_tool", frozen=True):
     """One tool call; ``tool`` and ``id`` are older spellings of ``name`` and ``request_id``."""
 
     request_id: RequestId | None = None
@@ -63,29 +63,29 @@ class CallTool(_Frame, tag="call_tool"):
     tool: dict[str, Any] | str | None = None
 
 
-class ToolCallAlias(CallTool, tag="tool_call"):
+class ToolCallAlias(CallTool, tag="tool_call", frozen=True):
     """``call_tool`` as older clients spell it."""
 
 
-class Cancel(_Frame, tag="cancel"):
+class Cancel(_Frame, tag="cancel", frozen=True):
     """End a running call early."""
 
     request_id: RequestId
 
 
-class ListTools(_Frame, tag="list_tools"):
+class ListTools(_Frame, tag="list_tools", frozen=True):
     """Ask for the tools of this connection's toolset."""
 
     request_id: RequestId | None = None
 
 
-class Ping(_Frame, tag="ping"):
+class Ping(_Frame, tag="ping", frozen=True):
     """Ask whether the daemon's loop is alive; beside WebSocket's own pings."""
 
     request_id: RequestId | None = None
 
 
-class Health(_Frame, tag="health"):
+class Health(_Frame, tag="health", frozen=True):
     """Ask how the daemon is."""
 
     request_id: RequestId | None = None
@@ -116,7 +116,7 @@ class Limits(msgspec.Struct, frozen=True):
     result_ttl_s: float
 
 
-class HelloAck(_Frame, tag="hello_ack", omit_defaults=True):
+class HelloAck(_Frame, tag="hello_ack", omit_defaults=True, frozen=True):
     """The answer to hello; on success all fields stand but ``error``, on failure ``ok`` and ``error``."""
 
     ok: bool
@@ -135,7 +135,7 @@ class HelloAck(_Frame, tag="hello_ack", omit_defaults=True):
     error: ToolError | None = None
 
 
-class CallToolAck(_Frame, tag="call_tool_ack", omit_defaults=True):
+class CallToolAck(_Frame, tag="call_tool_ack", omit_defaults=True, frozen=True):
     """The call is accepted and gets exactly one ``call_tool_res``; ``timeout_ms`` is its whole time."""
 
     request_id: RequestId
@@ -146,7 +146,7 @@ class CallToolAck(_Frame, tag="call_tool_ack", omit_defaults=True):
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
 
 
-class ProgressFrame(_Frame, tag="progress", omit_defaults=True):
+class ProgressFrame(_Frame, tag="progress", omit_defaults=True, frozen=True):
     """A running call lives; ``seq`` counts this call's progress frames from 1."""
 
     request_id: RequestId
@@ -157,7 +157,7 @@ class ProgressFrame(_Frame, tag="progress", omit_defaults=True):
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
 
 
-class StreamChunk(_Frame, tag="stream_chunk"):
+class StreamChunk(_Frame, tag="stream_chunk", frozen=True):
     """A piece of the answer's text; ``seq`` counts this call's chunks from 1."""
 
     request_id: RequestId
@@ -166,7 +166,7 @@ class StreamChunk(_Frame, tag="stream_chunk"):
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
 
 
-class CallToolRes(_Frame, tag="call_tool_res"):
+class CallToolRes(_Frame, tag="call_tool_res", frozen=True):
     """The one terminal answer of a call: outputs, or an error."""
 
     request_id: RequestId
@@ -178,14 +178,14 @@ class CallToolRes(_Frame, tag="call_tool_res"):
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
 
 
-class CancelRes(_Frame, tag="cancel_res"):
+class CancelRes(_Frame, tag="cancel_res", frozen=True):
     """The call to be cancelled was not running; ``status`` says what is known of it."""
 
     request_id: RequestId
     status: CallStatus
 
 
-class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True):
+class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True, frozen=True):
     """The tools, in a stable order; ``rev`` changes when they do."""
 
     tools: tuple[ToolInfo, ...]
@@ -193,33 +193,33 @@ class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True):
     request_id: RequestId | None = None
 
 
-class Pong(_Frame, tag="pong", omit_defaults=True):
+class Pong(_Frame, tag="pong", omit_defaults=True, frozen=True):
     """The answer to ping."""
 
     request_id: RequestId | None = None
 
 
-class HealthRes(_Frame, tag="health_res", omit_defaults=True):
+class HealthRes(_Frame, tag="health_res", omit_defaults=True, frozen=True):
     """The answer to health; ``health`` is the same object that ``/readyz`` shows."""
 
     health: dict[str, Any]
     request_id: RequestId | None = None
 
 
-class ErrorFrame(_Frame, tag="error", omit_defaults=True):
+class ErrorFrame(_Frame, tag="error", omit_defaults=True, frozen=True):
     """A frame that is not a call was refused; ``request_id`` stands where one could be read."""
 
     error: ToolError
     request_id: RequestId | None = None
 
 
-class GoingAway(_Frame, tag="going_away"):
+class GoingAway(_Frame, tag="going_away", frozen=True):
     """The daemon stops; calls that run are answered within ``deadline_ms``."""
 
     deadline_ms: float
 
 
-class ToolsChanged(_Frame, tag="tools_changed"):
+class ToolsChanged(_Frame, tag="tools_changed", frozen=True):
     """The list of tools is another one now."""
 
     rev: str

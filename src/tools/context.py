@@ -38,13 +38,25 @@ class DaemonView(Protocol):
 class ToolContext(Protocol):
     """One running call, as its tool sees it."""
 
-    call_id: str
-    principal: Principal
-    client: ClientInfo
-    daemon: DaemonView
-    files: FileAccess
-    streaming: bool
-    """Whether somebody reads ``stream`` (a client with the feature)."""
+    @property
+    def call_id(self) -> str: ...
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def client(self) -> ClientInfo: ...
+
+    @property
+    def daemon(self) -> DaemonView: ...
+
+    @property
+    def files(self) -> FileAccess: ...
+
+    @property
+    def streaming(self) -> bool:
+        """Whether somebody reads ``stream`` (a client with the feature)."""
+        ...
 
     def remaining(self) -> float:
         """Seconds until this call's deadline; never negative."""
