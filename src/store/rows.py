@@ -1,4 +1,4 @@
-"""The rows that the store keeps."""
+"""The rows that the store keeps, and the sums over them."""
 
 from typing import Any
 
@@ -6,7 +6,10 @@ import msgspec
 
 
 class CallRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One call as the audit keeps it: who, what, how long, at what price. Written once, when the call has ended."""
+    """One call as the audit keeps it: who, what, how long, at what price. Written once, when the call has ended.
+
+    Its fields are the columns of the table ``call``.
+    """
 
     id: str
     """The call's id, unique for ever."""
@@ -26,7 +29,8 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     """The error's message, bounded."""
     executed: str = "yes"
     arguments: Any = None
-    """The arguments themselves; the writer keeps their shape, and their content only where that is asked for."""
+    """On the way in, the arguments themselves; on the way out what the writer kept of them: their shape, or their
+    content where that was asked for."""
     arguments_bytes: int = 0
     result_bytes: int = 0
     latency_ms: float
@@ -40,3 +44,35 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     cost_amount: float | None = None
     cost_currency: str | None = None
+
+
+class Sums(msgspec.Struct, kw_only=True):
+    """What some calls come to."""
+
+    calls: int = 0
+    errors: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: dict[str, float] = {}
+    """Currency (``USD``, ``CNY``) → amount by list price. What the simulator answered costs nothing."""
+
+
+class ModelSums(Sums, kw_only=True):
+    """What the calls of one model come to; real and simulated ones apart."""
+
+    provider: str
+    model: str
+    simulated: bool
+
+
+class Totals(msgspec.Struct, kw_only=True):
+    """The sums of all calls ever recorded here, those included whose rows retention has removed."""
+
+    since: float | None
+    """Unix time of the earliest call; None before the first."""
+    all: Sums
+    by_tool: dict[str, Sums]
+    """Calls of tools that do not exist stand under ``unknown``."""
+    by_outcome: dict[str, int]
+    """``ok`` or an error's code → calls."""
+    by_model: list[ModelSums]

@@ -1,0 +1,131 @@
+"""Opening the database: its file, its settings, and the steps from an older schema to this one.
+
+Exceptions::
+
+    StoreError               the database cannot be used
+    └── NewerSchemaError     a newer toold wrote it
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+_SETTINGS = """
+PRAGMA auto_vacuum = INCREMENTAL;         -- before the first table; lets the file shrink where retention empties it
+PRAGMA journal_mode = WAL;                -- readers and the writer do not wait for each other
+PRAGMA synchronous = NORMAL;              -- a crash of the process loses nothing; a power cut may lose the last group
+PRAGMA journal_size_limit = 16777216;
+"""
+
+
+class StoreError(Exception):
+    """The database cannot be used; the message says why and what to do."""
+
+
+class NewerSchemaError(StoreError):
+    """A newer toold wrote this database."""
+
+    def __init__(self, path: Path, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} has schema {found}, and this toold knows up to {known}: install the newer toold again, "
+            f"or move the file away to start with an empty one"
+        )
+
+
+def _shipped_steps() -> tuple[str, ...]:
+    """schema_1.sql, schema_2.sql, …: step n leads from schema n-1 to schema n."""
+    folder = resources.files(__package__)
+    names = [entry.name for entry in folder.iterdir() if entry.name.startswith("schema_")]
+    count = sum(name.endswith(".sql") for name in names)
+    return tuple((folder / f"schema_{number}.sql").read_text(encoding="utf-8") for number in range(1, count + 1))
+
+
+STEPS = _shipped_steps()
+
+
+def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
+    """Open the database for its one writer, made (mode 0600) or brought to the newest schema where needed.
+
+    Before an older schema is changed, the file is copied to ``<name>.v<schema>.bak`` beside it. The connection may
+    move to another thread; transactions are the caller's to begin and end.
+
+    Raises:
+        NewerSchemaError: the file has a schema that ``steps`` do not reach.
+        StoreError: the file cannot be read or written, or is no SQLite database.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise _unusable(path, error) from None
+    try:
+        connection.executescript(_SETTINGS)
+        _migrate(connection, path, steps)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.Error | OSError):
+            raise _unusable(path, error) from None
+        raise
+    return connection
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Open an existing database to read it, for use on any one thread at a time.
+
+    Raises:
+        sqlite3.Error: there is none, or it cannot be read.
+    """
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+
+
+def schema_version(path: Path) -> int:
+    """The schema of an existing database; 0 for one that is empty. Changes nothing.
+
+    Raises:
+        StoreError: it cannot be read, or is no SQLite database.
+    """
+    try:
+        with contextlib.closing(open_for_reading(path)) as connection:
+            return _version(connection)
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from None
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
+    found = _version(connection)
+    if found > len(steps):
+        raise NewerSchemaError(path, found, len(steps))
+    if 0 < found < len(steps):
+        _back_up(connection, path.with_name(f"{path.name}.v{found}.bak"))
+    for number in range(found + 1, len(steps) + 1):
+        try:
+            connection.executescript(f"BEGIN; {steps[number - 1]}; PRAGMA user_version = {number}; COMMIT;")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.rollback()
+            raise
+
+
+def _back_up(connection: sqlite3.Connection, target: Path) -> None:
+    unfinished = target.with_name(f"{target.name}.new")
+    unfinished.unlink(missing_ok=True)
+    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    with contextlib.closing(sqlite3.connect(unfinished)) as copy:
+        connection.backup(copy)
+    unfinished.replace(target)
+
+
+def _unusable(path: Path, error: Exception) -> StoreError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return StoreError(
+        f"{path} cannot be used as the database ({reason}); free the disk or mend its permissions, "
+        "or move the file away to start with an empty one"
+    )

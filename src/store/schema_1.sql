@@ -1,0 +1,51 @@
+-- Schema 1: the calls that have ended, and sums over all that ever did.
+
+CREATE TABLE call (
+    seq             INTEGER PRIMARY KEY,   -- in the order in which they ended
+    id              TEXT NOT NULL,
+    started_at      REAL NOT NULL,         -- Unix time in seconds
+    transport       TEXT NOT NULL,
+    principal       TEXT NOT NULL,
+    session_id      TEXT NOT NULL,
+    session_label   TEXT NOT NULL,
+    client          TEXT NOT NULL,
+    request_id      TEXT NOT NULL,         -- as JSON: 7 and "7" are different
+    tool            TEXT NOT NULL,
+    outcome         TEXT NOT NULL,         -- 'ok' or the error's code
+    message         TEXT,
+    executed        TEXT NOT NULL,
+    arguments       TEXT,                  -- JSON: their shape, or their content where the operator asked for it
+    arguments_bytes INTEGER NOT NULL,
+    result_bytes    INTEGER NOT NULL,
+    latency_ms      REAL NOT NULL,
+    queue_ms        REAL NOT NULL,
+    tool_ms         REAL NOT NULL,
+    provider_ms     REAL NOT NULL,
+    provider        TEXT,
+    model           TEXT,
+    simulated       INTEGER NOT NULL,
+    input_tokens    INTEGER NOT NULL,
+    output_tokens   INTEGER NOT NULL,
+    cost_amount     REAL,
+    cost_currency   TEXT
+);
+
+-- For the retention by age.
+CREATE INDEX call_started_at ON call (started_at);
+
+-- Kept by the writer, so that sums cost no scan and outlive the rows that they were made of. '' stands for none; calls
+-- of tools that do not exist are summed under tool '', or callers' misspellings would fill the table.
+CREATE TABLE call_total (
+    tool            TEXT NOT NULL,
+    outcome         TEXT NOT NULL,
+    provider        TEXT NOT NULL,
+    model           TEXT NOT NULL,
+    simulated       INTEGER NOT NULL,
+    currency        TEXT NOT NULL,
+    calls           INTEGER NOT NULL,
+    input_tokens    INTEGER NOT NULL,
+    output_tokens   INTEGER NOT NULL,
+    cost            REAL NOT NULL,
+    since           REAL NOT NULL,         -- Unix time of the earliest call
+    PRIMARY KEY (tool, outcome, provider, model, simulated, currency)
+) WITHOUT ROWID;

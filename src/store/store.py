@@ -1,0 +1,93 @@
+"""The store as the daemon sees it: rows go in without waiting, sums and the last calls come out."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from . import calls
+from .rows import CallRow, Totals
+from .schema import StoreError, open_for_reading
+from .writer import Content, Retention, Writer
+
+CLOSE_TIMEOUT_S: Final = 5.0
+"""A disk that does not answer holds up the daemon's end for no longer."""
+
+T = TypeVar("T")
+
+
+class Store:
+    """One SQLite file, one writer thread, one reader thread.
+
+    Raises:
+        NewerSchemaError: a newer toold wrote the file.
+        StoreError: the file cannot be made, read or written.
+    """
+
+    def __init__(self, path: Path, *, content: Content, retention: Retention) -> None:
+        self._path = path
+        self._writer = Writer(path, content=content, retention=retention)
+        self._reader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-reader")
+        self._reading: sqlite3.Connection | None = None
+        self.record: Final[Callable[[CallRow], None]] = self._writer.record
+        """Have a call's row written soon. Never blocks, never raises; on the event loop's thread only."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why rows cannot be written at present; None where they can."""
+        return self._writer.problem
+
+    @property
+    def written(self) -> int:
+        """Rows committed since the start."""
+        return self._writer.written
+
+    @property
+    def dropped(self) -> int:
+        """Rows lost since the start: the disk refused for too long, or SQLite cannot hold them."""
+        return self._writer.dropped
+
+    async def flush(self) -> None:
+        """Return once all rows recorded so far have been committed, or the disk has refused them."""
+        await asyncio.wrap_future(self._writer.flush())
+
+    async def recent(self, limit: int) -> list[CallRow]:
+        """The calls that ended last, the last one first; those of the last 100 ms may not be there yet.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return await self._read(lambda connection: calls.recent(connection, limit))
+
+    async def totals(self) -> Totals:
+        """The sums of all calls ever recorded.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return await self._read(calls.totals)
+
+    async def close(self) -> None:
+        """Write what is left, within 5 s, and close the file."""
+        await asyncio.get_running_loop().run_in_executor(self._reader, self._end)
+        self._reader.shutdown(wait=False)
+
+    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, self._run, query)
+
+    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            if self._reading is None:
+                self._reading = open_for_reading(self._path)
+            return query(self._reading)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path} cannot be read ({error})") from None
+
+    def _end(self) -> None:
+        self._writer.close(CLOSE_TIMEOUT_S)
+        if self._reading:
+            with contextlib.suppress(sqlite3.Error):
+                self._reading.close()
