@@ -1,4 +1,7 @@
-"""Kimi and GLM: the model catalogue, the neutral completion request, and what carries it to the vendors."""
+"""Kimi and GLM: the model catalogue, the neutral completion request, and what carries it to the vendors.
+
+The simulator is a room within: ``from ..providers.simulator import Simulator``; a daemon without it need not load it.
+"""
 
 from .catalogue import Catalogue, CatalogueError, Modality, Model, Price, ProviderName, Thinking
 from .completion import (
@@ -15,8 +18,16 @@ from .completion import (
     TextPart,
     ToolInvocation,
 )
+from .glm import build_glm
+from .kimi import build_kimi
+from .vendor import GLM, GLM_BASE_URL, KIMI, KIMI_BASE_URL, Access, GlmSdk, KimiSdk, Vendor
 
 __all__ = [
+    "GLM",
+    "GLM_BASE_URL",
+    "KIMI",
+    "KIMI_BASE_URL",
+    "Access",
     "AttachedFile",
     "Catalogue",
     "CatalogueError",
@@ -25,7 +36,9 @@ __all__ = [
     "Delta",
     "FinishReason",
     "FunctionTool",
+    "GlmSdk",
     "ImagePart",
+    "KimiSdk",
     "Message",
     "Modality",
     "Model",
@@ -36,4 +49,7 @@ __all__ = [
     "TextPart",
     "Thinking",
     "ToolInvocation",
+    "Vendor",
+    "build_glm",
+    "build_kimi",
 ]

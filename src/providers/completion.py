@@ -47,6 +47,8 @@ class Message:
     content: str | tuple[TextPart | ImagePart, ...]
     tool_calls: tuple[ToolInvocation, ...] = ()
     tool_call_id: str | None = None
+    reasoning: str = ""
+    """Of an ``assistant`` message: models that always think want theirs back with the results of their tool calls."""
 
 
 @dataclass(frozen=True, slots=True)

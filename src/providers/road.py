@@ -1,0 +1,95 @@
+"""What carries a question to a vendor: one of its SDKs, or plain HTTP. And how its time is cut into attempts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from ..protocol.errors import CallError
+from . import failures
+from .completion import Delta, OnDelta
+from .question import Body
+from .vendor import Access, Vendor
+
+RETRY_PAUSE_S: Final = 8.0
+"""The longest pause that the SDKs make between attempts (MAX_RETRY_DELAY in openai, zhipuai and zai)."""
+MAX_RETRIES: Final = 2
+"""As many further attempts as the openai SDK makes by default."""
+CONNECT_TIMEOUT_S: Final = 8.0
+"""How long a connection may take to be made (the default of zhipuai and zai)."""
+
+ReadChunk = Callable[[Any], Delta | None]
+"""Takes one decoded chunk of a stream; raises ``answer.NotUnderstoodError`` for what is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """How often a call may be tried, and how long each time."""
+
+    timeout_s: float
+    """Of one attempt, as the SDKs count it: for whatever piece of the answer they wait for."""
+    retries: int
+    """Further attempts after the first, each of which still fits with the pause before it."""
+
+
+def plan_attempts(left_s: float, attempt_s: float) -> Attempts:
+    """Cut the seconds that are left into attempts of at most ``attempt_s`` seconds.
+
+    A retry is allowed only where all attempts and pauses fit even if each takes its whole time. So the SDKs, which
+    count time-outs per attempt, never sleep or wait past the deadline.
+    """
+    timeout_s = min(attempt_s, left_s)
+    retries = int((left_s - timeout_s) // (attempt_s + RETRY_PAUSE_S))
+    return Attempts(timeout_s, max(0, min(MAX_RETRIES, retries)))
+
+
+class Road(Protocol):
+    """One way to a vendor. Its methods raise ``CallError`` for all that the vendor and the network do."""
+
+    name: str
+    """For people: package and version."""
+
+    async def ask(self, body: Body, attempts: Attempts) -> Any:
+        """Post the question; the decoded JSON answer."""
+        ...
+
+    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> None:
+        """Post the question and pass each chunk through ``read``, what it returns to ``on_delta`` on the loop.
+
+        Cancelled, it closes the stream, and returns once nothing works on it any more.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The mapping of failures for one vendor and key, at the edge where the clock is."""
+
+    vendor: Vendor
+    access: Access
+
+    def refused(self, status: int, body: str, headers: Mapping[str, str]) -> CallError:
+        return self._refused(failures.read_refusal(status, body, headers))
+
+    def broken_stream(self, error: Any) -> CallError:
+        """For an error object within a stream."""
+        code, message = failures.read_error(error) if isinstance(error, Mapping) else ("", str(error))
+        return self._refused(failures.Refusal(0, code, message))
+
+    def timed_out(self, error: BaseException, attempts: Attempts) -> CallError:
+        """For an attempt's time-out: to connect, or to wait for the answer."""
+        if failures.never_connected(error):
+            return failures.unreachable(self.vendor, error)
+        return failures.timed_out(self.vendor, attempts.timeout_s)
+
+    def unreachable(self, error: BaseException) -> CallError:
+        return failures.unreachable(self.vendor, error)
+
+    def not_json(self) -> CallError:
+        return failures.not_understood(self.vendor, "it is not JSON")
+
+    def _refused(self, refusal: failures.Refusal) -> CallError:
+        secret = self.access.api_key.get_secret_value()
+        return failures.refused(self.vendor, refusal, secret=secret, now=datetime.now(UTC))

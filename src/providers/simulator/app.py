@@ -1,0 +1,225 @@
+"""The simulator's HTTP: both vendors' chat and model list, with keys, delays, hanging and streaming."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from ..catalogue import Catalogue, ProviderName
+from . import shapes
+from .conversation import Reply, read_conversation, reply_to, wishes
+from .directives import DirectiveError, Directives
+from .shapes import Failure, Json
+
+SIMULATOR_KEY: Final = "sim-key"
+"""The key that the simulator takes for either vendor; and any other that begins with ``sim-``."""
+
+LOG_SIZE: Final = 200
+"""How many requests are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A chat request that came in with a right key."""
+
+    vendor: ProviderName
+    body: Json
+
+
+class Census:
+    """Who is being served: the requests seen, and how many run at once."""
+
+    def __init__(self) -> None:
+        self.log: deque[Seen] = deque(maxlen=LOG_SIZE)
+        self.running: Counter[str] = Counter()
+        self.peaks: Counter[str] = Counter()
+        self.closing = asyncio.Event()
+        """Set when the simulator stops: hung requests end."""
+        self._changed = asyncio.Condition()
+
+    @contextlib.asynccontextmanager
+    async def serving(self, seen: Seen) -> AsyncIterator[None]:
+        self.log.append(seen)
+        self.running[seen.vendor] += 1
+        self.peaks[seen.vendor] = max(self.peaks[seen.vendor], self.running[seen.vendor])
+        await self._tell()
+        try:
+            yield
+        finally:
+            self.running[seen.vendor] -= 1
+            await self._tell()
+
+    async def until(self, vendor: ProviderName, count: int) -> None:
+        """Wait until exactly ``count`` requests of this vendor run."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.running[vendor] == count)
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+
+def simulator_app(catalogue: Catalogue, census: Census) -> Starlette:
+    """Serves ``/kimi/v1`` and ``/glm/api/paas/v4``."""
+    roots: Mapping[ProviderName, str] = {"kimi": "/kimi/v1", "glm": "/glm/api/paas/v4"}
+    routes = []
+    for vendor, root in roots.items():
+        routes.append(Route(f"{root}/chat/completions", _Chat(vendor, catalogue, census), methods=["POST"]))
+        routes.append(Route(f"{root}/models", _Models(vendor, catalogue), methods=["GET"]))
+    return Starlette(routes=routes)
+
+
+class _Models:
+    """``GET …/models``."""
+
+    def __init__(self, vendor: ProviderName, catalogue: Catalogue) -> None:
+        self._vendor = vendor
+        self._catalogue = catalogue
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response: Response
+        if _key_is_right(Request(scope)):
+            models = [
+                {"id": model.id, "object": "model", "created": shapes.CREATED, "owned_by": "simulator"}
+                for model in self._catalogue.models
+                if model.provider == self._vendor
+            ]
+            response = JSONResponse({"object": "list", "data": models})
+        else:
+            response = _error(self._vendor, shapes.failure(self._vendor, 401))
+        await response(scope, receive, send)
+
+
+class _Chat:
+    """``POST …/chat/completions``."""
+
+    def __init__(self, vendor: ProviderName, catalogue: Catalogue, census: Census) -> None:
+        self._vendor = vendor
+        self._catalogue = catalogue
+        self._models = {model.id: model for model in catalogue.models if model.provider == vendor}
+        self._census = census
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        body = await request.body()
+        if not _key_is_right(request):
+            await _error(self._vendor, shapes.failure(self._vendor, 401))(scope, receive, send)
+            return
+        try:
+            document = json.loads(body)
+        except ValueError:
+            await _error(self._vendor, shapes.failure(self._vendor, 400))(scope, receive, send)
+            return
+        async with self._census.serving(Seen(self._vendor, document)):
+            await self._serve_while_wanted(document, scope, receive, send)
+
+    async def _serve_while_wanted(self, body: Json, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, unless the client goes or the simulator stops before that."""
+        serving = asyncio.create_task(self._serve(body, scope, receive, send))
+        gone = asyncio.create_task(_disconnected(receive))
+        closing = asyncio.create_task(self._census.closing.wait())
+        try:
+            await asyncio.wait({serving, gone, closing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (serving, gone, closing):
+                task.cancel()
+            await asyncio.gather(serving, gone, closing, return_exceptions=True)
+
+    async def _serve(self, body: Json, scope: Scope, receive: Receive, send: Send) -> None:
+        talk = read_conversation(body.get("messages") or [])
+        try:
+            wish = wishes(talk)
+        except DirectiveError as error:
+            await _error(self._vendor, Failure(400, "simulator", str(error)))(scope, receive, send)
+            return
+        await asyncio.sleep(wish.delay)
+        if wish.hang:
+            await asyncio.Event().wait()
+        model = self._models.get(str(body.get("model")))
+        fault: Failure | None = None
+        if model is None:
+            fault = shapes.unknown_model(self._vendor, str(body.get("model")))
+        elif wish.too_long or talk.input_tokens > model.context_window:
+            fault = shapes.too_long(self._vendor, model.context_window, talk.input_tokens)
+        else:
+            fault = _wished_failure(self._vendor, wish)
+        if fault is not None or model is None:
+            await _error(self._vendor, fault or shapes.failure(self._vendor, 500), wish)(scope, receive, send)
+            return
+        reply = reply_to(body, model, talk, wish)
+        if wish.withhold:
+            reply = replace(reply, text="", tool_calls=(), finish="content_filter")
+        answer_id = _answer_id(body)
+        if body.get("stream"):
+            asked = bool((body.get("stream_options") or {}).get("include_usage"))
+            chunks = shapes.chunk_bodies(self._vendor, answer_id, model.id, reply, usage_asked=asked)
+            await _send_stream(send, chunks, wish)
+            return
+        await _whole(self._vendor, answer_id, model.id, reply, wish)(scope, receive, send)
+
+
+def _whole(vendor: ProviderName, answer_id: str, model: str, reply: Reply, wish: Directives) -> Response:
+    if wish.garbage:
+        return Response('{"choices": [not JSON', media_type="application/json")
+    if wish.empty:
+        return JSONResponse({"id": answer_id, "choices": []})
+    return JSONResponse(shapes.completion_body(vendor, answer_id, model, reply))
+
+
+async def _send_stream(send: Send, chunks: Iterator[Json], wish: Directives) -> None:
+    """Server-sent events, chunk by chunk. Returning without the last body breaks the connection off."""
+    headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def event(data: str) -> None:
+        await send({"type": "http.response.body", "body": f"data: {data}\n\n".encode(), "more_body": True})
+
+    if wish.garbage:
+        await event("{not JSON")
+    for number, chunk in enumerate([] if wish.empty else chunks):
+        if number == wish.hang_after:
+            await asyncio.Event().wait()
+        if number == wish.break_after:
+            return
+        await asyncio.sleep(wish.stream_delay)
+        await event(json.dumps(chunk, ensure_ascii=False))
+    await event("[DONE]")
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _wished_failure(vendor: ProviderName, wish: Directives) -> Failure | None:
+    if wish.filter:
+        return shapes.unsafe(vendor)
+    if wish.status is not None and wish.status != 200:
+        return shapes.failure(vendor, wish.status, wish.code)
+    return None
+
+
+def _error(vendor: ProviderName, fault: Failure, wish: Directives | None = None) -> JSONResponse:
+    headers = {"retry-after": f"{wish.retry_after:g}"} if wish and wish.retry_after is not None else None
+    return JSONResponse(shapes.error_body(vendor, fault), fault.status, headers)
+
+
+def _key_is_right(request: Request) -> bool:
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return scheme == "Bearer" and key.startswith("sim-")
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _answer_id(body: Mapping[str, Any]) -> str:
+    """The same for the same request."""
+    return "sim-" + hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,182 @@
+"""What the simulator reads out of a request, and what it answers. Pure, and the same for the same request."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import unescape
+from math import ceil
+from typing import Any, Final
+
+from ..catalogue import Model
+from .directives import Directives, read_directives, without_directives
+
+_FILE: Final = re.compile(r'<file name="([^"]*)">\n(.*?)\n</file>', re.DOTALL)
+_CHARS_PER_TOKEN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A request's messages, taken apart."""
+
+    prompt: str
+    """The last user message's own words, directives included."""
+    files: tuple[tuple[str, str], ...]
+    """Name and text of every attached file."""
+    images: int
+    system: str
+    earlier: tuple[str, ...]
+    """The words of the user and assistant messages before the last user message."""
+    tool_results: tuple[str, ...]
+    """What tools answered after the last user message."""
+    input_tokens: int
+    cached_tokens: int
+    """Those of the messages before the last: what a vendor would have in its cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The simulator's answer, before it takes a vendor's shape."""
+
+    text: str
+    reasoning: str
+    tool_calls: tuple[tuple[str, str], ...]
+    """Name and arguments."""
+    finish: str
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+
+
+def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
+    """Take a request's ``messages`` apart."""
+    texts = [_words_of(message) for message in messages]
+    last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    asked = texts[last] if last >= 0 else ""
+    tokens = [count_tokens(text) for text in texts]
+    return Conversation(
+        prompt=_FILE.sub("", asked).strip(),
+        files=tuple((unescape(name), text) for whole in texts for name, text in _FILE.findall(whole)),
+        images=sum(_images_in(message) for message in messages),
+        system=" ".join(text for text, m in zip(texts, messages, strict=True) if m.get("role") == "system"),
+        earlier=tuple(
+            _FILE.sub("", text).strip()
+            for text, m in zip(texts[: max(last, 0)], messages, strict=False)
+            if m.get("role") in ("user", "assistant")
+        ),
+        tool_results=tuple(
+            text for text, m in zip(texts[last + 1 :], messages[last + 1 :], strict=True) if m.get("role") == "tool"
+        ),
+        input_tokens=sum(tokens),
+        cached_tokens=sum(tokens[:-1]),
+    )
+
+
+def reply_to(body: Mapping[str, Any], model: Model, talk: Conversation, wish: Directives) -> Reply:
+    """The answer to a request that is in order."""
+    thinks = model.thinking == "always" or (
+        model.thinking == "switch" and (body.get("thinking") or {}).get("type") != "disabled"
+    )
+    reasoning = f"Simulated reasoning about {_number(len(_prompt(talk).split()), 'word')}." if thinks else ""
+    call = _tool_call(body, talk, wish)
+    text = "" if call else (_answer(model, talk) if wish.say is None else wish.say)
+    bound = body.get("max_completion_tokens") or body.get("max_tokens") or model.max_output or model.context_window
+    finish = "tool_calls" if call else "stop"
+    if wish.length:
+        text, finish = text[: len(text) // 2], "length"
+    elif count_tokens(text) > bound:
+        text, finish = text[: bound * _CHARS_PER_TOKEN], "length"
+    reasoning_tokens = count_tokens(reasoning)
+    return Reply(
+        text=text,
+        reasoning=reasoning,
+        tool_calls=(call,) if call else (),
+        finish=finish,
+        input_tokens=talk.input_tokens,
+        cached_tokens=talk.cached_tokens,
+        output_tokens=count_tokens(text)
+        + sum(count_tokens(arguments) for _, arguments in [call or ("", "")])
+        + reasoning_tokens,
+        reasoning_tokens=reasoning_tokens,
+    )
+
+
+def wishes(talk: Conversation) -> Directives:
+    """The directives of the prompt; once its tool has answered, it is not asked for again."""
+    wish = read_directives(talk.prompt)
+    return Directives() if wish.tool and talk.tool_results else wish
+
+
+def count_tokens(text: str) -> int:
+    """As many as a vendor might count: one for four characters."""
+    return ceil(len(text) / _CHARS_PER_TOKEN)
+
+
+def _answer(model: Model, talk: Conversation) -> str:
+    """Says that it is simulated, and proves what it has read."""
+    prompt = _prompt(talk)
+    said = [f"Simulated answer from {model.id}: you wrote {_number(len(prompt.split()), 'word')}"]
+    if prompt:
+        said.append(f" beginning {_quoted(prompt)}")
+    said.append(".")
+    if talk.files:
+        listed = "; ".join(
+            f"{name} ({_number(len(text.splitlines()), 'line')}, first line {_quoted(text.partition(chr(10))[0])})"
+            for name, text in talk.files
+        )
+        said.append(f" {_number(len(talk.files), 'file')} attached: {listed}.")
+    if talk.images:
+        said.append(f" {_number(talk.images, 'image')} attached.")
+    if talk.system:
+        said.append(f" The system message begins {_quoted(talk.system)}.")
+    if talk.earlier:
+        said.append(f" {_number(len(talk.earlier), 'earlier message')}, the first begins {_quoted(talk.earlier[0])}.")
+    said += [f" A tool answered {_quoted(result)}." for result in talk.tool_results]
+    return "".join(said)
+
+
+def _tool_call(body: Mapping[str, Any], talk: Conversation, wish: Directives) -> tuple[str, str] | None:
+    """The call that the prompt asks for, by a directive or by words such as 'use the echo tool'."""
+    if talk.tool_results:
+        return None
+    for tool in body.get("tools") or ():
+        function = tool.get("function") or {}
+        name = str(function.get("name"))
+        asked = re.search(rf"\b(call|use)\s+(the\s+)?(tool\s+)?{re.escape(name)}\b", talk.prompt, re.IGNORECASE)
+        if name == wish.tool or (wish.tool is None and asked):
+            arguments = wish.args if wish.args is not None else _arguments(function.get("parameters") or {}, talk)
+            return name, json.dumps(arguments, ensure_ascii=False)
+    return None
+
+
+def _arguments(schema: Mapping[str, Any], talk: Conversation) -> dict[str, Any]:
+    """Something of the right kind for each required argument."""
+    made: dict[str, Any] = {"string": _prompt(talk), "integer": 1, "number": 1.0, "boolean": True, "array": []}
+    properties = schema.get("properties") or {}
+    return {name: made.get(properties.get(name, {}).get("type"), {}) for name in schema.get("required") or ()}
+
+
+def _prompt(talk: Conversation) -> str:
+    return without_directives(talk.prompt)
+
+
+def _words_of(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content or () if part.get("type") == "text")
+
+
+def _images_in(message: Mapping[str, Any]) -> int:
+    content = message.get("content")
+    return 0 if isinstance(content, str) else sum(part.get("type") == "image_url" for part in content or ())
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split())
+    return f'"{line}"' if len(line) <= 60 else f'"{line[:60]}…"'

@@ -1,0 +1,101 @@
+"""What a prompt may ask of the simulator: ``[[sim:…]]`` in the last user message. Pure.
+
+``[[sim:status=429 retry_after=2]]`` holds several settings; docs/providers.md lists them. Files that are attached to
+the message do not count, so a page about the simulator can be discussed with it.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Any, Final, get_args
+
+_DIRECTIVE: Final = re.compile(r"\[\[sim:(.*?)\]\]", re.DOTALL)
+_SETTING: Final = re.compile(r"\s*(?P<key>\w+)(?:=(?P<value>\S*))?")
+_REST: Final = re.compile(r"\s*(?P<key>say|args)=(?P<value>.*)", re.DOTALL)
+"""Settings that take all that follows within the brackets."""
+
+
+class DirectiveError(ValueError):
+    """A directive is wrong; the message says which and what there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directives:
+    """What the prompt asked for; seconds where a time is meant."""
+
+    status: int | None = None
+    """Answer with this HTTP status."""
+    code: str | None = None
+    """The vendor's error code that goes with it."""
+    retry_after: float | None = None
+    delay: float = 0.0
+    """Wait before the answer."""
+    hang: bool = False
+    """Never answer."""
+    stream_delay: float = 0.0
+    """Wait before each chunk."""
+    hang_after: int | None = None
+    """Never go on after so many chunks."""
+    break_after: int | None = None
+    """Close the connection after so many chunks."""
+    tool: str | None = None
+    """Ask for this tool."""
+    args: Any = None
+    """The arguments to ask for it with, as JSON."""
+    length: bool = False
+    """Stop in the middle, as at the bound on the answer."""
+    filter: bool = False
+    """Refuse the question as unsafe."""
+    withhold: bool = False
+    """Withhold the answer as unsafe."""
+    garbage: bool = False
+    """Answer with what is not JSON."""
+    empty: bool = False
+    """Answer with JSON that has no choices."""
+    too_long: bool = False
+    """Refuse the question as longer than the window."""
+    say: str | None = None
+    """Answer with these words."""
+
+
+def _kind(annotation: Any) -> Any:
+    """``int`` of ``int | None``."""
+    return next((kind for kind in get_args(annotation) if kind is not NoneType), annotation)
+
+
+_KINDS: Final[Mapping[str, Any]] = {field.name: _kind(field.type) for field in fields(Directives)}
+
+
+def without_directives(text: str) -> str:
+    return _DIRECTIVE.sub("", text).strip()
+
+
+def read_directives(text: str) -> Directives:
+    """What a prompt asks for.
+
+    Raises:
+        DirectiveError: a setting is unknown, or its value is not of its kind.
+    """
+    settings: dict[str, Any] = {}
+    for found in _DIRECTIVE.finditer(text):
+        rest = found[1]
+        while rest.strip():
+            match = _REST.match(rest) or _SETTING.match(rest)
+            if match is None or match["key"] not in _KINDS:
+                raise DirectiveError(f"[[sim:{found[1]}]]: unknown setting; there are {', '.join(_KINDS)}")
+            settings[match["key"]] = _value(match["key"], match["value"])
+            rest = rest[match.end() :]
+    return Directives(**settings)
+
+
+def _value(key: str, value: str | None) -> Any:
+    kind = _KINDS[key]
+    if kind is bool:
+        return True
+    try:
+        return json.loads(value or "") if kind is Any else kind(value or "")
+    except ValueError as error:
+        wanted = "JSON" if kind is Any else kind.__name__
+        raise DirectiveError(f"[[sim:{key}={value or ''}]]: {key} must be {wanted}") from error

@@ -1,0 +1,128 @@
+"""A synchronous SDK in threads of its own, its HTTP on the event loop: so a thread can be freed at any moment.
+
+The SDK blocks its thread until the answer is there. A thread that waits for a socket cannot be interrupted; one that
+waits for a future can. So the SDK's HTTP client hands each request to an asynchronous client on the loop, and waits
+for what that returns: stopping the call cancels the request, and the thread unwinds at once.
+"""
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import httpx
+
+T = TypeVar("T")
+
+
+class Stopped(BaseException):
+    """Nobody waits for this call any more: ends the SDK's work in its thread."""
+
+
+class ThreadedCall:
+    """One call of an SDK: what its thread waits for on the loop, and how to stop it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.stopped = False
+        self._lock = threading.Lock()
+        self._waiting_for: concurrent.futures.Future[Any] | None = None
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """In the thread: run ``work`` on the loop and wait for it.
+
+        Raises:
+            Stopped: the call was stopped, before or meanwhile.
+        """
+        with self._lock:
+            if self.stopped:
+                work.close()
+                raise Stopped
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
+            self._waiting_for = future
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise Stopped from None
+
+    def stop(self) -> None:
+        """On the loop: let the thread go."""
+        with self._lock:
+            self.stopped = True
+            if self._waiting_for is not None:
+                self._waiting_for.cancel()
+
+
+class LoopTransport(httpx.BaseTransport):
+    """What a synchronous ``httpx.Client`` sends through, for one call."""
+
+    def __init__(self, call: ThreadedCall, client: httpx.AsyncClient) -> None:
+        self._call = call
+        self._client = client
+        self._response: httpx.Response | None = None
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self._call.wait(self._send(request))
+        return httpx.Response(response.status_code, headers=response.headers, stream=_LoopStream(self._call, response))
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        self._response = await self._client.send(request, stream=True)
+        return self._response
+
+    async def aclose_response(self) -> None:
+        """On the loop: close the connection of an answer that nobody reads to its end."""
+        if self._response is not None:
+            await self._response.aclose()
+
+
+class _LoopStream(httpx.SyncByteStream):
+    """An answer's bytes, each piece awaited on the loop."""
+
+    def __init__(self, call: ThreadedCall, response: httpx.Response) -> None:
+        self._call = call
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        pieces = self._response.aiter_raw()
+        while (piece := self._call.wait(_next(pieces))) is not None:
+            yield piece
+
+    def close(self) -> None:
+        if not self._call.stopped:
+            self._call.wait(self._response.aclose())
+
+
+async def _next(pieces: Any) -> bytes | None:
+    return await anext(pieces, None)
+
+
+class Threads:
+    """A pool for one SDK's calls."""
+
+    def __init__(self, size: int, name: str) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(size, thread_name_prefix=name)
+
+    async def run(self, call: ThreadedCall, work: Callable[[], T]) -> T:
+        """Run ``work`` in a thread. Cancelled, it stops the call, and returns once the thread has returned."""
+        future = call.loop.run_in_executor(self._pool, work)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            call.stop()
+            await _ended(future)
+            raise
+
+    def close(self) -> None:
+        """Take no more work; does not wait for threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _ended(future: asyncio.Future[Any]) -> None:
+    """Wait for a thread, however often the waiting is cancelled: its permit must not be free before it is."""
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError:
+            continue
+    future.exception()  # looked at, so that nobody reports it as never retrieved
