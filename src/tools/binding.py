@@ -82,8 +82,8 @@ def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetail
     fields: dict[str, str] = {}
     for error in errors:
         path = _path(error, arguments)
-        name = ".".join(path)[:MAX_PATH_CHARS] or _WHOLE
-        wrong = _wrong(error, path, schemas)
+        name = _sendable(".".join(path)[:MAX_PATH_CHARS] or _WHOLE)
+        wrong = _sendable(_wrong(error, path, schemas))
         fields[name] = f"{fields[name]}, or {wrong}" if name in fields and wrong not in fields[name] else wrong
         if len(fields) == MAX_FIELDS_IN_DETAILS:
             break
@@ -121,6 +121,8 @@ def _wrong(error: ErrorDetails, path: Sequence[str], schemas: Sequence[tuple[str
         close = get_close_matches(path[-1][:MAX_PATH_CHARS], known, n=1) if path else []
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(dict.fromkeys(known)) or 'none'}"
         return f"is not an argument; {hint}"
+    if kind == "string_unicode":
+        return f"{'is' if path else 'a name is'} no Unicode text: it holds half of a surrogate pair"
     secret = any(name in path and _write_only(schema) for name, schema in schemas)
     if kind in _TYPE_ERRORS:
         return f"should be {_TYPE_ERRORS[kind]}, not {_given(error['input'], secret=secret)}"
@@ -147,6 +149,11 @@ def _given(value: Any, *, secret: bool) -> str:
             return shown if len(shown) <= MAX_VALUE_CHARS + 2 else f"{shown[:MAX_VALUE_CHARS]}…"
         case _:
             return "what was given"
+
+
+def _sendable(text: str) -> str:
+    """Without halves of surrogate pairs: the error must not fail for the reason that it tells of."""
+    return text.encode(errors="replace").decode()
 
 
 def _properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -120,18 +120,12 @@ class FileAccess:
         root, target = self._located(path)
         try:
             descriptor = self._open(root, target, path)
-            with os.fdopen(descriptor, "rb") as file:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode):
-                    raise _not_regular(path, status.st_mode)
-                # One byte more than allowed tells of a file that grows, or that has no size (as in /proc).
-                data = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
+            try:
+                data = _contents(descriptor, path, max_bytes)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise _refused(path, error) from error
-        if (size := max(status.st_size, len(data))) > max_bytes:
-            raise InvalidArgumentsError(
-                f"{_shown(path)} has {size:,} bytes; {max_bytes:,} are allowed: give a shorter file, or a part of it"
-            )
         return target.relative_to(root).as_posix(), data
 
     def _open(self, root: Path, target: Path, path: str) -> int:
@@ -171,6 +165,21 @@ _IMAGE_TYPES: Final[tuple[tuple[str, Callable[[bytes], bool]], ...]] = (
 def image_type(data: bytes) -> str | None:
     """The media type of an image by its first bytes; None for anything but PNG, JPEG, GIF and WebP."""
     return next((kind for kind, matches in _IMAGE_TYPES if matches(data)), None)
+
+
+def _contents(descriptor: int, path: str, max_bytes: int) -> bytes:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise _not_regular(path, status.st_mode)
+    data = b""
+    if status.st_size <= max_bytes:
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(max_bytes + 1)  # one byte more tells of a file that grows, or has no size (as in /proc)
+    if (size := max(status.st_size, len(data))) > max_bytes:
+        raise InvalidArgumentsError(
+            f"{_shown(path)} has {size:,} bytes; {max_bytes:,} are allowed: give a shorter file, or a part of it"
+        )
+    return data
 
 
 def _existing(paths: Iterable[Path]) -> list[os.stat_result]:

@@ -22,6 +22,8 @@ Content = tuple[tuple[TextContent, ...], Json | msgspec.UnsetType]
 
 def _other_types(value: object) -> Any:
     """What msgspec does not know itself: pydantic's models, paths and the like."""
+    if type(value).__module__ == "builtins":  # msgspec knows those that JSON can hold, and asks for keys that it cannot
+        raise TypeError(f"{type(value).__name__} is no JSON")
     return to_jsonable_python(value, by_alias=True)
 
 
@@ -58,7 +60,7 @@ def _text(text: str, tool: str) -> tuple[TextContent, ...]:
 def _data(value: object, words: str | None, tool: str) -> Content:
     try:
         encoded = _encode(value)
-        plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_other_types)
+        plain = msgspec.json.decode(encoded)
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json(value, tool, error) from error
     if words is not None:

@@ -36,7 +36,8 @@ class Answer:
     """
 
     text: str | None = None
-    data: Json | msgspec.UnsetType = msgspec.UNSET
+    data: Json = msgspec.UNSET
+    """Any JSON, null included; left out, there is no data."""
 
 
 ToolFunction = Callable[[Any, ToolContext], Awaitable[Any]]

@@ -1,0 +1,111 @@
+"""A context for tools under test: a real catalogue, real files, and a model that says what the test tells it."""
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.protocol.calls import LOCAL, ClientInfo, Principal
+from toold.protocol.errors import ServiceUnavailableError
+from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Model, OnDelta, Price
+from toold.tools import FileAccess
+
+known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
+MODELS = (
+    known("kimi-see", "kimi", 200_000, inputs=("text", "image"), thinking="switch", default=True),
+    known("kimi-small", "kimi", 8_000, max_output=4_000, price=Price("USD", 1.0, 4.0), aliases=("small",)),
+    known("glm-muse", "glm", 1_000_000, thinking="always", default=True),
+    known("glm-gone", "glm", 2_000_000, inputs=("text", "image"), retired=dt.date(2020, 1, 1)),
+)
+
+
+class Daemon:
+    """The daemon as the tools see it; ``available`` names the providers that have a key."""
+
+    def __init__(self) -> None:
+        self.catalogue = Catalogue(MODELS)
+        self.available = ["kimi", "glm"]
+
+    def default_model(self) -> str:
+        if not self.available:
+            raise ServiceUnavailableError("no provider is configured: set KIMI_API_KEY or GLM_API_KEY")
+        return "kimi-see"
+
+    def providers(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": name,
+                "label": name.upper(),
+                "available": name in self.available,
+                "simulated": False,
+                "road": "scripted",
+                "missing": "" if name in self.available else f"set {name.upper()}_API_KEY",
+            }
+            for name in ("kimi", "glm")
+        ]
+
+    async def status(self, *, recent: int) -> dict[str, Any]:
+        return {"uptime_s": 1.5, "calls": {"recent": list(range(recent))}}
+
+
+@dataclass
+class Context:
+    """Keeps what the tool asked, reported and streamed; answers with ``completion`` after ``deltas``."""
+
+    files: FileAccess
+    daemon: Daemon = field(default_factory=Daemon)
+    completion: Completion = field(default_factory=lambda: Completion("Hello.", "kimi-see-2026", "stop", None))
+    deltas: tuple[Delta, ...] = ()
+    streaming: bool = False
+    call_id: str = "call-1"
+    principal: Principal = LOCAL
+    client: ClientInfo = field(default_factory=ClientInfo)
+    asked: list[CompletionRequest] = field(default_factory=list)
+    reports: list[str] = field(default_factory=list)
+    streamed: list[str] = field(default_factory=list)
+
+    def remaining(self) -> float:
+        return 30.0
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        self.reports.append(message)
+
+    def stream(self, text: str) -> None:
+        self.streamed.append(text)
+
+    async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
+        self.asked.append(request)
+        if on_delta is not None:
+            for delta in self.deltas:
+                on_delta(delta)
+        return self.completion
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A root that may be read."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def context(workspace: Path) -> Context:
+    """A running call whose files are those of ``workspace``."""
+    return Context(FileAccess((workspace,)))
+
+
+@pytest.fixture
+def write(workspace: Path) -> Callable[[str, str | bytes], Path]:
+    """Write a file below ``workspace``."""
+
+    def write(name: str, content: str | bytes) -> Path:
+        path = workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write

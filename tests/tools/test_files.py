@@ -1,0 +1,289 @@
+"""File access: what may be read, and what is said of the rest."""
+
+import asyncio
+import base64
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from toold.protocol.errors import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from toold.tools import FileAccess, TextFile
+from toold.tools.files import MAX_TEXT_BYTES, image_type
+
+Write = Callable[[str, str | bytes], Path]
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+@pytest.fixture
+def access(workspace: Path) -> FileAccess:
+    """May read ``workspace`` but not ``workspace/state`` and ``workspace/toold.toml``."""
+    return FileAccess((workspace,), denied=(workspace / "state", workspace / "toold.toml"))
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file outside the roots."""
+    path = tmp_path / "secret.txt"
+    path.write_text("s3cret")
+    return path
+
+
+async def test_a_text_file_is_read_whole(access: FileAccess, write: Write) -> None:
+    """A file comes with its path below the root, its text, its lines and its size."""
+    write("src/main.py", "é = 1\nprint(é)")
+    assert await access.read_text("src/main.py") == TextFile("src/main.py", "é = 1\nprint(é)", 2, 16)
+
+
+@pytest.mark.parametrize(("text", "lines"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n\n", 2)])
+async def test_lines_are_counted_as_editors_do(access: FileAccess, write: Write, text: str, lines: int) -> None:
+    """A last line counts with and without its newline."""
+    write("a.txt", text)
+    assert (await access.read_text("a.txt")).lines == lines
+
+
+async def test_a_byte_order_mark_is_not_text(access: FileAccess, write: Write) -> None:
+    """A mark that some editors put first is left out."""
+    write("a.txt", b"\xef\xbb\xbfhello")
+    assert (await access.read_text("a.txt")).text == "hello"
+
+
+async def test_every_spelling_of_a_path_leads_to_the_file(access: FileAccess, write: Write) -> None:
+    """Relative, absolute, with dots and through a link inside the root: it is the same file."""
+    path = write("docs/a.md", "hi")
+    (path.parent.parent / "link.md").symlink_to("docs/a.md")
+    (path.parent.parent / "linked").symlink_to(path.parent)
+    for spelling in ("docs/a.md", str(path), "docs/../docs/./a.md", "link.md", "linked/a.md"):
+        assert await access.read_text(spelling) == TextFile("docs/a.md", "hi", 1, 2)
+
+
+async def test_every_root_may_be_read(tmp_path: Path) -> None:
+    """Several roots are all readable; relative paths start at the first."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(name)
+    access = FileAccess((tmp_path / "one", tmp_path / "two"))
+    assert (await access.read_text("a.txt")).text == "one"
+    assert (await access.read_text(str(tmp_path / "two" / "a.txt"))).text == "two"
+
+
+async def test_a_root_that_is_a_link_is_what_it_leads_to(tmp_path: Path, workspace: Path, write: Write) -> None:
+    """A root may itself be a link; files are found by either name."""
+    write("a.txt", "hi")
+    (tmp_path / "alias").symlink_to(workspace)
+    access = FileAccess((tmp_path / "alias",))
+    for path in ("a.txt", str(tmp_path / "alias" / "a.txt"), str(workspace / "a.txt")):
+        assert (await access.read_text(path)).text == "hi"
+
+
+async def test_relative_paths_start_where_the_client_works(access: FileAccess, workspace: Path, write: Write) -> None:
+    """A client's folder below a root is where its relative paths start; one outside opens nothing."""
+    write("sub/a.txt", "below")
+    assert (await access.starting_at(str(workspace / "sub")).read_text("a.txt")).text == "below"
+    assert (await access.starting_at(None).read_text("sub/a.txt")).text == "below"
+    for outside in ("/", "..", str(workspace.parent)):
+        with pytest.raises(PermissionDeniedError):
+            await access.starting_at(outside).read_text("secret.txt")
+    with pytest.raises(PermissionDeniedError):
+        await access.starting_at(str(workspace / "sub")).read_text("../state/token")
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Path, there: bool) -> None:
+    """A path outside is refused with the same words whether or not there is a file."""
+    if not there:
+        secret.unlink()
+    for path in (str(secret), "../secret.txt", "x/../../secret.txt", "/", "/dev/null/..", ".."):
+        with pytest.raises(PermissionDeniedError) as caught:
+            await access.read_text(path)
+        assert caught.value.message == (
+            f"{path!r} is not below the folders that this daemon may read; name a file there, or let the operator "
+            "add its folder to TOOLD_WORKSPACE"
+        )
+
+
+@pytest.mark.parametrize("target", ["secret.txt", "nowhere.txt", ""])
+async def test_a_link_out_of_the_roots_is_refused(
+    access: FileAccess, workspace: Path, secret: Path, target: str
+) -> None:
+    """Links are resolved before the check: neither a file nor a folder outside is reached through one."""
+    (workspace / "way-out").symlink_to(secret.parent / target)
+    for path in ("way-out", "way-out/secret.txt"):
+        with pytest.raises(PermissionDeniedError):
+            await access.read_text(path)
+
+
+async def test_a_folder_that_only_begins_like_a_root_is_outside(access: FileAccess, workspace: Path) -> None:
+    """``workspace-2`` is not below ``workspace``."""
+    sibling = workspace.with_name(workspace.name + "-2")
+    sibling.mkdir()
+    (sibling / "a.txt").write_text("no")
+    with pytest.raises(PermissionDeniedError):
+        await access.read_text(str(sibling / "a.txt"))
+
+
+async def test_state_and_settings_are_never_read(access: FileAccess, workspace: Path, write: Write) -> None:
+    """What is denied stays so below a root, by whatever name it is reached."""
+    token, settings_file = write("state/token", "s3cret"), write("toold.toml", "key")
+    (workspace / "link").symlink_to("state")
+    os.link(settings_file, workspace / "second-name.toml")
+    for path in ("state/token", str(token), "link/token", "state", "toold.toml", "second-name.toml", "state/nowhere"):
+        with pytest.raises(PermissionDeniedError):
+            await access.read_text(path)
+
+
+async def test_a_link_put_there_after_the_check_is_not_followed(
+    access: FileAccess, workspace: Path, secret: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file or folder that becomes a link between the check and the read is not read through."""
+    write("a.txt", "harmless")
+    write("sub/secret.txt", "harmless")
+    found = {path: access._located(path) for path in ("a.txt", "sub/secret.txt")}
+    monkeypatch.setattr(access, "_located", found.__getitem__)
+    (workspace / "a.txt").unlink()
+    (workspace / "a.txt").symlink_to(secret)
+    (workspace / "sub").rename(workspace / "moved")
+    (workspace / "sub").symlink_to(secret.parent)
+    for path in found:
+        with pytest.raises(CallError) as caught:
+            await access.read_text(path)
+        assert "s3cret" not in caught.value.message
+
+
+async def test_a_missing_file_is_not_found(access: FileAccess, write: Write) -> None:
+    """A file that is not there, or lies below a file, is named as the caller named it."""
+    write("a.txt", "hi")
+    for path in ("b.txt", "a.txt/b.txt"):
+        with pytest.raises(NotFoundError, match=f"there is no file '{path}'"):
+            await access.read_text(path)
+
+
+async def test_only_regular_files_are_read(access: FileAccess, workspace: Path) -> None:
+    """Folders, pipes and sockets are refused at once, each with what it is; a pipe that nobody writes hangs nothing."""
+    (workspace / "folder").mkdir()
+    os.mkfifo(workspace / "pipe")
+    here = Path.cwd()
+    os.chdir(workspace)  # a socket's path is bounded to some 100 bytes
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind("socket")
+    finally:
+        os.chdir(here)
+    for path, says in {"folder": "is a folder", ".": "is a folder", "pipe": "is a pipe", "socket": "is a pipe"}.items():
+        with pytest.raises(InvalidArgumentsError, match=says):
+            await asyncio.wait_for(access.read_text(path), 20)
+
+
+async def test_a_device_below_a_root_is_refused() -> None:
+    """Even where the operator allows ``/dev``, no device is read."""
+    with pytest.raises(InvalidArgumentsError, match="device"):
+        await FileAccess((Path("/dev"),)).read_text("zero")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [("", "path is empty"), ("a\0b", "NUL character"), ("x" * 300, "longer than a path")],
+)
+async def test_no_path_at_all_is_refused(access: FileAccess, path: str, says: str) -> None:
+    """What cannot be a path is told as such, and a long one is not repeated whole."""
+    with pytest.raises(InvalidArgumentsError, match=says) as caught:
+        await access.read_text(path)
+    assert len(caught.value.message) < 300
+
+
+async def test_a_link_in_a_circle_is_refused(access: FileAccess, workspace: Path) -> None:
+    """A link that leads to itself ends in an error."""
+    (workspace / "round").symlink_to("round")
+    with pytest.raises(InvalidArgumentsError, match="circle"):
+        await access.read_text("round")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads what permissions forbid")
+async def test_what_the_system_forbids_is_told(access: FileAccess, write: Write) -> None:
+    """A file that the daemon's user may not read gets an error that says so."""
+    write("a.txt", "hi").chmod(0)
+    with pytest.raises(PermissionDeniedError, match=r"may not read 'a\.txt'"):
+        await access.read_text("a.txt")
+
+
+async def test_a_large_file_is_refused_with_both_sizes(access: FileAccess, write: Write) -> None:
+    """The bound itself is allowed; one byte more is not, and both numbers are told."""
+    write("fits.txt", b"x" * MAX_TEXT_BYTES)
+    write("over.txt", b"x" * (MAX_TEXT_BYTES + 1))
+    assert (await access.read_text("fits.txt")).bytes == MAX_TEXT_BYTES
+    with pytest.raises(InvalidArgumentsError, match="has 1,048,577 bytes; 1,048,576 are allowed"):
+        await access.read_text("over.txt")
+    write("three.txt", "abc")
+    with pytest.raises(InvalidArgumentsError, match="has 3 bytes; 2 are allowed"):
+        await access.read_text("three.txt", max_bytes=2)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"), [(b"\x7fELF\0\0", "is a binary file"), (b"caf\xe9", r"is not UTF-8 \(byte 3\)")]
+)
+async def test_what_is_no_text_is_refused(access: FileAccess, write: Write, data: bytes, says: str) -> None:
+    """Binary files and other encodings are told apart, each with what to do."""
+    write("a.bin", data)
+    with pytest.raises(InvalidArgumentsError, match=says):
+        await access.read_text("a.bin")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0rest", "image/jpeg"),
+        (b"GIF89arest", "image/gif"),
+        (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
+    ],
+)
+async def test_an_image_becomes_a_data_url(access: FileAccess, write: Write, data: bytes, kind: str) -> None:
+    """What an image is comes from its first bytes, not from its name."""
+    write("picture.dat", data)
+    url = await access.read_image("picture.dat")
+    assert url.startswith(f"data:{kind};base64,")
+    assert base64.b64decode(url.partition(",")[2]) == data
+
+
+@pytest.mark.parametrize("data", [b"", b"<svg/>", b"RIFF\x10\0\0\0WAVEfmt "])
+async def test_what_is_no_image_is_refused(access: FileAccess, write: Write, data: bytes) -> None:
+    """Other formats are refused with those that are taken."""
+    assert image_type(data) is None
+    write("picture.png", data)
+    with pytest.raises(InvalidArgumentsError, match="no PNG, JPEG, WebP or GIF"):
+        await access.read_image("picture.png")
+
+
+async def test_images_are_bounded_too(access: FileAccess, write: Write) -> None:
+    """An image over its bound is refused before it is encoded."""
+    write("picture.png", PNG)
+    with pytest.raises(InvalidArgumentsError, match="has 28 bytes; 27 are allowed"):
+        await access.read_image("picture.png", max_bytes=27)
+
+
+PARTS = st.sampled_from(["..", ".", "", "a", "out", "in", "state", "loop", "workspace", "secret.txt", "~", "\0"])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(path=st.text() | st.lists(PARTS | st.text(max_size=5), max_size=8).map("/".join))
+def test_no_path_escapes(access: FileAccess, workspace: Path, secret: Path, path: str) -> None:
+    """Whatever string is given as a path, it resolves below a root and outside what is denied, or is refused."""
+    for name, target in {"out": workspace.parent, "in": workspace / "a", "loop": workspace / "loop"}.items():
+        if not (workspace / name).is_symlink():
+            (workspace / name).symlink_to(target)
+    try:
+        resolved = access.resolve(path)
+    except (InvalidArgumentsError, PermissionDeniedError):
+        return
+    real = Path(os.path.realpath(resolved))
+    assert real.is_relative_to(os.path.realpath(workspace))
+    assert not real.is_relative_to(os.path.realpath(workspace / "state"))
+
+
+def test_repr_says_which_folders() -> None:
+    """The roots are what one wants to see of a FileAccess."""
+    assert repr(FileAccess(())) == "<FileAccess below nothing>"
