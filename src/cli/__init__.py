@@ -1,2 +1,5 @@
-"""."""
-def main() -> None: ...
+"""The ``toold`` command."""
+
+from .app import main
+
+__all__ = ["main"]

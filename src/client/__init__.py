@@ -2,12 +2,13 @@
 
 from .answers import OnChunk, OnProgress
 from .client import FEATURES, MCPWebSocketClient
-from .endpoint import Endpoint
+from .endpoint import Announcement, Endpoint, local_token, read_announcement
 from .errors import ConnectionFailedError, ConnectionLostError
 from .records import CallResult
 
 __all__ = [
     "FEATURES",
+    "Announcement",
     "CallResult",
     "ConnectionFailedError",
     "ConnectionLostError",
@@ -15,4 +16,6 @@ __all__ = [
     "MCPWebSocketClient",
     "OnChunk",
     "OnProgress",
+    "local_token",
+    "read_announcement",
 ]

@@ -17,6 +17,7 @@ from ..protocol.rendezvous import (
     TOKEN_FILE,
     Address,
     decode_address,
+    default_state_dir,
     websocket_url,
 )
 
@@ -90,6 +91,11 @@ def resolve(wish: Wish, env: Mapping[str, str], announced: Announcement) -> Endp
     if token is None and (address is not None or _is_loopback(host)):
         token = announced.token
     return Endpoint(host, port, tls, token)
+
+
+def local_token(env: Mapping[str, str]) -> str | None:
+    """The token for this machine's daemon: the environment's, else the one in the state folder."""
+    return _first(env, TOKEN_VARIABLES) or read_announcement(default_state_dir(env)).token
 
 
 def read_announcement(state_dir: Path) -> Announcement:

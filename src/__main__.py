@@ -1,0 +1,5 @@
+"""``python -m toold``: the same as the ``toold`` command."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,62 @@
+"""The command's root. It knows each command's name and one line; the module behind it is imported when it runs."""
+
+import logging
+from importlib import import_module
+from typing import Any
+
+import click
+
+from ..version import __version__
+
+
+class LazyGroup(click.Group):
+    """Commands by name and one line alone, so that ``toold --help`` imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """In the order in which they were named."""
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        """The real command: ``command`` of the module of this name."""
+        if cmd_name not in self.commands:
+            return None
+        command: click.Command = import_module(f".{cmd_name}", __package__).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+        """The list that ``--help`` shows."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.short_help or "") for name, command in self.commands.items()])
+
+
+def _named(**lines: str) -> dict[str, click.Command]:
+    return {name: click.Command(name, short_help=line) for name, line in lines.items()}
+
+
+_COMMANDS = _named(
+    serve="Start the daemon in the foreground.",
+    call="Call a tool: toold call chat prompt='Hello'.",
+    tools="List the tools, or show one with its arguments.",
+    status="Show what the daemon does and did.",
+    doctor="Check keys, ports, files and SDKs; change nothing.",
+    demo="Take a tour of a daemon of its own, some seconds long.",
+    token="Print the token, or where it is.",  # noqa: S106 - a command's help
+)
+
+
+@click.group(cls=LazyGroup, commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="toold")
+def toold() -> None:
+    """The tool daemon: one long-lived process that answers tool calls over WebSocket.
+
+    Commands that need the daemon find it by TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN, else by the files that it leaves
+    in its state folder (TOOLD_STATE_DIR). They exit with 0 where all went well, 1 for a call's error, 2 for a wrong
+    command line, 3 where no daemon could be reached.
+    """
+    # What the client library logs is said by the commands in their own words.
+    logging.getLogger("toold.client").addHandler(logging.NullHandler())
+
+
+def main(args: list[str] | None = None) -> Any:
+    """Run the command line; ends the process."""
+    return toold.main(args, prog_name="toold")

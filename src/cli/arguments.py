@@ -1,0 +1,272 @@
+"""From ``key=value`` words to a tool's arguments, by the tool's schema. Pure but for ``@file``."""
+
+import difflib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+Schema = Mapping[str, Any]
+
+_ALL: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+_ARTICLES: Final = {"null": "null", "integer": "an integer", "array": "an array", "object": "an object"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One argument of the command line, taken apart: ``key=text``, or ``key:=json`` with ``is_json``."""
+
+    key: str
+    text: str
+    is_json: bool
+
+
+def parse_word(word: str) -> Word:
+    """Take a word apart at its first ``=``; ``=@file`` and ``:=@file`` read the file, ``@-`` standard input.
+
+    Raises:
+        click.UsageError: no ``=``, no key, or a file that cannot be read as UTF-8.
+    """
+    key, equals, text = word.partition("=")
+    is_json = key.endswith(":")
+    key = key.removesuffix(":")
+    if not equals or not key:
+        raise click.UsageError(f"{word!r} is no argument; write key=value, key:=json or key=@file")
+    if text.startswith("@"):
+        text = _read(key, text[1:])
+    return Word(key, text, is_json)
+
+
+def _read(key: str, source: str) -> str:
+    try:
+        return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+    except OSError as exc:
+        reason = exc.strerror or exc
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8 text"
+    raise click.UsageError(
+        f"{key}=@{source}: cannot be read: {reason}; for text that starts with @ write {key}:='\"@…\"'"
+    )
+
+
+def bind(tool: str, schema: Schema, words: Sequence[Word]) -> dict[str, Any]:
+    """The arguments that the words mean for this schema. A key that stands several times makes an array.
+
+    Raises:
+        click.UsageError: a name that the tool does not have, one that it misses, a value that does not fit, or a key
+            named twice that takes one value; the message names the argument.
+    """
+    given: dict[str, list[Word]] = {}
+    for word in words:
+        given.setdefault(word.key, []).append(word)
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    arguments = {}
+    for key, several in given.items():
+        part = _property(tool, schema, properties, key)
+        arguments[key] = _value(key, several, part, schema)
+    missing = [key for key in schema.get("required", ()) if key not in arguments]
+    if missing:
+        wanted = " ".join(f"{key}=…" for key in missing)
+        raise click.UsageError(f"{tool!r} needs {wanted}; `toold tools {tool}` shows its arguments")
+    return arguments
+
+
+def types_in_words(part: Schema, root: Schema) -> str:
+    """The JSON types that this part of the schema takes, for a person: ``string``, ``integer or null``, ``any``."""
+    types = _types(part, root)
+    if types == _ALL:
+        return "any"
+    words = " or ".join(sorted(types, key=lambda name: (name == "null", name)))
+    if types == {"array"}:
+        items = _items(part, root)
+        return f"array of {types_in_words(items, root)}" if items else words
+    return words
+
+
+def close_name(name: str, names: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` where one of the names is close, else nothing."""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _property(tool: str, schema: Schema, properties: Mapping[str, Schema], key: str) -> Schema:
+    if key in properties:
+        return properties[key]
+    others = schema.get("additionalProperties", not properties)
+    suggestion = close_name(key, properties)
+    if others is False or suggestion:
+        known = suggestion or (f"; it has {', '.join(properties)}" if properties else "; it takes none")
+        raise click.UsageError(f"{tool!r} has no argument {key!r}{known}")
+    return others if isinstance(others, Mapping) else {}
+
+
+def _value(key: str, words: list[Word], part: Schema, root: Schema) -> Any:
+    if len(words) == 1:
+        return _parse_json(words[0]) if words[0].is_json else coerce(key, words[0].text, part, root)
+    if "array" not in _types(part, root):
+        raise click.UsageError(f"argument {key!r} is named {len(words)} times and takes one value")
+    items = _items(part, root)
+    return [_parse_json(word) if word.is_json else coerce(key, word.text, items, root) for word in words]
+
+
+def _parse_json(word: Word) -> Any:
+    try:
+        return _strict_json(word.text)
+    except ValueError as exc:
+        raise click.UsageError(f"argument {word.key!r} is not JSON: {exc}; for plain text write {word.key}=…") from exc
+
+
+def coerce(key: str, text: str, part: Schema, root: Schema) -> Any:
+    """The value that the text means for this part of the schema. Where a string fits, text stays text.
+
+    Raises:
+        click.UsageError: no type that the schema takes can be read from the text.
+    """
+    types = _types(part, root)
+    if types == {"string"} or _takes_text(part, root, text):
+        return text
+    for name, read in _SCALAR_READERS.items():
+        if name in types:
+            with suppress(ValueError):
+                return read(text)
+    if "array" in types:
+        return _array(key, text, _items(part, root), root)
+    if "object" in types:
+        value = _loads(text)
+        if isinstance(value, dict):
+            return value
+    wanted = " or ".join(_ARTICLES.get(name, f"a {name}") for name in sorted(types))
+    raise click.UsageError(f"argument {key!r} must be {wanted}, not {text!r}")
+
+
+def _array(key: str, text: str, items: Schema, root: Schema) -> list[Any]:
+    """A JSON array, or the one element that the text is."""
+    value = _loads(text)
+    if isinstance(value, list):
+        only_strings = _types(items, root) == {"string"}
+        if not only_strings or all(isinstance(item, str) for item in value):
+            return value
+    return [coerce(key, text, items, root)]
+
+
+def _loads(text: str) -> Any:
+    try:
+        return _strict_json(text)
+    except ValueError:
+        return None
+
+
+def _strict_json(text: str) -> Any:
+    """JSON and nothing beyond: Python's reader would take NaN and Infinity too."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except RecursionError as exc:
+        raise ValueError("it is nested too deeply") from exc
+
+
+def _read_null(text: str) -> None:
+    if text != "null":
+        raise ValueError(text)
+
+
+def _read_boolean(text: str) -> bool:
+    word = text.lower()
+    if word not in _BOOLEANS:
+        raise ValueError(text)
+    return _BOOLEANS[word]
+
+
+def _read_integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text.strip()):  # int() would take 1_000 and other scripts' digits too
+        raise ValueError(text)
+    return int(text)
+
+
+def _read_number(text: str) -> float:
+    value = _strict_json(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(text)  # noqa: TRY004 - every reader says ValueError
+    return value
+
+
+_BOOLEANS: Final = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
+_SCALAR_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "null": _read_null,
+    "integer": _read_integer,
+    "number": _read_number,
+    "boolean": _read_boolean,
+}
+"""In the order in which a text is tried as each, where the schema takes no string."""
+
+
+def _types(part: Schema, root: Schema) -> frozenset[str]:
+    """The JSON types that this part of the schema takes; all of them where it does not say."""
+    part = _resolve(part, root)
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in part:
+            return frozenset().union(*(_types(choice, root) for choice in part[keyword]))
+    if "type" in part:
+        named = part["type"]
+        return frozenset([named] if isinstance(named, str) else named)
+    if "enum" in part or "const" in part:
+        return frozenset(_type_of(value) for value in part.get("enum", [part.get("const")]))
+    return _ALL
+
+
+def _takes_text(part: Schema, root: Schema, text: str) -> bool:
+    part = _resolve(part, root)
+    choices = [*part.get("anyOf", ()), *part.get("oneOf", ())]
+    if choices:
+        return any(_takes_text(choice, root, text) for choice in choices)
+    if "enum" in part or "const" in part:
+        return text in part.get("enum", [part.get("const")])
+    return "string" in _types(part, root)
+
+
+def _items(part: Schema, root: Schema) -> Schema:
+    part = _resolve(part, root)
+    for choice in (part, *part.get("anyOf", ()), *part.get("oneOf", ())):
+        resolved = _resolve(choice, root)
+        if "items" in resolved:
+            items: Schema = resolved["items"]
+            return items
+    return {}
+
+
+def _resolve(part: Schema, root: Schema) -> Schema:
+    """Follow ``$ref`` within the schema (``#/$defs/Name``), as pydantic writes it."""
+    seen = 0
+    while "$ref" in part and seen < 32:  # a schema may refer to itself
+        target: Any = root
+        for step in part["$ref"].removeprefix("#/").split("/"):
+            target = target.get(step, {}) if isinstance(target, Mapping) else {}
+        part, seen = target, seen + 1
+    return part
+
+
+def _type_of(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"

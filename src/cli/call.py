@@ -1,0 +1,74 @@
+"""``toold call``: one call from the command line."""
+
+import sys
+import uuid
+from collections.abc import Sequence
+
+import click
+
+from ..client import CallResult
+from ..protocol.errors import CallError
+from .arguments import Word, bind, parse_word
+from .call_output import Stage, footer, json_answer, print_result
+from .connecting import connected, describe, run
+from .tools import find_tool
+
+
+@click.command(short_help="Call a tool: toold call chat prompt='Hello'.")
+@click.argument("name")
+@click.argument("words", nargs=-1, metavar="[key=value | key:=json | key=@file]...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--stream", is_flag=True, help="Print the answer's text as it comes.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="The call's deadline in seconds.  [default: the tool's own]",
+)
+def command(name: str, words: Sequence[str], as_json: bool, stream: bool, timeout: float | None) -> None:
+    """Call the tool NAME and print its answer.
+
+    \b
+    key=value    the value, read as what the tool's schema says it is; text stays text
+    key:=json    any JSON value: temperature:=0.5, value:='{"a": [1, 2]}', system:=null
+    key=@file    a file's text; key=@- reads standard input, key:=@file a file of JSON
+
+    A key that stands several times makes an array. `toold tools NAME` shows the tool's arguments. Progress goes to
+    stderr while the call runs; Ctrl-C cancels the call on the daemon.
+    """
+    if as_json and stream:
+        raise click.UsageError("--json and --stream exclude each other: one object at the end, or text as it comes")
+    parsed = [parse_word(word) for word in words]
+    request_id = uuid.uuid4().hex
+    stage = Stage()
+    outcome = run(_call(name, parsed, request_id=request_id, timeout=timeout, stage=stage, stream=stream))
+    if as_json:
+        click.echo(json_answer(request_id, outcome))
+    elif isinstance(outcome, CallError):
+        click.echo(describe(outcome), err=True)
+    else:
+        if not stage.streamed:
+            print_result(outcome)
+        if sys.stderr.isatty():
+            click.secho(footer(outcome.metadata), err=True, dim=True)
+    sys.exit(isinstance(outcome, CallError))
+
+
+async def _call(
+    name: str, words: Sequence[Word], *, request_id: str, timeout: float | None, stage: Stage, stream: bool
+) -> CallResult | CallError:
+    async with connected(features=("ack", "stream") if stream else ("ack",)) as client:
+        tool = find_tool(name, await client.list_tools())
+        arguments = bind(tool.name, tool.inputSchema, words)
+        with stage:
+            try:
+                return await client.call(
+                    tool.name,
+                    arguments,
+                    timeout=timeout,
+                    on_progress=stage.progress,
+                    on_chunk=stage.chunk if stream else None,
+                    request_id=request_id,
+                )
+            except CallError as error:
+                return error

@@ -1,0 +1,114 @@
+"""What a call looks like: progress and pieces of text while it runs, its answer when it is over."""
+
+import json
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+import msgspec
+
+from ..client import CallResult
+from ..protocol.calls import Metadata, Progress
+from ..protocol.errors import CallError
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+class Stage:
+    """Shows a running call: progress on stderr (one moving line on a terminal), streamed text on stdout."""
+
+    def __init__(self) -> None:
+        self.streamed = False
+        """Whether the answer's text was printed as it came."""
+        self._status: Status | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("calling")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._clear()
+        if self.streamed:
+            click.echo()
+
+    def progress(self, report: Progress) -> None:
+        """Show where the call is; on a terminal only until text begins, which it would break into."""
+        if self._status is not None:
+            from rich.text import Text
+
+            self._status.update(Text(progress_line(report)))
+        elif not (self.streamed and sys.stderr.isatty()):
+            click.echo(progress_line(report), err=True)
+
+    def chunk(self, text: str) -> None:
+        """Print a piece of the answer's text."""
+        self._clear()
+        self.streamed = True
+        click.echo(text, nl=False)
+
+    def _clear(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+def progress_line(report: Progress) -> str:
+    """``message (3/10)``, the count where it is known."""
+    if report.done is None:
+        return report.message
+    total = "" if report.total is None else f"/{report.total:g}"
+    return f"{report.message} ({report.done:g}{total})"
+
+
+def print_result(result: CallResult) -> None:
+    """The answer's text; on a terminal, text that is the data's JSON is set out over lines."""
+    if sys.stdout.isatty() and result.structured is not None and _is_json_of(result.text, result.structured):
+        from rich.console import Console
+
+        Console().print_json(data=result.structured)
+    else:
+        click.echo(result.text)
+
+
+def _is_json_of(text: str, value: object) -> bool:
+    try:
+        return bool(json.loads(text) == value)
+    except ValueError:
+        return False
+
+
+def footer(metadata: Metadata) -> str:
+    """One line for a person: who answered, the tokens, the price, the time."""
+    parts = [part for part in (metadata.provider, metadata.model) if part]
+    if metadata.simulated:
+        parts.append("simulated")
+    if metadata.usage:
+        parts.append(f"{metadata.usage.input_tokens}+{metadata.usage.output_tokens} tokens")
+    if metadata.cost:
+        parts.append(f"{metadata.cost.amount:.4f} {metadata.cost.currency}")
+    parts.append(f"{metadata.latency_ms / 1000:.2f} s")
+    return " · ".join(parts)
+
+
+def json_answer(request_id: str, outcome: CallResult | CallError) -> bytes:
+    """One object for a program: request_id, outputs, structured, error, metadata; what is not there is null."""
+    answer: dict[str, Any] = {
+        "request_id": request_id,
+        "outputs": [],
+        "structured": None,
+        "error": None,
+        "metadata": None,
+    }
+    if isinstance(outcome, CallError):
+        answer["error"] = outcome.to_tool_error(repeatable=True)  # transient was set from the wire's retryable
+    else:
+        answer |= {"outputs": outcome.outputs, "structured": outcome.structured, "metadata": outcome.metadata}
+    return msgspec.json.encode(answer)

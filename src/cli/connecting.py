@@ -1,0 +1,82 @@
+"""A command's connection to the daemon, and what its failures end the command with."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from ..client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
+from ..protocol.errors import CallError
+
+EXIT_INTERRUPTED: Final = 130
+"""128 and SIGINT's number, as shells have it."""
+
+T = TypeVar("T")
+
+
+class CommandFailedError(click.ClickException):
+    """The command did not do what it was asked to: the message on stderr, exit code 1."""
+
+    def show(self, file: Any = None) -> None:
+        """The message alone: it says by itself what is wrong."""
+        click.echo(self.format_message(), file=file, err=file is None)
+
+
+class NoConnectionError(CommandFailedError):
+    """There is no daemon, it refused, or the connection broke: exit code 3."""
+
+    exit_code = 3
+
+
+@asynccontextmanager
+async def connected(*, features: Sequence[str] = ("ack",)) -> AsyncIterator[MCPWebSocketClient]:
+    """A client that is connected, once tried; relative paths in arguments start at the current folder.
+
+    Raises:
+        click.UsageError: the environment names an address that cannot be one.
+        NoConnectionError: no daemon there, or it refused.
+    """
+    try:
+        client = MCPWebSocketClient(client_name="toold-cli", features=features, workspace=Path.cwd())
+    except ValueError as exc:
+        raise click.UsageError(str(exc)) from exc
+    if not await client.connect(max_retries=1):
+        raise NoConnectionError(_why_not(client))
+    try:
+        yield client
+    finally:
+        await client.disconnect()
+
+
+def _why_not(client: MCPWebSocketClient) -> str:
+    failed = client.last_error
+    if failed is not None and isinstance(failed.__cause__, ConnectionRefusedError):
+        return f"no daemon answers at {client.url}; start one with `make run` or `toold serve`"
+    return str(failed)
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine; what ends it early becomes the command's message and exit code.
+
+    Ctrl-C cancels the coroutine, whose calls are then cancelled on the daemon, and ends the process with 130.
+    """
+    try:
+        return asyncio.run(main)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except CallError as error:
+        raise CommandFailedError(describe(error)) from error
+    except (ConnectionFailedError, ConnectionLostError) as error:
+        raise NoConnectionError(str(error)) from error
+
+
+def describe(error: CallError) -> str:
+    """The error for a person: code and message, then what to do."""
+    lines = [f"{error.code.value}: {error.message}", f"  {error.advice}"]
+    if error.retry_after_ms is not None:
+        lines.append(f"  Retry after {error.retry_after_ms / 1000:g} s.")
+    return "\n".join(lines)

@@ -1,0 +1,40 @@
+"""``toold doctor``: what stands in the daemon's way, each with its remedy."""
+
+import asyncio
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ..daemon import Check, SettingsError, diagnose, load_settings
+
+_COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command(short_help="Check keys, ports, files and SDKs; change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def command(as_json: bool) -> None:
+    """Check keys, ports, the token's file, the SDKs, and whether what is configured can be reached.
+
+    Changes nothing. Exits with 1 where a check failed.
+    """
+    try:
+        settings = load_settings({}, cwd=Path.cwd())
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from error
+    checks = asyncio.run(diagnose(settings))
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(check) for check in checks], ensure_ascii=False))
+    else:
+        for check in checks:
+            _print(check)
+    sys.exit(any(check.status == "fail" for check in checks))
+
+
+def _print(check: Check) -> None:
+    click.echo(f"{click.style(f'{check.status:4}', fg=_COLOURS[check.status])}  {check.name}: {check.message}")
+    if check.remedy:
+        click.echo(f"      → {check.remedy}")

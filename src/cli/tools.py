@@ -1,0 +1,102 @@
+"""``toold tools``: what can be called, and with which arguments."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from ..protocol.calls import ToolInfo
+from .arguments import Schema, close_name, types_in_words
+from .connecting import connected, run
+from .tables import print_table
+
+
+@click.command(short_help="List the tools, or show one with its arguments.")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an array, or the one tool's object with its schema.")
+def command(name: str | None, as_json: bool) -> None:
+    """List the daemon's tools, or show NAME with its arguments and an example."""
+    tools = run(_list_tools())
+    shown: object = tools
+    if name is not None:
+        shown = find_tool(name, tools)
+    if as_json:
+        click.echo(msgspec.json.encode(shown))
+    elif isinstance(shown, ToolInfo):
+        _print_tool(shown)
+    else:
+        rows = [(tool.name, first_line(tool.description), ", ".join(hints(tool))) for tool in tools]
+        print_table(("NAME", "DESCRIPTION", "HINTS"), rows)
+
+
+async def _list_tools() -> tuple[ToolInfo, ...]:
+    async with connected() as client:
+        return await client.list_tools()
+
+
+def find_tool(name: str, tools: Sequence[ToolInfo]) -> ToolInfo:
+    """The tool of this name.
+
+    Raises:
+        click.UsageError: there is none; the message suggests a close name, else lists all.
+    """
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    names = [tool.name for tool in tools]
+    raise click.UsageError(f"there is no tool {name!r}{close_name(name, names) or '; there are ' + ', '.join(names)}")
+
+
+def hints(tool: ToolInfo) -> list[str]:
+    """MCP's annotations in words; what is not said is not true of the tool."""
+    said = tool.annotations
+    words = {
+        "read-only": said.read_only_hint,
+        "destructive": said.destructive_hint,
+        "idempotent": said.idempotent_hint,
+        "open-world": said.open_world_hint,
+    }
+    return [word for word, true in words.items() if true]
+
+
+def first_line(text: str) -> str:
+    """The first line of a description."""
+    return text.strip().partition("\n")[0]
+
+
+def example(tool: ToolInfo) -> str:
+    """A command line that calls the tool, with each required argument, or the first where none is."""
+    properties: Mapping[str, Schema] = tool.inputSchema.get("properties", {})
+    keys = tool.inputSchema.get("required") or list(properties)[:1]
+    words = [_example_word(key, properties.get(key, {}), tool.inputSchema) for key in keys]
+    return " ".join(["toold call", tool.name, *words])
+
+
+def _example_word(key: str, part: Schema, root: Schema) -> str:
+    types = types_in_words(part, root)
+    samples = {"string": f"{key}='…'", "integer": f"{key}=1", "number": f"{key}=0.5", "boolean": f"{key}=true"}
+    return next((sample for name, sample in samples.items() if name in types), f"{key}:='…'")
+
+
+def _print_tool(tool: ToolInfo) -> None:
+    click.echo(tool.name + (f"  ({', '.join(hints(tool))})" if hints(tool) else ""))
+    click.echo(tool.description.strip() + "\n")
+    schema = tool.inputSchema
+    required = schema.get("required", ())
+    rows = [
+        (key, types_in_words(part, schema), _default(key, part, required), first_line(part.get("description", "")))
+        for key, part in schema.get("properties", {}).items()
+    ]
+    if rows:
+        print_table(("ARGUMENT", "TYPE", "DEFAULT", "DESCRIPTION"), rows)
+    else:
+        click.echo("It takes no arguments.")
+    click.echo(f"{'' if sys.stdout.isatty() else chr(10)}Example: {example(tool)}")
+
+
+def _default(key: str, part: Mapping[str, Any], required: Sequence[str]) -> str:
+    if key in required:
+        return "(required)"
+    return msgspec.json.encode(part["default"]).decode() if "default" in part else ""
