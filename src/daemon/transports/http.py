@@ -1,0 +1,177 @@
+"""The HTTP side port: whether the daemon lives and takes calls, and its metrics. For probes and for people."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ...version import __version__
+from ..metrics import CONTENT_TYPE
+from ..setting_types import is_loopback
+
+Health = Callable[[], dict[str, Any]]
+"""What ``/readyz`` shows: ``status`` is ``ready`` where calls are accepted; elsewhere ``reasons`` says why not."""
+
+
+def side_app(*, health: Health, metrics: Callable[[], bytes], loopback_only: bool) -> Starlette:
+    """What the side port serves. With ``loopback_only`` it answers only those who call it by a loopback name."""
+    return Starlette(
+        routes=[
+            Route("/", _contents),
+            Route("/healthz", _alive),
+            Route("/readyz", _readiness(health)),
+            Route("/metrics", _metrics(metrics)),
+        ],
+        middleware=[Middleware(_LoopbackHost)] if loopback_only else [],
+        exception_handlers={404: _not_found, 405: _method_not_allowed},
+    )
+
+
+async def _contents(_: Request) -> Response:
+    return JSONResponse(
+        {
+            "server": "toold",
+            "version": __version__,
+            "paths": {
+                "/healthz": "200 while the daemon lives",
+                "/readyz": "200 where calls are accepted, else 503 with the reasons",
+                "/metrics": "Prometheus' text format",
+            },
+        }
+    )
+
+
+async def _alive(_: Request) -> Response:
+    return JSONResponse({"status": "alive"})
+
+
+def _readiness(health: Health) -> Callable[[Request], Any]:
+    async def readiness(_: Request) -> Response:
+        state = health()
+        return JSONResponse(msgspec.to_builtins(state), 200 if state["status"] == "ready" else 503)
+
+    return readiness
+
+
+def _metrics(render: Callable[[], bytes]) -> Callable[[Request], Any]:
+    async def metrics(_: Request) -> Response:
+        return Response(render(), media_type=CONTENT_TYPE)
+
+    return metrics
+
+
+async def _not_found(request: Request, _: Exception) -> Response:
+    return _refusal(404, "NOT_FOUND", f"there is no {request.url.path[:100]} here; / lists what is")
+
+
+async def _method_not_allowed(request: Request, _: Exception) -> Response:
+    return _refusal(405, "INVALID_REQUEST", f"{request.url.path[:100]} takes GET only")
+
+
+def _refusal(status: int, code: str, message: str) -> Response:
+    return JSONResponse({"error": {"code": code, "message": message}}, status)
+
+
+class _LoopbackHost:
+    """Refuses requests that reach a loopback port under another name: a web page may have rebound its own to it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not _names_loopback(HTTPConnection(scope).headers.get("host", "")):
+            refusal = _refusal(403, "PERMISSION_DENIED", "ask for this port as 127.0.0.1, [::1] or localhost")
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _names_loopback(host: str) -> bool:
+    """``127.0.0.1:8080``, ``[::1]:8080``, ``localhost``, with or without a port."""
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    return is_loopback(name.removesuffix("."))
+
+
+class HttpServer:
+    """Serves an ASGI app on the running loop; signals stay the daemon's."""
+
+    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
+        self._app = app
+        self._host = host
+        self._port = port
+        self._server: _Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, also where 0 was asked for."""
+        return self._port
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address cannot be listened on; the message names it.
+        """
+        listener = _listen(self._host, self._port)
+        self._port = listener.getsockname()[1]
+        self._server = _Server(
+            uvicorn.Config(
+                self._app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._serving = asyncio.create_task(self._server.serve([listener]), name="http")
+        await self._server.listening.wait()
+        if not self._server.started:
+            await self._serving  # raises what went wrong
+
+    async def close(self) -> None:
+        """Stop listening; requests that run have a second to end."""
+        if self._server and self._serving:
+            self._server.should_exit = True
+            await self._serving
+
+
+class _Server(uvicorn.Server):
+    """uvicorn as a part of another program: it takes no signals and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        finally:
+            self.listening.set()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        reason = "another program has it" if error.errno == errno.EADDRINUSE else error.strerror
+        raise OSError(error.errno, f"the HTTP port {port} on {host} cannot be opened: {reason}") from None
