@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema
 
-from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S, Annotations, Json, ToolInfo
+from ..protocol.calls import MAX_TIMEOUT_S, Annotations, Json, ToolInfo
 from .context import ToolContext
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -60,8 +60,8 @@ class Tool:
     arguments: type[BaseModel]
     function: ToolFunction
     annotations: Annotations
-    timeout_s: float = DEFAULT_TIMEOUT_S
-    """The deadline of a call that names none."""
+    timeout_s: float | None = None
+    """The deadline of a call that names none, in seconds; None takes the daemon's."""
     unmetered: bool = False
     """Takes no permit: for tools that must answer when everything is busy, and cost nothing."""
     source: str = "toold"
@@ -96,13 +96,13 @@ def tool(
     open_world: bool,
     idempotent: bool = False,
     destructive: bool = False,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
+    timeout_s: float | None = None,
     unmetered: bool = False,
 ) -> Callable[[Callable[[A, ToolContext], Awaitable[R]]], Tool]:
     """Make a ``Tool`` of an async function ``(arguments: Model, context: ToolContext)``; its docstring describes it.
 
     The four annotations are MCP's hints; ``read_only`` and ``open_world`` must be said, since replay, retry and
-    durability follow from them. ``timeout_s`` is in seconds.
+    durability follow from them. ``timeout_s`` is the deadline of a call that names none; None is the daemon's own.
 
     Raises:
         TypeError: the function is not async, has no docstring, or its first parameter is not a pydantic model.
@@ -110,7 +110,7 @@ def tool(
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"a tool's name is 1–64 of A-Z, a-z, 0-9, _ and -, not {name!r}")
-    if not 0 < timeout_s <= MAX_TIMEOUT_S:
+    if timeout_s is not None and not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise ValueError(
             f"tool {name!r}: timeout_s is above 0 and at most {MAX_TIMEOUT_S:g} seconds, not {timeout_s!r}"
         )
