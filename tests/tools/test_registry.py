@@ -84,6 +84,8 @@ async def {name}(arguments: GreetArguments, context: ToolContext) -> str:
     return f"Hello, {{arguments.name}}!"
 '''
 
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "writing-a-tool.md"
+
 LOAD = """
 import json, sys
 from toold.tools import load_registry
@@ -129,6 +131,18 @@ def test_an_installed_packages_tools_are_served(tmp_path: Path) -> None:
     sources, problems, sdks, _ = load_with(tmp_path)
     assert {name for name, source in sources.items() if source == "acme-tools"} == {"greet", "wave", "nod", "bow"}
     assert (problems, sdks) == ([], [])
+
+
+def test_the_documented_example_is_a_tool(tmp_path: Path) -> None:
+    """What docs/writing-a-tool.md shows works as it stands there, under the entry point that it shows."""
+    page = DOCUMENTED.read_text()
+    example = page.partition("```python\n")[2].partition("```")[0]
+    entry_point = page.partition('"toold.tools"]\n')[2].partition("\n")[0].strip().replace('"', "")
+    installed(tmp_path, "acme-tools", entry_point)
+    (tmp_path / "acme_tools").mkdir()
+    (tmp_path / "acme_tools" / "wordcount.py").write_text(example)
+    sources, problems, _, _ = load_with(tmp_path)
+    assert (sources["wordcount"], problems) == ("acme-tools", [])
 
 
 @pytest.mark.parametrize(
