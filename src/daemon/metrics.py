@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -47,6 +54,8 @@ class Metrics:
     """The daemon's metrics, in a registry of their own."""
 
     def __init__(self, *, is_tool: Callable[[str], bool], gauges: Gauges) -> None:
+        # A time of birth beside each series would double the page.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # the library's
         self._is_tool = is_tool
         self._registry = CollectorRegistry()
         self._calls = Counter(

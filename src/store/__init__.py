@@ -1,11 +1,12 @@
 """The embedded database: what is kept of each call, and the sums. All SQL of the house is here."""
 
 from .rows import CallRow, ModelSums, Sums, Totals
-from .schema import NewerSchemaError, StoreError, schema_version
+from .schema import SCHEMA, NewerSchemaError, StoreError, schema_version
 from .store import Store
 from .writer import Content, Retention
 
 __all__ = [
+    "SCHEMA",
     "CallRow",
     "Content",
     "ModelSums",

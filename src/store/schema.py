@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Final
 
 _SETTINGS = """
 PRAGMA auto_vacuum = INCREMENTAL;         -- before the first table; lets the file shrink where retention empties it
@@ -43,7 +44,9 @@ def _shipped_steps() -> tuple[str, ...]:
     return tuple((folder / f"schema_{number}.sql").read_text(encoding="utf-8") for number in range(1, count + 1))
 
 
-STEPS = _shipped_steps()
+STEPS: Final = _shipped_steps()
+SCHEMA: Final = len(STEPS)
+"""The schema that this toold writes."""
 
 
 def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
@@ -73,7 +76,7 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """Open an existing database to read it, for use on any one thread at a time.
+    """Open an existing database to read it, on one thread at a time.
 
     Raises:
         sqlite3.Error: there is none, or it cannot be read.
