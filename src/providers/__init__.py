@@ -3,6 +3,7 @@
 The simulator is a room within: ``from ..providers.simulator import Simulator``; a daemon without it need not load it.
 """
 
+from .breaker import Breaker, BreakerState, counts_against_vendor
 from .catalogue import Catalogue, CatalogueError, Modality, Model, Price, ProviderName, Thinking
 from .completion import (
     AttachedFile,
@@ -29,6 +30,8 @@ __all__ = [
     "KIMI_BASE_URL",
     "Access",
     "AttachedFile",
+    "Breaker",
+    "BreakerState",
     "Catalogue",
     "CatalogueError",
     "Completion",
@@ -52,4 +55,5 @@ __all__ = [
     "Vendor",
     "build_glm",
     "build_kimi",
+    "counts_against_vendor",
 ]

@@ -39,6 +39,8 @@ class Price:
     output: float
     cached_input: float | None = None
     """None: cached input costs what other input does."""
+    source: str = ""
+    """The page that it was read from, where that is not the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Model:
     default: bool = False
     """The one that is meant where the caller names none; one a provider."""
     retired: dt.date | None = None
-    """When the vendor switched it off, or will."""
+    """When the vendor switched it off, or will. It can still be named: the vendor decides."""
     note: str = ""
 
     @property

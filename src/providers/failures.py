@@ -115,9 +115,11 @@ def unreachable(vendor: Vendor, error: BaseException) -> ServiceUnavailableError
     return ServiceUnavailableError(f"the connection to {vendor.label} broke before the answer", executed="maybe")
 
 
-def timed_out(vendor: Vendor, seconds: float) -> CallTimeoutError:
-    """Nothing came within the time of one attempt, or of all of them."""
-    return CallTimeoutError(f"{vendor.label} did not answer within {seconds:.3g} s")
+def timed_out(vendor: Vendor, seconds: float, *, silent_s: float) -> CallTimeoutError:
+    """The answer was not whole within the time of one attempt, or of all; nothing came in the last ``silent_s``."""
+    return CallTimeoutError(
+        f"{vendor.label} did not finish its answer within {seconds:.3g} s", details={"silent_s": round(silent_s, 1)}
+    )
 
 
 def not_understood(vendor: Vendor, why: str) -> ProviderError:

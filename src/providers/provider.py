@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
 from ..protocol.errors import CallError, ProviderError, ServiceUnavailableError
 from . import failures
 from .answer import Assembly, BrokenOffError, FilteredError, NotUnderstoodError, read_answer
-from .completion import Completion, CompletionRequest, OnDelta
+from .completion import Completion, CompletionRequest, Delta, OnDelta
 from .question import Body, check
 from .road import Road, plan_attempts
 from .vendor import Access, Vendor
@@ -70,7 +70,8 @@ class VendorProvider:
         check(request)
         body = self._make_body(request, stream=on_delta is not None)
         clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout_s
+        heard_at = clock()
+        deadline = heard_at + timeout_s
         try:
             async with asyncio.timeout_at(deadline):
                 road = await self._open_road()
@@ -78,10 +79,16 @@ class VendorProvider:
                 if on_delta is None:
                     return read_answer(await road.ask(body, attempts), request.model)
                 assembly = Assembly(request.model)
-                await road.stream(body, attempts, assembly.add, on_delta)
+
+                def read(chunk: Any) -> Delta | None:
+                    nonlocal heard_at
+                    heard_at = clock()
+                    return assembly.add(chunk)
+
+                await road.stream(body, attempts, read, on_delta)
                 return assembly.completion()
         except TimeoutError as error:
-            raise failures.timed_out(self._vendor, timeout_s) from error
+            raise failures.timed_out(self._vendor, timeout_s, silent_s=clock() - heard_at) from error
         except NotUnderstoodError as error:
             raise failures.not_understood(self._vendor, str(error)) from error
         except BrokenOffError as error:

@@ -82,7 +82,7 @@ class Errors:
         """For an attempt's time-out: to connect, or to wait for the answer."""
         if failures.never_connected(error):
             return failures.unreachable(self.vendor, error)
-        return failures.timed_out(self.vendor, attempts.timeout_s)
+        return failures.timed_out(self.vendor, attempts.timeout_s, silent_s=attempts.timeout_s)
 
     def unreachable(self, error: BaseException) -> CallError:
         return failures.unreachable(self.vendor, error)
