@@ -2,6 +2,7 @@
 
 import ipaddress
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,7 +126,7 @@ def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None]
     if not named:
         return None, None, None
     if "://" not in named:
-        return named.removeprefix("[").removesuffix("]"), None, None
+        return _check_bare(named.removeprefix("[").removesuffix("]")), None, None
     try:
         parts = urlsplit(named)
         port = parts.port
@@ -135,6 +136,14 @@ def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None]
         raise ValueError(f"the host {named!r} is not an address such as wss://tools.example:8443/")
     tls = parts.scheme == "wss"
     return parts.hostname, port or (443 if tls else 80), tls
+
+
+def _check_bare(host: str) -> str:
+    if ":" in host and not _is_ip(host):
+        raise ValueError(f"the host {host!r} is no address; name the port apart from it, or write ws://{host}/")
+    if not re.fullmatch(r"[\w.:%-]{1,253}", host):
+        raise ValueError(f"the host {host!r} is neither a name nor an address")
+    return host
 
 
 def _explicit_port(port: int | None) -> int | None:
@@ -160,7 +169,12 @@ def _speaks_for(address: Address, host: str | None, port: int | None) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
+    return ipaddress.ip_address(host).is_loopback if _is_ip(host) else host == "localhost"
+
+
+def _is_ip(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(host)
     except ValueError:
-        return host == "localhost"
+        return False
+    return True

@@ -1,0 +1,133 @@
+"""Where a client connects to, decided from what the caller, the environment and the state folder say."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.client.endpoint import Announcement, Endpoint, Wish, local_token, read_announcement, resolve
+from toold.protocol.rendezvous import Address, encode_address
+
+HERE = Address(pid=1, host="127.0.0.1", port=4711, http_port=4712, tls=False, auth=True, version="1")
+ANNOUNCED = Announcement(HERE, "token of the state folder")
+
+
+@pytest.mark.parametrize(
+    ("wish", "env", "announced", "expected"),
+    [
+        (Wish(), {}, Announcement(), ("127.0.0.1", 8079, False, None)),
+        (Wish(), {}, ANNOUNCED, ("127.0.0.1", 4711, False, "token of the state folder")),
+        (Wish(), {"EXAI_WS_HOST": "old.example"}, Announcement(), ("old.example", 8079, False, None)),
+        (
+            Wish(),
+            {"TOOLD_HOST": "new.example", "EXAI_WS_HOST": "old.example", "TOOLD_PORT": "1", "EXAI_WS_PORT": "2"},
+            ANNOUNCED,
+            ("new.example", 1, False, None),
+        ),
+        (Wish(token="mine"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, ("127.0.0.1", 4711, False, "mine")),
+        (Wish(), {"EXAI_WS_TOKEN": "old"}, ANNOUNCED, ("127.0.0.1", 4711, False, "old")),
+        (Wish(), {"TOOLD_TOKEN": "new", "EXAI_WS_TOKEN": "old"}, ANNOUNCED, ("127.0.0.1", 4711, False, "new")),
+        (Wish("localhost"), {}, ANNOUNCED, ("localhost", 4711, False, "token of the state folder")),
+        (Wish(port=9), {"TOOLD_PORT": "8"}, ANNOUNCED, ("127.0.0.1", 9, False, "token of the state folder")),
+        (Wish(), {"TOOLD_PORT": "0"}, ANNOUNCED, ("127.0.0.1", 4711, False, "token of the state folder")),
+        (Wish(), {"TOOLD_HOST": ""}, Announcement(), ("127.0.0.1", 8079, False, None)),
+        (Wish("0.0.0.0"), {}, Announcement(), ("127.0.0.1", 8079, False, None)),  # noqa: S104 - nothing is bound
+        (Wish("::"), {}, Announcement(), ("::1", 8079, False, None)),
+        (Wish("[::1]"), {}, Announcement(), ("::1", 8079, False, None)),
+        (Wish("wss://tools.example:8443/"), {}, ANNOUNCED, ("tools.example", 8443, True, None)),
+        (Wish("wss://tools.example"), {}, ANNOUNCED, ("tools.example", 443, True, None)),
+        (Wish("ws://tools.example"), {}, ANNOUNCED, ("tools.example", 80, False, None)),
+        (Wish("ws://[::1]:5/"), {}, Announcement(), ("::1", 5, False, None)),
+        (Wish(tls=True), {}, Announcement(), ("127.0.0.1", 8079, True, None)),
+        (Wish(tls=False), {"TOOLD_HOST": "wss://tools.example"}, Announcement(), ("tools.example", 443, False, None)),
+    ],
+)
+def test_explicit_before_environment_before_announcement_before_default(
+    wish: Wish, env: dict[str, str], announced: Announcement, expected: tuple[str, int, bool, str | None]
+) -> None:
+    """What the caller says counts first, then TOOLD_…, then EXAI_WS_…, then the state folder, then the default."""
+    assert resolve(wish, env, announced) == Endpoint(*expected)
+
+
+@given(host=st.from_regex(r"[a-z]{3,10}\.example", fullmatch=True), port=st.none() | st.integers(1, 65535))
+def test_the_local_token_goes_to_no_other_machine(host: str, port: int | None) -> None:
+    """The state folder's token is for this machine's daemon; another host that is named never gets it."""
+    assert resolve(Wish(host, port), {}, ANNOUNCED).token is None
+
+
+def test_the_token_goes_to_the_announced_address_even_if_it_is_not_loopback() -> None:
+    """A daemon that listens on the machine's network address is this machine's daemon all the same."""
+    lan = Address(pid=1, host="192.0.2.7", port=1, http_port=2, tls=True, auth=True, version="1")
+    assert resolve(Wish(), {}, Announcement(lan, "t")) == Endpoint("192.0.2.7", 1, True, "t")
+
+
+def test_an_announced_wildcard_is_reached_by_loopback() -> None:
+    """Where the daemon listens on all addresses, the client connects to this machine's own."""
+    wildcard = "0.0.0.0"  # noqa: S104 - nothing is bound
+    everywhere = Address(pid=1, host=wildcard, port=1, http_port=2, tls=False, auth=True, version="1")
+    assert resolve(Wish(), {}, Announcement(everywhere)).host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("wish", "env", "named"),
+    [
+        (Wish(port=0), {}, "port"),
+        (Wish(port=65536), {}, "port"),
+        (Wish(), {"TOOLD_PORT": "http"}, "TOOLD_PORT"),
+        (Wish(), {"TOOLD_PORT": "70000"}, "TOOLD_PORT"),
+        (Wish(), {"EXAI_WS_PORT": "-1"}, "EXAI_WS_PORT"),
+        (Wish("http://tools.example"), {}, "http://tools.example"),
+        (Wish("ws://tools.example/path"), {}, "ws://tools.example/path"),
+        (Wish("ws://tools.example:99999"), {}, "99999"),
+        (Wish("ws://"), {}, "ws://"),
+        (Wish("127.0.0.1:8079"), {}, "port apart"),
+        (Wish("two words"), {}, "two words"),
+        (Wish(), {"TOOLD_HOST": "a/b"}, "a/b"),
+        (Wish("user@host"), {}, "user@host"),
+    ],
+)
+def test_what_cannot_be_an_address_is_named(wish: Wish, env: dict[str, str], named: str) -> None:
+    """A wrong host or port is refused with the place where it came from."""
+    with pytest.raises(ValueError, match=named):
+        resolve(wish, env, Announcement())
+
+
+def test_the_state_folder_is_read(tmp_path: Path) -> None:
+    """Address and token come from the two files of the state folder, the token without its line's end."""
+    (tmp_path / "daemon.json").write_bytes(encode_address(HERE))
+    (tmp_path / "token").write_text("secret token\n")
+    assert read_announcement(tmp_path) == Announcement(HERE, "secret token")
+
+
+def test_a_state_folder_that_is_not_there_announces_nothing(tmp_path: Path) -> None:
+    """No folder, no files and no error."""
+    assert read_announcement(tmp_path / "nowhere") == Announcement()
+
+
+def test_files_that_cannot_be_read_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A broken address file and a token that is a folder count as missing, and the log names both."""
+    (tmp_path / "daemon.json").write_text('{"pid": ')
+    (tmp_path / "token").mkdir()
+    with caplog.at_level(logging.WARNING, "toold.client"):
+        assert read_announcement(tmp_path) == Announcement()
+    assert [record.getMessage().split(" is left out")[0] for record in caplog.records] == [
+        str(tmp_path / "daemon.json"),
+        str(tmp_path / "token"),
+    ]
+
+
+def test_the_local_token_is_the_environments_else_the_folders(tmp_path: Path) -> None:
+    """``TOOLD_TOKEN`` counts before the file, and the file where it is not set."""
+    env = {"TOOLD_STATE_DIR": str(tmp_path)}
+    assert local_token(env) is None
+    (tmp_path / "token").write_text("from the file")
+    assert local_token(env) == "from the file"
+    assert local_token(env | {"TOOLD_TOKEN": "from the environment"}) == "from the environment"
+
+
+def test_no_repr_shows_a_token() -> None:
+    """Tokens are left out of what is printed and logged."""
+    wish = Wish(token="geheim")
+    shown = repr((wish, Announcement(token="geheim"), resolve(wish, {}, Announcement())))
+    assert "geheim" not in shown

@@ -1,0 +1,73 @@
+"""The frames that the client sends, as bytes."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.client import requests
+from toold.protocol.errors import InvalidArgumentsError
+from toold.protocol.frames import ClientFrame
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda part: st.lists(part, max_size=3) | st.dictionaries(st.text(), part, max_size=3),
+    max_leaves=8,
+)
+
+
+def test_without_features_the_hello_is_a_plain_clients() -> None:
+    """A plain hello has label and token and nothing beyond, so that the daemon serves it as one."""
+    frame = json.loads(requests.hello(session_id="s", token=None, features=(), client={"name": "x"}))
+    assert frame == {"op": "hello", "session_id": "s", "token": None}
+
+
+def test_with_features_the_hello_says_who_it_is() -> None:
+    """Features and client stand in the hello; what the client does not know of itself is left out."""
+    client = {"name": "x", "version": "1", "workspace": None}
+    frame = json.loads(requests.hello(session_id="s", token="t", features=("ack",), client=client))
+    assert frame["features"] == ["ack"]
+    assert frame["client"] == {"name": "x", "version": "1"}
+
+
+@given(arguments=st.dictionaries(st.text(), JSON, max_size=4), timeout_s=st.none() | st.floats(0.001, 3600))
+def test_any_json_arguments_arrive_as_they_are(arguments: dict[str, Any], timeout_s: float | None) -> None:
+    """Whatever JSON holds, the daemon reads the same, and a time-out in milliseconds only where one is wished."""
+    frame = json.loads(requests.call_tool("id", "echo", arguments, timeout_s))
+    assert frame["arguments"] == arguments
+    assert frame.get("timeout_ms") == (None if timeout_s is None else pytest.approx(timeout_s * 1000, abs=0.001))
+
+
+@pytest.mark.parametrize("value", [object(), [object()], 1j, int])
+def test_arguments_that_are_no_json_are_refused(value: object) -> None:
+    """What JSON cannot hold is refused before anything is sent, with the tool's name."""
+    with pytest.raises(InvalidArgumentsError, match="echo") as refused:
+        requests.call_tool("id", "echo", {"value": value}, None)
+    assert refused.value.executed == "no"
+
+
+def test_arguments_that_contain_themselves_are_refused() -> None:
+    """A list within itself has no end as JSON and is refused like other values that JSON cannot hold."""
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(InvalidArgumentsError):
+        requests.call_tool("id", "echo", {"value": endless}, None)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        requests.hello(session_id="s", token="t", features=("ack",), client={"name": "x"}),
+        requests.call_tool("id", "echo", {}, 1.5),
+        *(requests.ask(op, "id") for op in ("cancel", "list_tools", "ping", "health")),
+    ],
+)
+def test_the_protocol_knows_each_frame(frame: bytes) -> None:
+    """Each frame is one of the protocol's models, as the daemon reads them."""
+    assert msgspec.json.decode(frame, type=ClientFrame)
