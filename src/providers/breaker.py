@@ -1,7 +1,7 @@
 """The circuit breaker: a vendor that keeps failing is answered for at once, with a probe now and then. Pure.
 
-``counts_against_vendor`` says which failures to feed it. A refusal (wrong key, rate limit, bad request) is an answer, and
-counts as success.
+``counts_against_vendor`` says which failures to feed it. A refusal (wrong key, rate limit, bad request) is an answer,
+and counts as success.
 """
 
 from dataclasses import dataclass

@@ -39,8 +39,6 @@ class Price:
     output: float
     cached_input: float | None = None
     """None: cached input costs what other input does."""
-    source: str = ""
-    """The page that it was read from, where that is not the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,8 @@ class Model:
     fixed_temperature: bool = False
     """Whether the vendor refuses every temperature but its own."""
     price: Price | None = None
+    price_source: str = ""
+    """The page that the price was read from, where that is another than ``source``."""
     aliases: tuple[str, ...] = ()
     timeout_s: float | None = None
     """Seconds of one attempt, where the vendor's usual time-out is too short for it."""
