@@ -1,1 +1,23 @@
-"""."""
+"""The running process: settings, assembly, start, drain.
+
+Who calls it: the command line, and tests that run a daemon. What it knows: every room below it, and how they are
+joined. What it must never know: what a vendor's SDK looks like, or what a tool does.
+"""
+
+from .doctor import Check, diagnose
+from .run import run
+from .settings import Settings, SettingsError, load_settings
+from .state import AlreadyRunningError, StateError, StateFolder, read_address
+
+__all__ = [
+    "AlreadyRunningError",
+    "Check",
+    "Settings",
+    "SettingsError",
+    "StateError",
+    "StateFolder",
+    "diagnose",
+    "load_settings",
+    "read_address",
+    "run",
+]

@@ -84,6 +84,6 @@ class CallContext:
         meter = self._running.meter
         if completion.usage is not None:
             meter.usage = (meter.usage or Usage(0, 0)) + completion.usage
-        if completion.cost is not None:
+        if completion.cost is not None and not meter.simulated:  # what is simulated costs nothing
             spent = meter.costs.get(completion.cost.currency, 0.0)
             meter.costs[completion.cost.currency] = spent + completion.cost.amount

@@ -1,6 +1,7 @@
 """The door to one provider: its permits, its circuit breaker, and work that outlives its caller."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from ...protocol.errors import CallTimeoutError, ServiceUnavailableError
@@ -8,7 +9,7 @@ from ...providers import Breaker, Completion, CompletionRequest, OnDelta, Provid
 from .calls import Meter
 from .permits import Permits, RunPermit
 
-_LEAST_S = 0.05
+_LEAST_S = 0.005
 """With less than this left no attempt is begun: it could only time out."""
 
 
@@ -50,8 +51,10 @@ class ProviderGate:
         Raises:
             CallError: as ``Provider.complete``; ServiceUnavailableError at once while the vendor keeps failing.
         """
-        clock = asyncio.get_running_loop().time
+        clock = time.monotonic
         asked = clock()
+        if self._breaker.state(asked) == "open":  # no need to stand in line for it
+            self._admit(asked)
         granted, go = asyncio.Event(), asyncio.Event()
         work = asyncio.create_task(self._hold_and_ask(request, deadline, on_delta, granted, go))
         self._work.add(work)
@@ -97,16 +100,11 @@ class ProviderGate:
             return await self._ask(request, deadline, on_delta)
 
     async def _ask(self, request: CompletionRequest, deadline: float, on_delta: OnDelta | None) -> Completion:
-        clock = asyncio.get_running_loop().time
+        clock = time.monotonic
         timeout_s = deadline - clock()
         if timeout_s < _LEAST_S:
             raise CallTimeoutError("The time was up before the provider could be asked.", executed="no")
-        wait_s = self._breaker.admit(clock())
-        if wait_s is not None:
-            raise ServiceUnavailableError(
-                f"{self.provider.label} failed several times in a row; it is asked again in {wait_s:.0f} s.",
-                retry_after_ms=max(1, round(wait_s * 1000)),
-            )
+        self._admit(clock())
         try:
             completion = await self.provider.complete(request, timeout_s=timeout_s, on_delta=on_delta)
         except asyncio.CancelledError:
@@ -117,6 +115,14 @@ class ProviderGate:
             raise
         self._breaker.record_success(clock())
         return completion
+
+    def _admit(self, now: float) -> None:
+        wait_s = self._breaker.admit(now)
+        if wait_s is not None:
+            raise ServiceUnavailableError(
+                f"{self.provider.label} failed several times in a row; it is asked again in {wait_s:.0f} s.",
+                retry_after_ms=max(1, round(wait_s * 1000)),
+            )
 
     def _book(self, error: Exception, now: float) -> None:
         self._on_error(self.provider.name, str(getattr(error, "code", "INTERNAL_ERROR")))

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ...protocol.calls import Metadata, Timings, ToolCall, ToolResult
 from ...protocol.decoding import request_key
-from ...protocol.errors import CallError, RequestIdConflictError, ServiceUnavailableError, ToolNotFoundError
+from ...protocol.errors import CallError, RequestIdConflictError, ServiceUnavailableError
 from ...protocol.session import Verdict
 from ...tools import DaemonView, FileAccess, Registry, Tool, bind, content
 from ..observe import bind_call
@@ -35,7 +35,6 @@ _STUCK_S = 1.0
 class Bounds:
     """What dispatch keeps to; counts and seconds as the names say."""
 
-    max_running: int
     max_accepted_per_session: int
     max_waiting: int
     default_timeout_s: float
@@ -49,7 +48,7 @@ class Recorder(Protocol):
 
     def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
 
-    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, known_tool: bool) -> None: ...
+    def refused(self, session: Session, call: ToolCall, result: ToolResult) -> None: ...
 
 
 class Router:
@@ -61,6 +60,7 @@ class Router:
         gates: Mapping[str, ProviderGate],
         *,
         absent: Mapping[str, str],
+        permits: Permits,
         bounds: Bounds,
         daemon: DaemonView,
         files: FileAccess,
@@ -69,12 +69,13 @@ class Router:
         self.registry = registry
         self.gates = gates
         self.bounds = bounds
-        self.permits = Permits("running", bounds.max_running)
+        self.permits = permits
         self._absent = absent
         self._daemon = daemon
         self._files = files
         self._recorder = recorder
-        self._clock: Callable[[], float] = asyncio.get_running_loop().time
+        # The same clock as the loop's, which uvloop reads to the millisecond only.
+        self._clock: Callable[[], float] = time.monotonic
         # Accepted calls whose answer is not sent yet.
         self._calls: dict[tuple[str, str], RunningCall] = {}
         # Answers for tools that do not end; held so that they are not collected.
@@ -198,7 +199,7 @@ class Router:
     def _refuse(self, session: Session, call: ToolCall, error: CallError, received: float) -> ToolResult:
         latency_ms = round((self._clock() - received) * 1000, 3)
         result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
-        self._recorder.refused(session, call, result, known_tool=not isinstance(error, ToolNotFoundError))
+        self._recorder.refused(session, call, result)
         return result
 
     async def _travel(self, running: RunningCall) -> None:

@@ -1,0 +1,253 @@
+"""The running daemon: its parts, how they are joined, and in which order they come and go."""
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from ..audit import content_kept
+from ..protocol.errors import ServiceUnavailableError
+from ..protocol.frames import ServerInfo
+from ..protocol.rendezvous import Address
+from ..providers import Catalogue
+from ..providers.simulator import Simulator
+from ..store import Retention, Store, StoreError
+from ..tools import FileAccess, Registry, load_registry
+from ..version import __version__
+from . import status
+from .auth import token_check
+from .dispatch import Bounds, Permits, ProviderGate, Router
+from .metrics import Gauges, Metrics
+from .recorder import CallRecorder
+from .setting_types import is_loopback, tls_context
+from .settings import CONFIG_FILE, Settings
+from .state import StateFolder
+from .transports.http import HttpServer, side_app
+from .transports.websocket import WebSocketOptions, WebSocketServer
+from .vendors import VENDORS, Vendors, open_vendors
+
+_SDK_GRACE_S: Final = 2.0
+"""How long the end waits for SDK calls whose callers are answered already."""
+
+_log = structlog.get_logger("toold.daemon")
+
+
+class Daemon:
+    """Every part, joined. Also what tools may see of it (``tools.DaemonView``)."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        vendors: Vendors,
+        registry: Registry,
+        catalogue: Catalogue,
+        state: StateFolder,
+    ) -> None:
+        self.settings = settings
+        self.catalogue = catalogue
+        self.registry = registry
+        self.started_at = time.time()
+        self._store = store
+        self._vendors = vendors
+        self._default_model = _default_model(settings, catalogue, vendors)
+        self.gates = {
+            name: ProviderGate(provider, vendors.limits[name], on_error=self._provider_failed)
+            for name, provider in vendors.providers.items()
+        }
+        permits = Permits("running", settings.max_running)
+        names = frozenset(tool.name for tool in registry.tools)
+        self.metrics = Metrics(is_tool=names.__contains__, gauges=self._gauges(permits))
+        self.router = Router(
+            registry,
+            self.gates,
+            absent=vendors.absent,
+            permits=permits,
+            bounds=_bounds(settings),
+            daemon=self,
+            files=FileAccess(
+                settings.workspace, denied=(settings.state_dir, *(root / CONFIG_FILE for root in settings.workspace))
+            ),
+            recorder=CallRecorder(store, self.metrics),
+        )
+        self.websocket = WebSocketServer(
+            _websocket_options(settings),
+            self.router,
+            authenticate=token_check((settings.token or state.load_or_create_token()) if settings.auth else None),
+            server=ServerInfo("toold", __version__, secrets.token_hex(8)),
+            instructions=lambda: status.instructions(registry, simulated=self.simulated),
+            health=self.health,
+        )
+        app = side_app(health=self.health, metrics=self.metrics.render, loopback_only=is_loopback(settings.host))
+        self.http = HttpServer(app, settings.host, settings.http_port)
+
+    def __repr__(self) -> str:
+        return f"<Daemon {self.websocket!r} {self.router!r}>"
+
+    # --- what tools may see ------------------------------------------------------------------------------------------
+
+    def default_model(self) -> str:
+        if self._default_model is None:
+            raise ServiceUnavailableError(" ".join(self._vendors.absent.values()), transient=False)
+        return self._default_model
+
+    def providers(self) -> list[dict[str, Any]]:
+        labels: dict[str, str] = {vendor.name: vendor.label for vendor in VENDORS}
+        return status.provider_rows(labels, self._vendors.providers, self._vendors.absent)
+
+    async def status(self, *, recent: int) -> dict[str, Any]:
+        """``health``'s fields, the limits, the providers, the sums of all calls, and the last ``recent`` calls."""
+        shown = {
+            **self.health(),
+            "pid": os.getpid(),
+            "simulated": self.simulated,
+            "default_model": self._default_model,
+            "tools": len(self.registry.tools),
+            "limits": status.limits(self.router, self.gates),
+            "providers": self.providers(),
+            "audit": {"written": self._store.written, "dropped": self._store.dropped, "problem": self._store.problem},
+        }
+        try:
+            shown["totals"] = status.totals_row(await self._store.totals())
+            shown["recent"] = [status.call_row(row) for row in await self._store.recent(recent)]
+        except StoreError as error:
+            shown["problems"].append(str(error))
+        return shown
+
+    # --- for the operator --------------------------------------------------------------------------------------------
+
+    @property
+    def simulated(self) -> bool:
+        return any(provider.simulated for provider in self._vendors.providers.values())
+
+    def health(self) -> dict[str, Any]:
+        problems = [*self.registry.problems, *([self._store.problem] if self._store.problem else [])]
+        return status.health(
+            self.router,
+            version=__version__,
+            started_at=self.started_at,
+            connections=self.websocket.connections,
+            problems=problems,
+        )
+
+    def address(self) -> Address:
+        settings = self.settings
+        return Address(
+            os.getpid(),
+            settings.host,
+            self.websocket.port,
+            self.http.port,
+            settings.tls_cert is not None,
+            settings.auth,
+            __version__,
+        )
+
+    def _provider_failed(self, provider: str, code: str) -> None:
+        self.metrics.provider_failed(provider, code)
+        _log.warning("provider failed", provider=provider, code=code)
+
+    def _gauges(self, permits: Permits) -> Gauges:
+        return Gauges(
+            limits={"running": permits, **{name: gate.permits for name, gate in self.gates.items()}},
+            connections=lambda: self.websocket.connections,
+            rows_written=lambda: self._store.written,
+            rows_dropped=lambda: self._store.dropped,
+        )
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Daemon]:
+    """A daemon that listens and takes calls; on the way out it drains and ends, within the grace period and a little.
+
+    Raises:
+        StateError: the state folder cannot be used, or another daemon runs in it.
+        StoreError: the database cannot be opened.
+        OSError: a port cannot be listened on; the message names it.
+        CallError: ``default_model`` names a model that there is not.
+    """
+    async with AsyncExitStack() as parts:
+        state = parts.enter_context(StateFolder(settings.state_dir))
+        retention = Retention(settings.audit_keep_days, settings.audit_keep_bytes)
+        store = Store(state.database, content=content_kept(settings.audit_content), retention=retention)
+        parts.push_async_callback(store.close)
+        catalogue = Catalogue.load()
+        simulator = await parts.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
+        vendors = open_vendors(settings, simulator)
+        registry = load_registry()
+        daemon = Daemon(settings, state=state, store=store, catalogue=catalogue, vendors=vendors, registry=registry)
+        for gate in daemon.gates.values():
+            parts.push_async_callback(gate.close, _SDK_GRACE_S)
+        await daemon.http.start()
+        parts.push_async_callback(daemon.http.close)
+        await daemon.websocket.start()
+        parts.push_async_callback(daemon.websocket.close)
+        state.write_address(daemon.address())
+        background = [asyncio.create_task(daemon.router.keep_beat(), name="beat")]
+        # The SDKs take seconds to import: in threads, now that calls are taken; the first one waits for its own.
+        background += [asyncio.create_task(provider.warm_up()) for provider in vendors.providers.values()]
+        try:
+            yield daemon
+        finally:
+            await _drain(daemon)
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            state.remove_address()
+
+
+async def _drain(daemon: Daemon) -> None:
+    grace_s = daemon.settings.grace_period_s
+    _log.info("going down", calls=daemon.router.accepted, grace_s=grace_s)
+    closing = asyncio.create_task(daemon.router.close("The daemon is going down; send the call again later.", grace_s))
+    await daemon.websocket.announce_end(grace_s * 1000)
+    await closing
+
+
+def _default_model(settings: Settings, catalogue: Catalogue, vendors: Vendors) -> str | None:
+    """The operator's choice, or the default of the first vendor that can be asked; None where none can."""
+    if settings.default_model is not None:
+        return catalogue.resolve(settings.default_model).id
+    for vendor in VENDORS:
+        if vendor.name in vendors.providers:
+            return catalogue.default(vendor.name).id
+    return None
+
+
+def _denied(settings: Settings) -> tuple[Path, ...]:
+    """What no call may read: the state folder has the token and the database, ``toold.toml`` may have keys."""
+    return (settings.state_dir, *(root / CONFIG_FILE for root in settings.workspace))
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return Bounds(
+        max_accepted_per_session=settings.max_accepted_per_session,
+        max_waiting=settings.max_waiting,
+        default_timeout_s=settings.default_timeout_s,
+        max_timeout_s=settings.max_timeout_s,
+        max_frame_bytes=settings.max_frame_bytes,
+        progress_interval_s=settings.progress_interval_s,
+    )
+
+
+def _websocket_options(settings: Settings) -> WebSocketOptions:
+    tls = None
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        tls = tls_context(settings.tls_cert, settings.tls_key)
+    return WebSocketOptions(
+        host=settings.host,
+        port=settings.port,
+        tls=tls,
+        allowed_origins=settings.allowed_origins,
+        max_connections=settings.max_connections,
+        max_frame_bytes=settings.max_frame_bytes,
+        ping_interval_s=settings.ping_interval_s,
+        ping_timeout_s=settings.ping_timeout_s,
+        hello_timeout_s=settings.hello_timeout_s,
+        max_running_per_session=settings.max_running_per_session,
+    )

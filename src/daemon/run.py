@@ -1,0 +1,99 @@
+"""``toold serve``: one daemon in the foreground, from its banner to its exit code."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+import structlog
+import uvloop
+
+from ..protocol.errors import CallError
+from ..protocol.rendezvous import TOKEN_FILE
+from ..store import StoreError
+from .daemon import Daemon, running
+from .observe import set_up_logging
+from .settings import Settings
+from .state import StateError
+
+EXIT_OK: Final = 0
+EXIT_CANNOT_START: Final = 1
+
+_log = structlog.get_logger("toold.daemon")
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; returns the exit code. What prevents the start is one line on stderr."""
+    set_up_logging(settings.log_format, settings.log_level)
+    try:
+        left_behind = uvloop.run(_serve(settings))
+    except (StateError, StoreError, CallError, OSError) as error:
+        message = error.message if isinstance(error, CallError) else error
+        print(f"toold: cannot start: {message}", file=sys.stderr)  # noqa: T201 - for the person who started it
+        return EXIT_CANNOT_START
+    if left_behind:
+        # Threads that a vendor's SDK holds cannot be interrupted, and Python would wait for them.
+        _log.warning("left SDK calls behind", count=left_behind)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(EXIT_OK)
+    return EXIT_OK
+
+
+async def _serve(settings: Settings) -> int:
+    """Run until told to stop. Returns how many SDK calls did not return."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with running(settings) as daemon:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _on_signal, number, stop)
+        print(banner(daemon), flush=True)  # noqa: T201 - for the person who started it
+        await stop.wait()
+    _log.info("stopped")
+    return sum(gate.abandoned for gate in daemon.gates.values())
+
+
+def _on_signal(number: signal.Signals, stop: asyncio.Event) -> None:
+    """The first signal drains; a second one ends at once."""
+    if stop.is_set():
+        os._exit(128 + number)
+    _log.info("signal", signal=signal.Signals(number).name)
+    stop.set()
+
+
+def banner(daemon: Daemon) -> str:
+    """What a person needs to know: where it listens, where the token is, who answers, and what to type next."""
+    settings, address = daemon.settings, daemon.address()
+    if not settings.auth:
+        token = "none: auth is off, anybody on this machine may call"  # noqa: S105 - a sentence
+    elif settings.token is not None:
+        token = "from the settings (TOOLD_TOKEN)"  # noqa: S105 - a sentence
+    else:
+        token = f"in {settings.state_dir / TOKEN_FILE} (`toold token` prints it)"
+    lines = [
+        f"toold {address.version} is ready.",
+        f"  WebSocket  {address.url}",
+        f"  HTTP       http://{settings.host}:{address.http_port}/ (healthz, readyz, metrics)",
+        f"  Token      {token}",
+    ]
+    lines += [f"  {row['label']:<16} {_answers(row)}" for row in daemon.providers()]
+    lines.append(f"  Tools      {len(daemon.registry.tools)}: {', '.join(tool.name for tool in daemon.registry.tools)}")
+    if daemon.simulated:
+        lines.append("  SIMULATED: no vendor is asked; a local simulator makes the answers up, and they say so.")
+    lines += ["Try it, in a second terminal:", f"  {_example()}"]
+    return "\n".join(lines)
+
+
+def _answers(row: dict[str, object]) -> str:
+    if not row["available"]:
+        return str(row["missing"])
+    return "simulated" if row["simulated"] else "real"
+
+
+def _example() -> str:
+    command = Path(sys.executable).with_name("toold")
+    if command.is_relative_to(Path.cwd()):
+        command = command.relative_to(Path.cwd())
+    return f'{command} call chat prompt="What is in this file?" files=README.md'

@@ -1,0 +1,254 @@
+"""A router on scripted tools and a scripted provider, so that a test reads as what was called and what was answered."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+from toold.daemon.dispatch import Bounds, Permits, ProviderGate, Router, RunningCall, Session
+from toold.protocol.calls import (
+    LOCAL,
+    Annotations,
+    ClientInfo,
+    Progress,
+    RequestId,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from toold.protocol.decoding import request_key
+from toold.protocol.session import SessionCalls
+from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Message, OnDelta
+from toold.tools import FileAccess, Registry, Tool, ToolContext
+
+BOUNDS = Bounds(
+    max_accepted_per_session=32,
+    max_waiting=1000,
+    default_timeout_s=30.0,
+    max_timeout_s=1800.0,
+    max_frame_bytes=100_000,
+    progress_interval_s=5.0,
+)
+
+
+class AnyArguments(BaseModel):
+    """Takes whatever it is given."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return (self.model_extra or {}).get(name, default)
+
+
+Function = Callable[[AnyArguments, ToolContext], Awaitable[Any]]
+
+
+def make_tool(name: str, function: Function, *, read_only: bool = True, open_world: bool = False, **more: Any) -> Tool:
+    """A tool of one function, for the time of a test."""
+    annotations = Annotations(read_only, False, False, open_world)
+    return Tool(name, f"The tool {name} of a test.", AnyArguments, function, annotations, **more)
+
+
+@dataclass(eq=False)
+class FakePort:
+    """A caller that notes what it is sent."""
+
+    answers: dict[RequestId, ToolResult] = field(default_factory=dict)
+    heard: list[tuple[RequestId, Progress]] = field(default_factory=list)
+    chunks: list[tuple[RequestId, str]] = field(default_factory=list)
+    beats: int = 0
+    reading: asyncio.Event = field(default_factory=asyncio.Event)
+    rendered: ToolResult | None = None
+    results: dict[str, ToolResult] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.reading.set()
+
+    def render(self, running: RunningCall, result: ToolResult) -> bytes:
+        import msgspec
+
+        self.results[running.id] = result
+        return msgspec.json.encode([result.outputs, None if result.structured is msgspec.UNSET else result.structured])
+
+    async def deliver(self, running: RunningCall, answer: bytes) -> None:
+        await self.reading.wait()
+        assert running.call.request_id not in self.answers, "a second terminal answer"
+        self.answers[running.call.request_id] = self.results[running.id]
+
+    def progress(self, running: RunningCall, progress: Progress) -> bool:
+        self.heard.append((running.call.request_id, progress))
+        return True
+
+    def chunk(self, running: RunningCall, text: str) -> None:
+        self.chunks.append((running.call.request_id, text))
+
+    def beat(self, running: Sequence[RunningCall], now: float) -> None:
+        self.beats += 1
+        self.heard.extend((call.call.request_id, call.sign_of_life(now)) for call in running)
+
+
+@dataclass
+class FakeRecorder:
+    """Notes what was recorded."""
+
+    ended_calls: list[tuple[RunningCall, ToolResult, int]] = field(default_factory=list)
+    refused_calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
+
+    def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
+        self.ended_calls.append((running, result, result_bytes))
+
+    def refused(self, session: Session, call: ToolCall, result: ToolResult) -> None:
+        self.refused_calls.append((call, result))
+
+
+Script = Callable[[CompletionRequest, OnDelta | None], Awaitable[str]]
+
+
+class FakeProvider:
+    """A vendor that does what the script says, and counts how many calls run at once."""
+
+    label = "Fake vendor"
+    simulated = True
+    road = "a script"
+
+    def __init__(self, name: str, script: Script) -> None:
+        self.name = name
+        self._script = script
+        self.running = 0
+        self.peak = 0
+        self.asked = 0
+
+    async def complete(
+        self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
+    ) -> Completion:
+        self.asked += 1
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+        try:
+            text = await self._script(request, on_delta)
+        finally:
+            self.running -= 1
+        return Completion(text=text, model=request.model.id, finish_reason="stop", usage=Usage(3, 5))
+
+    async def warm_up(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+class FakeView:
+    """What tools may know of a daemon that is not there."""
+
+    def __init__(self) -> None:
+        self.catalogue = Catalogue.load()
+
+    def default_model(self) -> str:
+        return self.catalogue.default("kimi").id
+
+    def providers(self) -> list[dict[str, Any]]:
+        return []
+
+    async def status(self, *, recent: int) -> dict[str, Any]:
+        return {"recent": recent}
+
+
+class House:
+    """A router with its surroundings, in the running loop."""
+
+    def __init__(
+        self,
+        tools: Sequence[Tool] = (),
+        providers: Mapping[str, tuple[Script, int]] | None = None,
+        max_running: int = 24,
+        **bounds: Any,
+    ) -> None:
+        self.recorder = FakeRecorder()
+        self.port = FakePort()
+        self.provider_errors: list[tuple[str, str]] = []
+        self.providers = {name: FakeProvider(name, script) for name, (script, _) in (providers or {}).items()}
+        self.gates = {
+            name: ProviderGate(self.providers[name], limit, on_error=lambda *error: self.provider_errors.append(error))
+            for name, (_, limit) in (providers or {}).items()
+        }
+        self.router = Router(
+            Registry([*tools, ask]),
+            self.gates,
+            absent={"kimi": "set KIMI_API_KEY", "glm": "set GLM_API_KEY"},
+            permits=Permits("running", max_running),
+            bounds=replace(BOUNDS, **bounds),
+            daemon=FakeView(),
+            files=FileAccess([Path.cwd()]),
+            recorder=self.recorder,
+        )
+
+    def session(self, label: str = "test", running: int = 8, *, streaming: bool = False) -> Session:
+        accepted = self.router.bounds.max_accepted_per_session
+        calls, permits = SessionCalls(accepted), Permits("session", running)
+        return Session(f"id-{label}", label, LOCAL, ClientInfo(), "test", streaming, calls, permits)
+
+    def submit(
+        self,
+        session: Session,
+        request_id: RequestId,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        timeout_ms: float | None = None,
+        port: FakePort | None = None,
+    ) -> RunningCall | ToolResult | None:
+        call = ToolCall(request_id, name, arguments or {}, timeout_ms)
+        return self.router.submit(session, call, port or self.port)
+
+    async def call(self, session: Session, request_id: RequestId, name: str, **more: Any) -> ToolResult:
+        """Submit a call and wait for its answer."""
+        outcome = self.submit(session, request_id, name, **more)
+        if isinstance(outcome, ToolResult):
+            return outcome
+        async with asyncio.timeout(20):
+            while request_id not in self.port.answers or (session.id, request_key(request_id)) in self.router._calls:
+                await asyncio.sleep(0.001)
+        return self.port.answers[request_id]
+
+    async def answered(self) -> None:
+        """Return when no call is under way any more."""
+        async with asyncio.timeout(20):
+            while self.router.accepted:
+                await asyncio.sleep(0.001)
+
+    def counts(self) -> dict[str, int]:
+        """Every count that a call may hold."""
+        held = {"running": self.router.permits.in_use, "waiting": self.router.permits.waiting}
+        held["accepted"] = self.router.accepted
+        for name, gate in self.gates.items():
+            held[name] = gate.permits.in_use + gate.permits.waiting + gate.abandoned
+        return held
+
+
+async def _ask(arguments: AnyArguments, context: ToolContext) -> str:
+    model = context.daemon.catalogue.default(arguments.get("vendor", "kimi"))
+    request = CompletionRequest(model=model, messages=(Message("user", arguments.get("prompt", "")),))
+
+    def pass_on(delta: Delta) -> None:
+        context.stream(delta.text)
+
+    return (await context.complete(request, on_delta=pass_on)).text
+
+
+ask = make_tool("ask", _ask, open_world=True)
+"""A tool that asks the vendor that its argument names."""
+
+
+@pytest.fixture(scope="session")
+def house() -> type[House]:
+    """The class of the house: a test builds its own within its loop."""
+    return House
+
+
+@pytest.fixture(scope="session")
+def make() -> Callable[..., Tool]:
+    """``make_tool``."""
+    return make_tool

@@ -1,0 +1,114 @@
+"""Bounded counts: never more than the limit, and always back."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toold.daemon.dispatch import Permits, RunPermit
+
+
+async def test_no_more_than_the_limit_run_and_the_rest_wait_their_turn() -> None:
+    """First come, first served, and never one too many."""
+    permits = Permits("test", 2)
+    order: list[int] = []
+    peak = 0
+
+    async def work(number: int) -> None:
+        nonlocal peak
+        async with permits:
+            peak = max(peak, permits.in_use)
+            await asyncio.sleep(0)
+            order.append(number)
+
+    await asyncio.gather(*(work(number) for number in range(6)))
+    assert peak == 2
+    assert order == sorted(order)
+    assert (permits.in_use, permits.waiting) == (0, 0)
+
+
+async def test_its_repr_is_the_status_display() -> None:
+    """Who looks at it sees the name, what is in use, the limit and who waits."""
+    async with Permits("running", 3) as permits:
+        assert repr(permits) == "<Permits running in_use=1/3 waiting=0>"
+
+
+async def test_a_run_permit_is_both_or_neither() -> None:
+    """A call that is cancelled while it waits for the daemon's permit gives its session's back."""
+    session, daemon = Permits("session", 8), Permits("running", 1)
+    async with daemon:
+        task = asyncio.create_task(RunPermit(session, daemon).__aenter__())
+        await asyncio.sleep(0)
+        assert (session.in_use, daemon.waiting) == (1, 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (session.in_use, daemon.in_use, daemon.waiting) == (0, 0, 0)
+
+
+async def test_a_pause_lends_the_permit_to_others_and_takes_it_back() -> None:
+    """While a call only waits, another runs; it goes on when there is room again."""
+    session, daemon = Permits("session", 1), Permits("running", 1)
+    async with RunPermit(session, daemon) as permit:
+        async with permit.paused():
+            assert (session.in_use, daemon.in_use) == (0, 0)
+            async with RunPermit(session, daemon):
+                pass
+        assert permit.held
+        assert (session.in_use, daemon.in_use) == (1, 1)
+    assert (session.in_use, daemon.in_use) == (0, 0)
+
+
+async def test_a_pause_that_ends_by_an_exception_leaves_nothing_held() -> None:
+    """A call that is cancelled during its pause gives back nothing twice."""
+    session, daemon = Permits("session", 1), Permits("running", 1)
+
+    async def fail_in_pause() -> None:
+        async with RunPermit(session, daemon) as permit, permit.paused():
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail_in_pause()
+    assert (session.in_use, daemon.in_use) == (0, 0)
+
+
+STEPS = st.lists(st.sampled_from(["work", "pause", "fail", "fail in pause", "cancel"]), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(0, 30), max_size=12))
+def test_after_any_mixture_every_count_is_back(steps: list[str], sessions: int, limit: int, cancels: list[int]) -> None:
+    """Whatever calls do, and whenever they are cancelled, nothing stays held and nothing is given back twice."""
+
+    async def call(step: str, permit: RunPermit, daemon: Permits) -> None:
+        async with permit:
+            assert daemon.in_use <= daemon.limit
+            await asyncio.sleep(0)
+            if step == "fail":
+                raise ZeroDivisionError
+            if "pause" in step:
+                async with permit.paused():
+                    await asyncio.sleep(0)
+                    if "fail" in step:
+                        raise ZeroDivisionError
+            if step == "cancel":
+                raise asyncio.CancelledError
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        daemon = Permits("running", limit)
+        own = [Permits("session", 2) for _ in range(sessions)]
+        tasks = [
+            asyncio.create_task(call(step, RunPermit(own[index % sessions], daemon), daemon))
+            for index, step in enumerate(steps)
+        ]
+        for moment in range(31):
+            for index in (index for index, when in enumerate(cancels) if when == moment):
+                tasks[index % len(tasks)].cancel()
+            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for permits in (daemon, *own):
+            assert (permits.in_use, permits.waiting, permits.free) == (0, 0, True)
+
+    asyncio.run(run())
