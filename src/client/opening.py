@@ -54,7 +54,7 @@ async def open_socket(
     except OSError as exc:
         reason = "connection refused" if isinstance(exc, ConnectionRefusedError) else exc.strerror or exc
         raise ConnectionFailedError(f"no daemon answers at {endpoint.url}: {reason}", retryable=True) from exc
-    except (websockets.InvalidURI, UnicodeError) as exc:
+    except UnicodeError as exc:  # from the resolver, for names that no host can have
         raise ConnectionFailedError(f"{endpoint.url} is not an address: {exc}", retryable=False) from exc
     except websockets.InvalidStatus as exc:
         status = exc.response.status_code

@@ -1,0 +1,318 @@
+"""``MCPWebSocketClient``: what it promises across connections, and the two ways of calling that older scripts use."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
+from toold.protocol.errors import ToolNotFoundError
+from toold.protocol.rendezvous import Address, encode_address
+
+if TYPE_CHECKING:
+    from tests.client.conftest import Peer, ScriptedDaemon
+
+NOT_FOUND = {"code": "TOOL_NOT_FOUND", "message": "no tool 'x'", "executed": "no", "retryable": False}
+
+
+async def test_async_with_connects_and_disconnects(daemon: ScriptedDaemon) -> None:
+    """Inside the block a connection stands, after it none does."""
+    async with MCPWebSocketClient(port=daemon.port) as client:
+        peer = await daemon.accept()
+        assert repr(client).endswith(" connected>")
+    assert not client.connected
+    await asyncio.wait_for(peer.socket.wait_closed(), 10)
+    assert peer.socket.close_code == 1000
+
+
+async def test_async_with_raises_where_it_cannot_connect(daemon: ScriptedDaemon) -> None:
+    """Without a daemon the block is not entered."""
+    daemon.ack = {"ok": False, "error": NOT_FOUND}
+    with pytest.raises(ConnectionFailedError, match="refused"):
+        async with MCPWebSocketClient(port=daemon.port):
+            raise AssertionError
+
+
+async def test_the_hello_says_token_label_features_and_client(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    """What the caller names goes out in the hello, and the ack can be read."""
+    client = MCPWebSocketClient(
+        port=daemon.port, token="secret", session_id="label-1", client_name="test", workspace=tmp_path
+    )
+    async with client:
+        hello = (await daemon.accept()).hello
+        assert client.hello is not None
+        assert client.hello.session_id == "label-1"
+    assert (hello["token"], hello["session_id"], hello["features"]) == ("secret", "label-1", ["ack", "stream"])
+    assert hello["client"]["name"] == "test"
+    assert hello["client"]["workspace"] == str(tmp_path)
+
+
+async def test_without_features_it_is_a_plain_client(daemon: ScriptedDaemon) -> None:
+    """A plain client's hello has nothing beyond label and token."""
+    async with MCPWebSocketClient(port=daemon.port, token="t", features=()):
+        hello = (await daemon.accept()).hello
+    assert set(hello) == {"op", "session_id", "token"}
+
+
+async def test_a_label_is_made_up_and_kept_over_reconnects(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """Without a label the client makes a valid one, the same at each connect."""
+    await client.connect()
+    first = await daemon.accept()
+    await client.disconnect()
+    await client.connect()
+    second = await daemon.accept()
+    assert re.fullmatch(r"[A-Za-z0-9_-]{3,64}", first.hello["session_id"])
+    assert first.hello["session_id"] == second.hello["session_id"]
+
+
+def test_an_unknown_feature_is_refused() -> None:
+    """The client asks for nothing that it would not understand."""
+    with pytest.raises(ValueError, match="resume"):
+        MCPWebSocketClient(features=("ack", "resume"))
+
+
+def test_a_wrong_port_is_refused_when_the_client_is_made() -> None:
+    """What cannot be an address fails where it is written."""
+    with pytest.raises(ValueError, match="port"):
+        MCPWebSocketClient(port=99999)
+
+
+async def test_the_running_daemon_is_found_by_its_state_folder(daemon: ScriptedDaemon, bare_environment: Path) -> None:
+    """Without host, port and token the client takes what the daemon left in its folder, when it connects."""
+    client = MCPWebSocketClient()
+    assert client.url == "ws://127.0.0.1:8079/"
+    bare_environment.mkdir()
+    here = Address(1, "127.0.0.1", daemon.port, 1, tls=False, auth=True, version="1")
+    (bare_environment / "daemon.json").write_bytes(encode_address(here))
+    (bare_environment / "token").write_text("from the folder")
+    async with client:
+        assert (await daemon.accept()).hello["token"] == "from the folder"
+
+
+async def test_an_environment_that_turned_wrong_fails_the_connect(
+    client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong variable at a later connect is a failed connect that names it, not an exception."""
+    monkeypatch.setenv("TOOLD_HOST", "two words")
+    assert not await client.connect()
+    assert "two words" in str(client.last_error)
+
+
+async def test_connect_tries_as_often_as_it_is_told(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """Attempts that may do later are made max_retries times in all, then connect returns false and says why."""
+    error = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
+    daemon.ack = {"ok": False, "error": error}
+    assert await client.connect(max_retries=3, backoff_factor=0.01) is False
+    assert daemon.connections == 3
+    assert "full" in str(client.last_error)
+
+
+async def test_connect_succeeds_once_the_daemon_takes_it(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """A daemon that is full at first and free later gets its client."""
+    good, error = daemon.ack, {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
+    daemon.ack = {"ok": False, "error": error}
+    connecting = asyncio.create_task(client.connect(max_retries=50, backoff_factor=0.01))
+    await daemon.accept()
+    daemon.ack = good
+    assert await connecting is True
+    assert client.connected
+
+
+async def test_a_wrong_token_is_tried_once(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """What can only fail again is not repeated."""
+    error = {"code": "UNAUTHORIZED", "message": "wrong token", "executed": "no", "retryable": False}
+    daemon.ack = {"ok": False, "error": error}
+    assert await client.connect(max_retries=3) is False
+    assert daemon.connections == 1
+
+
+@pytest.mark.parametrize("max_retries", [0, 1])
+async def test_connect_makes_one_attempt_at_least(client: MCPWebSocketClient, max_retries: int) -> None:
+    """max_retries counts attempts, and none is not a number of them."""
+    assert await client.connect(max_retries) is True
+
+
+async def test_connect_twice_keeps_the_connection(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """Where a connection stands, connect and ensure_connected do nothing."""
+    assert await client.connect()
+    assert await client.connect()
+    assert await client.ensure_connected()
+    assert daemon.connections == 1
+
+
+async def test_call_tool_returns_a_triple(client: MCPWebSocketClient, peer: Peer) -> None:
+    """Success, outputs and no error; or no success, no outputs and the error in one line."""
+    calling = asyncio.create_task(client.call_tool("echo", {"text": "hi"}))
+    call = await peer.expect("call_tool")
+    assert call["timeout_ms"] == 30_000
+    await peer.answer(call, "hi")
+    assert await calling == (True, [{"type": "text", "text": "hi"}], None)
+
+    calling = asyncio.create_task(client.call_tool("x", {}))
+    await peer.answer(await peer.expect("call_tool"), outputs=[], error=NOT_FOUND)
+    assert await calling == (False, [], "TOOL_NOT_FOUND: no tool 'x'")
+
+
+async def test_call_raises_the_typed_error(client: MCPWebSocketClient, peer: Peer) -> None:
+    """call() raises what call_tool() puts into words."""
+    calling = asyncio.create_task(client.call("x"))
+    call = await peer.expect("call_tool")
+    assert "timeout_ms" not in call
+    await peer.answer(call, outputs=[], error=NOT_FOUND)
+    with pytest.raises(ToolNotFoundError, match="no tool"):
+        await calling
+
+
+async def test_a_call_connects_first_where_no_connection_stands(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient
+) -> None:
+    """With auto_reconnect a call needs no connect() before it."""
+    calling = asyncio.create_task(client.call_tool("echo"))
+    peer = await daemon.accept()
+    await peer.answer(await peer.expect("call_tool"), "here")
+    assert (await calling)[0] is True
+
+
+async def test_without_auto_reconnect_a_call_needs_a_connection(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient
+) -> None:
+    """With auto_reconnect off nothing is connected and the error says what to do."""
+    success, outputs, error = await client.call_tool("echo", auto_reconnect=False)
+    assert (success, outputs) == (False, [])
+    assert error is not None
+    assert "connect()" in error
+    assert daemon.connections == 0
+
+
+async def test_a_call_without_a_daemon_fails_in_words(client: MCPWebSocketClient, daemon: ScriptedDaemon) -> None:
+    """Where no connection comes about the triple says why."""
+    daemon.ack = {"ok": False, "error": NOT_FOUND}
+    success, _, error = await client.call_tool("echo")
+    assert not success
+    assert error is not None
+    assert "refused the hello" in error
+
+
+async def test_after_a_break_the_next_call_reconnects(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """A broken connection is replaced when it is needed, once for all the calls that find it broken."""
+    await peer.socket.close(1012)
+    await wait_until(lambda: not client.connected)
+    calls = [asyncio.create_task(client.call_tool("echo", {"text": text})) for text in "abc"]
+    again = await daemon.accept()
+    for _ in calls:
+        call = await again.expect("call_tool")
+        await again.answer(call, call["arguments"]["text"])
+    assert [outputs[0]["text"] for _, outputs, _ in await asyncio.gather(*calls)] == ["a", "b", "c"]
+    assert daemon.connections == 2
+
+
+async def test_a_call_in_flight_is_not_sent_again(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """It may have run: the caller hears of the break and decides."""
+    calling = asyncio.create_task(client.call_tool("pay", {}))
+    await peer.expect("call_tool")
+    await peer.socket.close(1012)
+    success, _, error = await calling
+    assert not success
+    assert error is not None
+    assert "may have run" in error
+    assert daemon.connections == 1
+
+
+async def test_a_call_that_was_never_sent_is_sent_after_the_reconnect(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """Where the connection broke between the look and the sending, nothing can have run, so it is sent anew."""
+    broken, sent_first = client._connection, False
+    assert broken is not None
+
+    async def lose(*_: Any, **__: Any) -> Any:
+        nonlocal sent_first
+        sent_first = True
+        await broken.close()
+        raise ConnectionLostError("gone", executed="no")
+
+    broken.call = lose  # type: ignore[method-assign] # the one moment that no script can hit for certain
+    calling = asyncio.create_task(client.call_tool("echo", {}))
+    again = await daemon.accept()
+    await again.answer(await again.expect("call_tool"), "sent once")
+    success, outputs, _ = await calling
+    assert sent_first
+    assert (success, outputs[0]["text"]) == (True, "sent once")
+
+
+async def test_a_session_resumed_elsewhere_is_not_taken_back(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """After 4004 nothing reconnects by itself; connect() does when it is told to."""
+    await peer.socket.close(4004, "superseded")
+    await wait_until(lambda: not client.connected)
+    success, _, error = await client.call_tool("echo")
+    assert not success
+    assert error is not None
+    assert "elsewhere" in error
+    assert await client.ensure_connected() is False
+    assert daemon.connections == 1
+    assert await client.connect() is True
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+async def test_a_time_out_that_is_none_is_refused(client: MCPWebSocketClient, timeout: float) -> None:
+    """A call needs more than no time."""
+    with pytest.raises(ValueError, match="timeout"):
+        await client.call("echo", timeout=timeout)
+
+
+async def test_chunks_need_the_stream_feature() -> None:
+    """A client that asked for no stream is told so, where it wants one."""
+    with pytest.raises(ValueError, match="stream"):
+        await MCPWebSocketClient(features=("ack",)).call("echo", on_chunk=print)
+
+
+async def test_both_shapes_of_metrics_calls(client: MCPWebSocketClient, peer: Peer) -> None:
+    """Old scripts name a baseline version and an iteration, newer ones a time-out; both get the record."""
+    measuring = asyncio.create_task(
+        client.execute_tool_with_metrics(tool_name="echo", arguments={}, baseline_version="v1", iteration=4)
+    )
+    call = await peer.expect("call_tool")
+    assert call["timeout_ms"] == 30_000
+    await peer.answer(call)
+    record = await measuring
+    assert (record["tool_name"], record["iteration"], record["status"]) == ("echo", 4, "success")
+    assert (record["baseline_version"], record["output_count"]) == ("v1", 1)
+    assert record["latency_ms"] > 0
+
+    measuring = asyncio.create_task(client.execute_tool_with_metrics("x", {}, 7.5))
+    call = await peer.expect("call_tool")
+    assert call["timeout_ms"] == 7500
+    await peer.answer(call, outputs=[], error=NOT_FOUND)
+    record = await measuring
+    assert (record["iteration"], record["status"]) == (1, "error")
+    assert record["error"] == "TOOL_NOT_FOUND: no tool 'x'"
+
+
+async def test_cancel_needs_a_connection(client: MCPWebSocketClient) -> None:
+    """There is nothing to cancel where nothing is connected."""
+    with pytest.raises(ConnectionLostError, match=r"connect\(\)"):
+        await client.cancel("id")
+
+
+async def test_the_repr_shows_where_and_no_token(client: MCPWebSocketClient) -> None:
+    """What a debugger prints is the address and the state."""
+    assert repr(client) == f"<MCPWebSocketClient {client.url} not connected>"
+    await client.connect()
+    assert repr(client) == f"<MCPWebSocketClient {client.url} connected>"
+
+
+async def wait_until(condition: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.001)
