@@ -62,6 +62,12 @@ def _split_at(separator: str) -> BeforeValidator:
     return BeforeValidator(split)
 
 
+def _host(host: str) -> str:
+    if not re.fullmatch(r"[^\s/]+", host):
+        raise PydanticCustomError("host", "must be an address or a name, such as 127.0.0.1")
+    return host
+
+
 def _http_url(url: str) -> str:
     try:
         parts = urlsplit(url)
@@ -109,6 +115,7 @@ Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
 FrameBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_FRAME_BYTES)]
 Seconds = Annotated[float, BeforeValidator(_not_bool), Field(gt=0, allow_inf_nan=False)]
 ProgressInterval = Annotated[Seconds, Field(le=MAX_PROGRESS_INTERVAL_S)]
+Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Token = Annotated[SecretStr, AfterValidator(_token)]

@@ -27,6 +27,7 @@ from .setting_types import (
     Count,
     Folders,
     FrameBytes,
+    Host,
     HttpUrl,
     Origins,
     Port,
@@ -63,7 +64,7 @@ class Settings(BaseSettings):
     )
 
     # Where it listens.
-    host: Word = DEFAULT_HOST
+    host: Host = DEFAULT_HOST
     port: Port = DEFAULT_PORT
     http_port: Port = DEFAULT_HTTP_PORT
     tls_cert: Path | None = None

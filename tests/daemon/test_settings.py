@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-
 from toold.daemon.settings import Settings, SettingsError, load_settings
 
 SECRET = "sk-verysecretverysecretverysecret"
@@ -28,6 +27,14 @@ def refusal(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: s
     message = str(caught.value)
     assert "\n" not in message
     return message
+
+
+def outcome(*, cwd: Path, env: Mapping[str, str]) -> str:
+    """The settings as they are printed, or the refusal."""
+    try:
+        return repr(load_settings({}, env=env, cwd=cwd))
+    except SettingsError as error:
+        return str(error)
 
 
 @pytest.fixture
@@ -177,7 +184,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path, env: dict[str, str], words: s
     ("flags", "words"),
     [
         ({"port": 70000}, "port (--port): must be less than or equal to 65535"),
-        ({"host": "0.0.0.0", "auth": False}, "auth (--no-auth): may be off only where host is loopback"),
+        ({"host": "::", "auth": False}, "auth (--no-auth): may be off only where host is loopback"),
         ({"max_runing": 3}, "max_runing (--max-runing): is not a setting; did you mean max_running?"),
     ],
 )
@@ -194,7 +201,8 @@ def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: 
         ("[limits]\nmax_running = 1", "has no setting named 'limits'"),
         ("port = true", "port (toold.toml): must be a number, not true or false"),
         ("port = [1]", "port (toold.toml): must be a valid integer"),
-        ("host = ''", "host (toold.toml): "),
+        ("host = ''", "host (toold.toml): must be an address or a name"),
+        ("host = 'ws://127.0.0.1'", "host (toold.toml): must be an address or a name"),
         ("workspace = [1]", "workspace (toold.toml): "),
         ("port = ", "is not valid TOML (at "),
     ],
@@ -255,17 +263,14 @@ def test_no_repr_shows_a_secret(tmp_path: Path) -> None:
         assert SECRET not in shown
 
 
-@pytest.mark.parametrize("variable", sorted(name for name in Settings.model_fields if name != "default_model"))
+@pytest.mark.parametrize("variable", sorted(set(Settings.model_fields) - {"default_model", "state_dir"}))
 def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
     """Whichever variable a key was put into by mistake, the refusal does not show it, nor do the other secrets."""
     wrong = f"{SECRET} {SECRET}"
     env = ALL_SECRETS | {f"TOOLD_{variable.upper()}": wrong}
-    try:
-        load(cwd=tmp_path, **env)
-    except SettingsError as error:
-        if variable not in {"workspace", "tls_cert", "tls_key"}:  # folders and files are named, or nobody finds them
-            assert SECRET not in str(error)
-        assert error.__suppress_context__ or error.__context__ is None
+    told = outcome(cwd=tmp_path, env=env)
+    if variable not in {"workspace", "tls_cert", "tls_key"}:  # folders and files are named, or nobody finds them
+        assert SECRET not in told
 
 
 def test_a_broken_file_shows_no_secret(tmp_path: Path) -> None:
@@ -277,10 +282,8 @@ def test_a_broken_file_shows_no_secret(tmp_path: Path) -> None:
 @given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)), st.text(st.characters(exclude_characters="\0"))))
 def test_any_environment_loads_or_is_refused(values: dict[str, str]) -> None:
     """Whatever the variables hold, the outcome is settings or one line."""
-    try:
-        load(cwd=Path("/"), **{f"TOOLD_{name.upper()}": value for name, value in values.items()})
-    except SettingsError as error:
-        assert str(error)
+    told = outcome(cwd=Path("/"), env={f"TOOLD_{name.upper()}": value for name, value in values.items()})
+    assert len(told.splitlines()) == 1
 
 
 # --- documentation ---------------------------------------------------------------------------------------------------
