@@ -65,8 +65,7 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
     except (OSError, sqlite3.Error) as error:
         raise _unusable(path, error) from None
     try:
-        connection.executescript(_SETTINGS)
-        _migrate(connection, path, steps)
+        _prepare(connection, path, steps)
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error | OSError):
@@ -102,10 +101,11 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
     found = _version(connection)
     if found > len(steps):
         raise NewerSchemaError(path, found, len(steps))
+    connection.executescript(_SETTINGS)
     if 0 < found < len(steps):
         _back_up(connection, path.with_name(f"{path.name}.v{found}.bak"))
     for number in range(found + 1, len(steps) + 1):

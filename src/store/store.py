@@ -87,7 +87,8 @@ class Store:
             raise StoreError(f"{self._path} cannot be read ({error})") from None
 
     def _end(self) -> None:
-        self._writer.close(CLOSE_TIMEOUT_S)
+        # The reader first: SQLite moves the log into the database when the last connection that may write is closed.
         if self._reading:
             with contextlib.suppress(sqlite3.Error):
                 self._reading.close()
+        self._writer.close(CLOSE_TIMEOUT_S)

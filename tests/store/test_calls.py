@@ -1,0 +1,95 @@
+"""The SQL over ended calls, on a connection of one's own."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.store import CallRow, Sums, calls
+from toold.store.schema import STEPS, open_database
+
+MakeRow = Callable[..., CallRow]
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(database)) as connection:
+        yield connection
+
+
+def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
+    calls.add(connection, [calls.values(row, None) for row in rows])
+
+
+def test_a_group_is_added_whole_or_not_at_all(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Where one row is refused neither the others nor their sums are there."""
+    with pytest.raises(OverflowError):
+        add(connection, row(), row(input_tokens=2**70))
+    assert calls.recent(connection, 5) == []
+    assert calls.totals(connection).all == Sums()
+    add(connection, row())
+    assert calls.totals(connection).all.calls == 1
+
+
+def test_misspelt_tools_do_not_fill_the_sums(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """However many names callers invent, they make one sum; their rows keep the names."""
+    add(connection, *(row(tool=f"tool-{number}", outcome="TOOL_NOT_FOUND") for number in range(50)))
+    assert connection.execute("SELECT count(*) FROM call_total").fetchone() == (1,)
+    assert calls.totals(connection).by_tool == {"unknown": Sums(calls=50, errors=50)}
+    assert calls.recent(connection, 1)[0].tool == "tool-49"
+
+
+def test_forgetting_stops_at_a_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """One step removes no more than a slice, so that the writer is soon back at its queue."""
+    add(connection, *(row(started_at=1.0) for _ in range(calls.SLICE + 10)))
+    steps = [calls.forget(connection, before=2.0, keep_bytes=2**40) for _ in range(3)]
+    assert steps == [calls.SLICE, 10, 0]
+
+
+def test_a_clock_that_was_wrong_blocks_no_retention(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Rows from the future do not keep the old ones behind them."""
+    add(connection, *(row(id="future", started_at=9e9) for _ in range(calls.SLICE)), row(id="old", started_at=1.0))
+    assert calls.forget(connection, before=2.0, keep_bytes=2**40) == 1
+    assert {one.id for one in calls.recent(connection, 5)} == {"future"}
+
+
+def test_a_file_within_its_bounds_keeps_all(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Nothing is removed that need not be."""
+    add(connection, row())
+    assert calls.forget(connection, before=0.0, keep_bytes=2**40) == 0
+    assert len(calls.recent(connection, 5)) == 1
+
+
+OUTCOMES = st.sampled_from(["ok", "TIMEOUT", "TOOL_NOT_FOUND"])
+CALLS = st.tuples(st.sampled_from(["echo", "chat"]), OUTCOMES, st.sampled_from([None, "k2"]), st.integers(0, 10**9))
+
+
+@given(st.lists(st.lists(CALLS, min_size=1, max_size=5), max_size=5))
+def test_sums_are_those_of_the_rows(groups: list[list[tuple[str, str, str | None, int]]]) -> None:
+    """However calls are grouped, the sums are what adding up the rows gives."""
+    fixed: dict[str, Any] = dict.fromkeys(
+        ("id", "transport", "principal", "session_id", "session_label", "client", "request_id"), "x"
+    )
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(STEPS[0])
+        for group in groups:
+            add(
+                connection,
+                *(
+                    CallRow(
+                        **fixed, started_at=1.0, latency_ms=1, tool=tool, outcome=how, model=model, input_tokens=used
+                    )
+                    for tool, how, model, used in group
+                ),
+            )
+        totals = calls.totals(connection)
+    everything = [call for group in groups for call in group]
+    assert totals.all.calls == len(everything)
+    assert totals.all.errors == sum(how != "ok" for _, how, _, _ in everything)
+    assert totals.all.input_tokens == sum(used for *_, used in everything)
+    assert sum(sums.calls for sums in totals.by_tool.values()) == len(everything)
+    assert sum(sums.calls for sums in totals.by_model) == sum(model is not None for _, _, model, _ in everything)

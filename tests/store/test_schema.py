@@ -1,0 +1,111 @@
+"""Opening the database: new, older, newer, broken."""
+
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from toold.store import SCHEMA, CallRow, NewerSchemaError, Store, StoreError, schema_version
+from toold.store.schema import STEPS, open_database
+
+SECOND = "ALTER TABLE call ADD COLUMN mood TEXT; UPDATE call SET mood = 'good'"
+
+
+def columns(path: Path, table: str = "call") -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+
+
+def add_a_call(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        names = columns(path)[1:]
+        values = ", ".join("0" for _ in names)
+        connection.execute(f"INSERT INTO call ({', '.join(names)}) VALUES ({values})")  # noqa: S608 - our own names
+
+
+def test_a_new_file_gets_the_newest_schema(database: Path) -> None:
+    """A first start makes the file, readable by its owner alone, with the newest schema and no backup."""
+    open_database(database).close()
+    assert schema_version(database) == SCHEMA == len(STEPS)
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
+    assert not list(database.parent.glob("*.bak"))
+
+
+def test_the_table_has_the_rows_fields(database: Path) -> None:
+    """Each field of CallRow is a column, and there is none beside them but the sequence."""
+    open_database(database).close()
+    assert columns(database) == ["seq", *CallRow.__struct_fields__]
+
+
+def test_opening_again_changes_nothing(database: Path) -> None:
+    """A file of this schema is taken as it is."""
+    open_database(database).close()
+    add_a_call(database)
+    open_database(database).close()
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT count(*) FROM call").fetchone() == (1,)
+    assert not list(database.parent.glob("*.bak"))
+
+
+def test_an_older_schema_is_brought_forward_after_a_backup(database: Path) -> None:
+    """Each step runs once, in order; the copy beside the file has the rows and the schema of before."""
+    open_database(database, STEPS[:1]).close()
+    add_a_call(database)
+    third = "CREATE TABLE extra (x); INSERT INTO extra SELECT mood FROM call"
+    open_database(database, (STEPS[0], SECOND, third)).close()
+    assert schema_version(database) == 3
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT x FROM extra").fetchall() == [("good",)]
+    backup = database.with_name("toold.db.v1.bak")
+    assert schema_version(backup) == 1
+    assert "mood" not in columns(backup)
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    with closing(sqlite3.connect(backup)) as connection:
+        assert connection.execute("SELECT count(*) FROM call").fetchone() == (1,)
+
+
+def test_a_step_that_fails_leaves_the_schema_of_before(database: Path) -> None:
+    """Half a step is rolled back, so that the older toold still runs, and the error is the store's own."""
+    open_database(database, STEPS[:1]).close()
+    add_a_call(database)
+    with pytest.raises(StoreError):
+        open_database(database, (STEPS[0], f"{SECOND}; CREATE TABLE call (x)"))
+    assert schema_version(database) == 1
+    assert "mood" not in columns(database)
+
+
+def test_a_newer_schema_is_refused(open_store: Callable[..., Store], database: Path) -> None:
+    """What a newer toold wrote is left untouched; the message says both numbers and what to do."""
+    open_database(database, (*STEPS, SECOND)).close()
+    content = database.read_bytes()
+    with pytest.raises(
+        NewerSchemaError, match=f"has schema {SCHEMA + 1}, and this toold knows up to {SCHEMA}: install"
+    ):
+        open_store()
+    assert database.read_bytes() == content
+
+
+def test_a_file_that_is_no_database_is_refused(open_store: Callable[..., Store], database: Path) -> None:
+    """Other files are told as such and left alone."""
+    database.write_text("not a database, " * 100)
+    with pytest.raises(StoreError, match="move the file away"):
+        open_store()
+    with pytest.raises(StoreError, match="not a database"):
+        schema_version(database)
+    assert database.read_text().startswith("not a database")
+
+
+def test_a_folder_that_is_not_there_is_told(open_store: Callable[..., Store], database: Path) -> None:
+    """Where the file cannot be made the error names it."""
+    database.mkdir()
+    with pytest.raises(StoreError, match=r"toold\.db cannot be used"):
+        open_store()
+
+
+def test_looking_at_the_schema_makes_no_file(database: Path) -> None:
+    """The doctor's look leaves nothing behind."""
+    with pytest.raises(StoreError):
+        schema_version(database)
+    assert not database.exists()

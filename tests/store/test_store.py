@@ -1,0 +1,171 @@
+"""The store as the daemon uses it: rows go in, the last calls and the sums come out."""
+
+import asyncio
+import sqlite3
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from toold.store import CallRow, ModelSums, Retention, Store, StoreError, Sums
+
+MakeRow = Callable[..., CallRow]
+
+
+@pytest.fixture
+async def store(open_store: Callable[..., Store]) -> AsyncIterator[Store]:
+    store = open_store()
+    yield store
+    await store.close()
+
+
+async def test_the_last_calls_come_out_as_they_went_in(store: Store, row: MakeRow) -> None:
+    """``recent`` gives whole rows, the last one first, and no more than were asked for."""
+    rows = [
+        row(id="a", request_id="7", arguments={"text": "x"}),
+        row(id="b", outcome="TIMEOUT", message="too late", executed="maybe"),
+        row(
+            id="c",
+            provider="kimi",
+            model="kimi-k2",
+            simulated=True,
+            input_tokens=3,
+            cost_amount=0.5,
+            cost_currency="USD",
+        ),
+    ]
+    for one in rows:
+        store.record(one)
+    await store.flush()
+    assert await store.recent(2) == [rows[2], rows[1]]
+    assert await store.recent(10) == rows[::-1]
+    assert store.written == 3
+
+
+async def test_an_empty_store_has_no_calls(store: Store) -> None:
+    """Before the first call all sums are zero."""
+    totals = await store.totals()
+    assert await store.recent(5) == []
+    assert (totals.since, totals.all, totals.by_tool, totals.by_model) == (None, Sums(), {}, [])
+
+
+async def test_sums(store: Store, row: MakeRow) -> None:
+    """Sums are kept by tool, outcome and model, cost by currency; simulated models stand apart and cost nothing."""
+    paid = {"tool": "chat", "provider": "kimi", "model": "k2", "input_tokens": 10, "output_tokens": 5}
+    store.record(row(**paid, cost_amount=0.25, cost_currency="USD", started_at=200.0))
+    store.record(row(**paid, cost_amount=0.25, cost_currency="USD", started_at=100.0, outcome="TIMEOUT"))
+    await store.flush()
+    store.record(row(**paid, cost_amount=9.0, cost_currency="USD", simulated=True))
+    store.record(row(tool="chat", provider="glm", model="g", input_tokens=1, cost_amount=2.0, cost_currency="CNY"))
+    store.record(row(tool="no such tool", outcome="TOOL_NOT_FOUND"))
+    await store.flush()
+    totals = await store.totals()
+    assert totals.since == 100.0
+    assert totals.all == Sums(calls=5, errors=2, input_tokens=31, output_tokens=15, cost={"USD": 0.5, "CNY": 2.0})
+    assert totals.by_tool["chat"].calls == 4
+    assert totals.by_tool["unknown"] == Sums(calls=1, errors=1)
+    assert totals.by_outcome == {"ok": 3, "TIMEOUT": 1, "TOOL_NOT_FOUND": 1}
+    assert totals.by_model == [
+        ModelSums(provider="glm", model="g", simulated=False, calls=1, input_tokens=1, cost={"CNY": 2.0}),
+        ModelSums(
+            provider="kimi",
+            model="k2",
+            simulated=False,
+            calls=2,
+            errors=1,
+            input_tokens=20,
+            output_tokens=10,
+            cost={"USD": 0.5},
+        ),
+        ModelSums(provider="kimi", model="k2", simulated=True, calls=1, input_tokens=10, output_tokens=5),
+    ]
+
+
+async def test_rows_and_sums_outlive_the_process(open_store: Callable[..., Store], row: MakeRow) -> None:
+    """Closing writes what is left; the next store finds it and goes on from there."""
+    for number in range(2):
+        store = open_store()
+        store.record(row(id=str(number)))
+        await store.close()
+    store = open_store()
+    assert [one.id for one in await store.recent(5)] == ["1", "0"]
+    assert (await store.totals()).all.calls == 2
+    await store.close()
+
+
+async def test_the_file_is_its_owners(store: Store, row: MakeRow, database: Path) -> None:
+    """The database and what SQLite keeps beside it can be read by nobody else."""
+    store.record(row())
+    await store.flush()
+    files = sorted(database.parent.glob("toold.db*"))
+    assert len(files) == 3
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+async def test_reading_does_not_wait_for_writers(store: Store, row: MakeRow, database: Path) -> None:
+    """While another connection writes, reads answer with what was there before."""
+    store.record(row())
+    await store.flush()
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert len(await store.recent(5)) == 1
+        other.execute("ROLLBACK")
+
+
+async def test_many_readers_at_once(store: Store, row: MakeRow) -> None:
+    """Reads asked for together all answer."""
+    store.record(row())
+    await store.flush()
+    answers = await asyncio.gather(*(store.recent(1) for _ in range(20)), *(store.totals() for _ in range(20)))
+    assert len(answers) == 40
+
+
+async def test_a_broken_file_is_told_to_readers(store: Store, database: Path) -> None:
+    """A database that cannot be read raises the store's own error."""
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("DROP TABLE call_total")
+    with pytest.raises(StoreError, match="cannot be read"):
+        await store.totals()
+
+
+async def test_retention_by_age(open_store: Callable[..., Store], row: MakeRow) -> None:
+    """At the start rows older than the bound go, in slices; younger ones and the sums stay."""
+    store = open_store(retention=Retention(days=100_000))
+    for number in range(1200):
+        store.record(row(id=str(number), started_at=1e9))
+    store.record(row(id="young"))
+    await store.close()
+    store = open_store(retention=Retention(days=30))
+    for _ in range(3):  # 500 rows a slice
+        await store.flush()
+    assert [one.id for one in await store.recent(5000)] == ["young"]
+    assert (await store.totals()).all.calls == 1201
+    await store.close()
+
+
+async def test_retention_by_size(open_store: Callable[..., Store], row: MakeRow, database: Path) -> None:
+    """A database over its bound loses its oldest rows, and the file shrinks."""
+    store = open_store()
+    for number in range(2000):
+        store.record(row(id=str(number), message="m" * 500))
+    await store.close()
+    before = database.stat().st_size
+    store = open_store(retention=Retention(bytes=before // 2))
+    for _ in range(4):
+        await store.flush()
+    kept = [int(one.id) for one in await store.recent(5000)]
+    assert 0 < len(kept) < 1500
+    assert kept == list(range(1999, 1999 - len(kept), -1))
+    await store.close()
+    assert database.stat().st_size < before * 0.8
+
+
+async def test_an_ordinary_end_leaves_one_file(open_store: Callable[..., Store], row: MakeRow, database: Path) -> None:
+    """After closing all is in the database itself, so that copying that one file is a backup."""
+    store = open_store()
+    store.record(row())
+    await store.flush()
+    await store.recent(1)
+    await store.close()
+    assert list(database.parent.iterdir()) == [database]

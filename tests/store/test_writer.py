@@ -1,0 +1,213 @@
+"""The writer: nobody waits for it, a bad disk or row stops nobody, nothing is lost in silence."""
+
+import functools
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from toold.store import CallRow, Retention, StoreError
+from toold.store.calls import ROWS_PER_STATEMENT
+from toold.store.writer import MAX_QUEUED, MAX_QUEUED_BYTES, Content, Writer
+
+MakeRow = Callable[..., CallRow]
+
+
+def writer_on(path: Path, content: Content = str) -> Writer:
+    return Writer(path, content=content, retention=Retention())
+
+
+def rows_in(path: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT id, arguments FROM call ORDER BY seq").fetchall()
+
+
+class Gate:
+    """A content function that holds the writer's thread until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.open = threading.Event(), threading.Event()
+
+    def __call__(self, _: object) -> str:
+        self.reached.set()
+        assert self.open.wait(30)
+        return "{}"
+
+
+@pytest.mark.parametrize("count", [1, ROWS_PER_STATEMENT, 2 * ROWS_PER_STATEMENT + 1])
+def test_all_rows_arrive_in_order(database: Path, row: MakeRow, count: int) -> None:
+    """However many come at once, each is written once, in order, with what the content function made of it."""
+    writer = writer_on(database, content=lambda arguments: f"<{arguments}>")
+    for number in range(count):
+        writer.record(row(id=str(number), arguments=number))
+    writer.flush().result(30)
+    assert rows_in(database) == [(str(number), f"<{number}>") for number in range(count)]
+    assert (writer.written, writer.dropped, writer.waiting) == (count, 0, 0)
+    writer.close(30)
+
+
+def test_rows_are_written_without_being_asked_for(database: Path, row: MakeRow) -> None:
+    """Nobody has to flush: the thread wakes by itself."""
+    seen = threading.Event()
+    writer = writer_on(database, content=lambda _: seen.set())
+    writer.record(row(arguments={}))
+    assert seen.wait(30)
+    writer.close(30)
+    assert len(rows_in(database)) == 1
+
+
+def test_recording_waits_for_nothing(database: Path, row: MakeRow) -> None:
+    """While the writer's thread is held up rows are taken up to the bound; what is past it is dropped and counted."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    for _ in range(MAX_QUEUED + 5):
+        writer.record(row())
+    assert writer.dropped == 5
+    gate.open.set()
+    writer.flush().result(30)
+    assert writer.written == MAX_QUEUED + 1
+    writer.close(30)
+
+
+def test_large_arguments_do_not_pile_up(database: Path, row: MakeRow) -> None:
+    """Past the bound on bytes rows are kept without their arguments."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    for name in ("fits", "does not"):
+        writer.record(row(id=name, arguments={"a": 1}, arguments_bytes=MAX_QUEUED_BYTES // 2 + 1))
+    gate.open.set()
+    writer.flush().result(30)
+    assert rows_in(database)[1:] == [("fits", "{}"), ("does not", None)]
+    writer.close(30)
+
+
+def test_arguments_that_cannot_be_described(database: Path, row: MakeRow) -> None:
+    """Where the content function raises, the row is kept without arguments, and the log says so."""
+
+    def fails(_: object) -> str:
+        raise RecursionError
+
+    writer = writer_on(database, content=fails)
+    with capture_logs() as lines:
+        writer.record(row(id="a", arguments={}))
+        writer.flush().result(30)
+    assert rows_in(database) == [("a", None)]
+    assert len(lines) == 1
+    writer.close(30)
+
+
+@pytest.mark.parametrize("bad", [{"input_tokens": 2**70}, {"message": "\ud800"}, {"tool": None}, {"model": object()}])
+def test_a_row_that_does_not_fit_spoils_no_other(database: Path, row: MakeRow, bad: dict[str, Any]) -> None:
+    """Of a group with one row that SQLite cannot hold the others are written; that one is counted and told."""
+    writer = writer_on(database)
+    with capture_logs() as lines:
+        for fields in ({"id": "a"}, {"id": "bad", **bad}, {"id": "c"}):
+            writer.record(row(**fields))
+        writer.flush().result(30)
+    assert [name for name, _ in rows_in(database)] == ["a", "c"]
+    assert (writer.written, writer.dropped, writer.problem) == (2, 1, None)
+    assert [line["log_level"] for line in lines] == ["warning"]
+    writer.close(30)
+
+
+def test_a_locked_database_is_a_problem_that_passes(
+    database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the file refuses, rows wait, the log says it once, and ``problem`` says why; then all go in."""
+    connect = functools.partial(sqlite3.connect, timeout=0, isolation_level=None)
+    monkeypatch.setattr(sqlite3, "connect", connect)  # without the 5 s that it waits by default
+    writer = writer_on(database)
+    with closing(connect(database)) as other, capture_logs() as lines:
+        other.execute("BEGIN EXCLUSIVE")
+        for number in range(3):
+            writer.record(row(id=str(number)))
+            writer.flush().result(30)
+        assert "locked" in (writer.problem or "")
+        assert (writer.written, writer.waiting) == (0, 3)
+        other.execute("ROLLBACK")
+        writer.flush().result(30)
+        assert (writer.written, writer.waiting, writer.problem) == (3, 0, None)
+    assert [line["log_level"] for line in lines] == ["error", "info"]
+    writer.close(30)
+
+
+FULL_DISK = """
+import resource, signal, sys, pathlib
+from toold.store import CallRow, Retention
+from toold.store.writer import Writer
+
+def row(number):
+    return CallRow(id=str(number), started_at=1e10, transport="t", principal="p", session_id="s", session_label="l",
+                   client="c", request_id="1", tool="echo", outcome="ok", latency_ms=1.0, message="m" * 500)
+
+path = pathlib.Path(sys.argv[1])
+writer = Writer(path, content=str, retention=Retention())
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+for number in range(1000):
+    writer.record(row(number))
+    if number % 50 == 0:
+        writer.flush().result(30)
+writer.flush().result(30)
+print("problem" if writer.problem and writer.waiting and writer.written + writer.waiting == 1000 else vars(writer))
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+writer.flush().result(30)
+print(writer.problem, writer.written, writer.waiting, writer.dropped)
+writer.close(30)
+"""
+
+
+def test_a_full_disk_is_a_problem_that_passes(database: Path) -> None:
+    """Where the disk takes no more, rows wait; when there is room again all of them are written, each once."""
+    # The bound on file sizes is a process's own, so this runs in one of its own.
+    command = [sys.executable, "-c", FULL_DISK, str(database)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = [line for line in done.stdout.splitlines() if "store" not in line]
+    assert told == ["problem", "None 1000 0 0"], done.stdout + done.stderr
+    assert [name for name, _ in rows_in(database)] == [str(number) for number in range(1000)]
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 200_000
+
+
+def test_closing_writes_what_is_left(database: Path, row: MakeRow) -> None:
+    """What was recorded before the end is in the file after it; what comes later is counted as dropped."""
+    writer = writer_on(database)
+    for number in range(250):
+        writer.record(row(id=str(number)))
+    writer.close(30)
+    assert len(rows_in(database)) == 250
+    writer.record(row())
+    assert writer.dropped == 1
+    assert writer.flush().done()
+
+
+def test_closing_on_a_dead_disk_ends_in_time(database: Path, row: MakeRow) -> None:
+    """Where the writer's thread hangs, closing returns after its time, and the log says how much is lost."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    writer.record(row())
+    with capture_logs() as lines:
+        writer.close(0.01)
+    assert [line["log_level"] for line in lines] == ["error"]
+    gate.open.set()
+    writer.close(30)
+
+
+def test_a_writer_that_cannot_start_says_so(tmp_path: Path) -> None:
+    """No thread is started for a file that cannot be opened."""
+    before = threading.active_count()
+    with pytest.raises(StoreError):
+        writer_on(tmp_path / "missing" / "toold.db")
+    assert threading.active_count() == before
