@@ -1,0 +1,72 @@
+"""Telling secrets from the rest."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.audit import REDACTED, is_secret_name, redact_text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token",
+        "access_token",
+        "apiKey",
+        "X-Api-Key",
+        "API_KEY",
+        "Authorization",
+        "password",
+        "db_password",
+        "client_secret",
+        "cookie",
+        "Set-Cookie",
+        "SUPABASE_SERVICE_ROLE_KEY",
+        "resumeKey",
+        "credentials",
+        "passphrase",
+        "private_key",
+    ],
+)
+def test_names_of_secrets(name: str) -> None:
+    """What stands under these names is a secret, however they are written."""
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["tokens", "input_tokens", "max_tokens", "key", "prompt", "author", "session_id", ""])
+def test_names_of_other_things(name: str) -> None:
+    """Counts of tokens and their like are shown."""
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("my key is sk-abcdef0123456789.", f"my key is {REDACTED}."),
+        ("0123456789abcdef0123456789abcdef.AbCdEfGhIjKlMnOp", REDACTED),
+        ("jwt eyJhbGciOiJI.eyJpc3MiOiJz.dQw4w9WgXcQ end", f"jwt {REDACTED} end"),
+        ("Authorization: Bearer abcdefgh12345", f"Authorization: Bearer {REDACTED}"),
+        ("ghp_0123456789abcdefABCD", REDACTED),
+        ("AKIAIOSFODNN7EXAMPLE", REDACTED),
+        ("postgres://me:hunter22@db/x", f"postgres://{REDACTED}@db/x"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nafter", f"{REDACTED}\nafter"),
+        ("-----BEGIN PRIVATE KEY-----\nMIIcutoff", REDACTED),
+    ],
+)
+def test_what_looks_like_a_secret_is_taken_out(text: str, shown: str) -> None:
+    """Keys, tokens and passwords in addresses go; the words around them stay."""
+    assert redact_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["a risk-averse-investment-plan", "see https://example.org:8080/a@b", "bearer of news", "0" * 64, "eyJ"]
+)
+def test_ordinary_text_stays(text: str) -> None:
+    """What only begins like a secret is left alone."""
+    assert redact_text(text) == text
+
+
+@given(st.text(st.sampled_from("-BEGIN PRVATKY:/@.eyJsk0123abcdef "), max_size=2000))
+def test_redacting_twice_changes_nothing_more(text: str) -> None:
+    """What is left after one pass has nothing in it for a second, whatever the text."""
+    once = redact_text(text)
+    assert redact_text(once).replace(REDACTED, "") == once.replace(REDACTED, "")
