@@ -1,0 +1,235 @@
+"""The real daemon as a process, with a user's package of badly behaved tools, and raw peers that speak the wire."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+BAD_TOOLS = '''
+import asyncio, sys, time
+from toold.tools import Arguments, tool
+
+class Nothing(Arguments):
+    """No arguments."""
+
+class Seconds(Arguments):
+    """How long."""
+    seconds: float = 60.0
+
+@tool("bad_raises", read_only=True, open_world=False)
+async def bad_raises(arguments: Nothing, context):
+    """Raises."""
+    raise ValueError("this tool is broken")
+
+@tool("bad_exits", read_only=True, open_world=False)
+async def bad_exits(arguments: Nothing, context):
+    """Tries to end the daemon."""
+    sys.exit(3)
+
+@tool("bad_hangs", read_only=True, open_world=False)
+async def bad_hangs(arguments: Seconds, context):
+    """Hangs."""
+    await asyncio.sleep(arguments.seconds)
+    return "woke up"
+
+@tool("bad_ignores_cancel", read_only=True, open_world=False)
+async def bad_ignores_cancel(arguments: Seconds, context):
+    """Swallows its cancellation, for some seconds."""
+    end = time.monotonic() + arguments.seconds
+    while time.monotonic() < end:
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            pass
+    return "at last"
+
+@tool("bad_blocks", read_only=True, open_world=False)
+async def bad_blocks(arguments: Seconds, context):
+    """Blocks the loop."""
+    time.sleep(arguments.seconds)
+    return "unblocked"
+
+@tool("bad_returns", read_only=True, open_world=False)
+async def bad_returns(arguments: Nothing, context):
+    """Returns what is no JSON."""
+    return {"lock": object()}
+
+@tool("bad_floods", read_only=True, open_world=False)
+async def bad_floods(arguments: Nothing, context):
+    """Returns more than a frame takes."""
+    return "x" * (21 * 1024 * 1024)
+
+@tool("write_hangs", read_only=False, open_world=False)
+async def write_hangs(arguments: Seconds, context):
+    """A write that hangs."""
+    await asyncio.sleep(arguments.seconds)
+    return "written"
+
+@tool("reports", read_only=True, open_world=False)
+async def reports(arguments: Nothing, context):
+    """Reports progress and streams."""
+    context.progress("half", 1, 2)
+    await asyncio.sleep(0)
+    context.stream("one ")
+    context.stream("two")
+    return "one two"
+'''
+
+
+@dataclass
+class Process:
+    """A daemon that runs, and what a test needs to know of it."""
+
+    process: subprocess.Popen[bytes]
+    state: Path
+    log: Path
+    port: int
+    http_port: int
+    token: str
+    env: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/"
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+    def logged(self) -> str:
+        return self.log.read_text()
+
+    @asynccontextmanager
+    async def peer(self, **hello: Any) -> AsyncIterator["Peer"]:
+        """A connection after a good hello; fields of hello as given."""
+        async with connect(self.url, compression=None, max_size=None) as socket:
+            peer = Peer(socket)
+            await peer.send(op="hello", **{"session_id": "e2e-test", "token": self.token, **hello})
+            peer.ack = await peer.receive()
+            assert peer.ack["ok"], peer.ack
+            yield peer
+
+
+class Peer:
+    """A raw connection: frames as dicts, one way and the other."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.ack: dict[str, Any] = {}
+
+    async def send(self, **frame: Any) -> None:
+        await self.socket.send(json.dumps(frame))
+
+    async def receive(self, timeout_s: float = 20) -> dict[str, Any]:
+        async with asyncio.timeout(timeout_s):
+            frame: dict[str, Any] = json.loads(await self.socket.recv())
+            return frame
+
+    async def until(self, op: str, request_id: object = None) -> dict[str, Any]:
+        """The next frame of this op (and request id); others are skipped."""
+        while True:
+            frame = await self.receive()
+            if frame["op"] == op and (request_id is None or frame.get("request_id") == request_id):
+                return frame
+
+    async def call(self, request_id: object, name: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool and wait for its answer."""
+        await self.send(op="call_tool", request_id=request_id, name=name, arguments=arguments)
+        return await self.until("call_tool_res", request_id)
+
+
+def clean_environment(state: Path) -> dict[str, str]:
+    """This process's environment without anything that configures a daemon."""
+    foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return {**env, "TOOLD_STATE_DIR": str(state)}
+
+
+def start(folder: Path, *flags: str, **settings: str) -> Process:
+    """Start a simulated daemon on free ports in a folder of its own, and wait until it listens."""
+    state, log = folder / "state", folder / "daemon.log"
+    env = clean_environment(state) | settings
+    packages = folder / "packages"
+    if not packages.exists():
+        info = packages / "bad_tools-1.0.dist-info"
+        info.mkdir(parents=True)
+        (packages / "bad_tools.py").write_text(BAD_TOOLS)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-tools\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[toold.tools]\nbad = bad_tools\n")
+    env["PYTHONPATH"] = str(packages)
+    command = [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0", *flags]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=folder)
+    address = _address(process, state, log)
+    token_file = state / "token"
+    token = env.get("TOOLD_TOKEN") or (token_file.read_text().strip() if token_file.exists() else "")
+    return Process(process, state, log, address["port"], address["http_port"], token, env)
+
+
+def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[str, Any]:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            pytest.fail(f"the daemon ended with {process.returncode} at its start:\n{log.read_text()}")
+        try:
+            address: dict[str, Any] = json.loads((state / "daemon.json").read_text())
+        except (OSError, ValueError):
+            time.sleep(0.02)
+            continue
+        return address
+    process.kill()
+    pytest.fail(f"the daemon did not listen within 60 s:\n{log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """One daemon for all tests of a worker; it must end well and log no traceback."""
+    running = start(tmp_path_factory.mktemp("daemon"))
+    yield running
+    assert running.stop() == 0, running.logged()
+    assert "Traceback" not in running.logged()
+
+
+@pytest.fixture
+def start_daemon(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    """Start a daemon with flags and settings of the test's own; what still runs at the end is stopped."""
+    started: list[Process] = []
+
+    def begin(*flags: str, **settings: str) -> Process:
+        started.append(start(tmp_path, *flags, **settings))
+        return started[-1]
+
+    yield begin
+    for running in started:
+        if running.process.poll() is None:
+            running.process.kill()
+            running.process.wait()
+
+
+@pytest.fixture
+async def peer(daemon: Process) -> AsyncIterator[Peer]:
+    """A connection that understands everything."""
+    async with daemon.peer(features=["ack", "stream"]) as connected:
+        yield connected
+
+
+PeerFactory = Callable[..., AbstractAsyncContextManager[Peer]]
+
+
+@pytest.fixture
+def make_peer(daemon: Process) -> PeerFactory:
+    """Further connections to the same daemon."""
+    return daemon.peer

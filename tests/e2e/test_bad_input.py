@@ -1,0 +1,201 @@
+"""Bad input gets what docs/protocol.md says, addressed; the connection goes on, and so do all others."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+
+async def first_frame(daemon: Any, data: str | bytes) -> tuple[dict[str, Any], int | None, str | None]:
+    """Send one first frame: the ack that it gets, and the close that follows."""
+    async with connect(daemon.url, compression=None) as socket:
+        await socket.send(data)
+        ack = json.loads(await socket.recv())
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(socket.recv(), 10)
+        return ack, socket.close_code, socket.close_reason
+
+
+@pytest.mark.parametrize(
+    ("data", "close_code", "error"),
+    [
+        ("not json", 4000, "PROTOCOL_ERROR"),
+        ("[1,2]", 4000, "PROTOCOL_ERROR"),
+        (b'{"op":"hello"}', 4000, "PROTOCOL_ERROR"),
+        ('{"op":"call_tool","name":"echo"}', 4001, "PROTOCOL_ERROR"),
+        ("{}", 4001, "PROTOCOL_ERROR"),
+        ('{"op":"hello","token":"wrong"}', 4003, "UNAUTHORIZED"),
+        ('{"op":"hello"}', 4003, "UNAUTHORIZED"),
+    ],
+)
+async def test_a_bad_first_frame_gets_a_refusing_ack_and_its_close_code(
+    daemon: Any, data: str | bytes, close_code: int, error: str
+) -> None:
+    """The ack says why, then the connection ends with the code of its kind."""
+    ack, code, reason = await first_frame(daemon, data)
+    assert (ack["op"], ack["ok"], ack["error"]["code"]) == ("hello_ack", False, error)
+    assert (code, reason) == (close_code, error)
+
+
+async def test_no_hello_at_all_is_closed_with_4002(start_daemon: Any) -> None:
+    """A connection that says nothing does not stay."""
+    daemon = start_daemon(TOOLD_HELLO_TIMEOUT_S="0.2")
+    async with connect(daemon.url, compression=None) as socket:
+        assert json.loads(await socket.recv())["error"]["code"] == "PROTOCOL_ERROR"
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(socket.recv(), 10)
+        assert socket.close_code == 4002
+
+
+@pytest.mark.parametrize("origin", ["https://example.org", "null", "http://127.0.0.1:8079"])
+async def test_a_foreign_origin_gets_403(daemon: Any, origin: str) -> None:
+    """Other sites' pages do not reach a loopback daemon."""
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(daemon.url, additional_headers={"Origin": origin}).__aenter__()
+    assert refused.value.response.status_code == 403
+
+
+@pytest.mark.parametrize("session_id", [None, "", "a b", "x" * 65, 7])
+async def test_a_malformed_session_id_is_replaced_and_said(make_peer: Any, session_id: object) -> None:
+    """The connection opens under a label that the server made."""
+    async with make_peer(session_id=session_id) as peer:
+        assert peer.ack["session_id_generated"] is True
+        assert "session_id" in peer.ack["notice"]
+        assert (await peer.call(1, "echo", text="x"))["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        ("{", "not JSON"),
+        ("", "not JSON"),
+        ("[1]", "an array"),
+        ("42", "a number"),
+        (b"\x00\x01", "Binary"),
+        ('{"no":"op"}', "op"),
+        ('{"op":"call_tol"}', "did you mean call_tool"),
+        ('{"op":"hello"}', "hello was said already"),
+    ],
+)
+async def test_later_frames_that_are_none_get_an_error_frame(peer: Any, data: str | bytes, word: str) -> None:
+    """The error says what was wrong, and the connection goes on."""
+    await peer.socket.send(data)
+    frame = await peer.until("error")
+    assert frame["error"]["code"] == "PROTOCOL_ERROR"
+    assert word in frame["error"]["message"]
+    assert frame["error"]["executed"] == "no"
+    assert (await peer.call("after", "echo", text="still here"))["outputs"][0]["text"] == "still here"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "word"),
+    [
+        ({"arguments": {}}, "INVALID_REQUEST", "name"),
+        ({"name": "echo", "arguments": [1]}, "INVALID_REQUEST", "arguments"),
+        ({"name": "echo", "arguments": {"text": "x"}, "timeout_ms": -1}, "INVALID_REQUEST", "timeout_ms"),
+        ({"name": "ehco"}, "TOOL_NOT_FOUND", "echo"),
+        ({"name": "echo", "arguments": {}}, "VALIDATION_ERROR", "text"),
+        ({"name": "echo", "arguments": {"text": 5}}, "VALIDATION_ERROR", "text"),
+        ({"name": "echo", "arguments": {"txet": "x"}}, "VALIDATION_ERROR", "txet"),
+        ({"name": "chat", "arguments": {"prompt": "x", "model": "kimi-k9"}}, "VALIDATION_ERROR", "kimi-k9"),
+        ({"name": "chat", "arguments": {"prompt": "x", "files": ["/etc/passwd"]}}, "PERMISSION_DENIED", "/etc/passwd"),
+        ({"name": "chat", "arguments": {"prompt": "x", "files": ["nope.py"]}}, "NOT_FOUND", "nope.py"),
+    ],
+)
+async def test_a_wrong_call_is_answered_under_its_id(peer: Any, fields: dict[str, Any], code: str, word: str) -> None:
+    """Exactly one call_tool_res, which names the field or the file."""
+    await peer.send(op="call_tool", request_id="wrong", **fields)
+    frame = await peer.until("call_tool_res", "wrong")
+    assert frame["error"]["code"] == code
+    assert word in frame["error"]["message"]
+    assert frame["error"]["executed"] == "no"
+    assert "Traceback" not in json.dumps(frame)
+
+
+@pytest.mark.parametrize("request_id", [7, 0, -1, 7.5, 10**25, "7", "", "ü" * 100])
+async def test_any_id_comes_back_as_it_was_sent(peer: Any, request_id: object) -> None:
+    """Numbers stay numbers."""
+    frame = await peer.call(request_id, "echo", text="x")
+    assert frame["request_id"] == request_id
+    assert type(frame["request_id"]) is type(request_id)
+
+
+async def test_a_call_without_an_id_gets_one(peer: Any) -> None:
+    """The server makes it, and ack and answer carry the same."""
+    await peer.send(op="call_tool", name="echo", arguments={"text": "x"})
+    ack = await peer.until("call_tool_ack")
+    frame = await peer.until("call_tool_res", ack["request_id"])
+    assert len(frame["request_id"]) == 32
+
+
+async def test_older_spellings_are_served(peer: Any) -> None:
+    """tool_call with tool and id, and a name with the suffix of older clients."""
+    await peer.send(op="tool_call", id=5, tool={"name": "echo_EXAI-WS-VSCode"}, arguments={"text": "old"})
+    frame = await peer.until("call_tool_res", 5)
+    assert (frame["id"], frame["outputs"][0]["text"]) == (5, "old")
+
+
+async def test_a_frame_over_the_limit_closes_with_1009_and_nobody_else_notices(daemon: Any, peer: Any) -> None:
+    """The one who sent it is closed; another connection goes on."""
+    socket = await connect(daemon.url, compression=None)
+    await socket.send(json.dumps({"op": "hello", "token": daemon.token}))
+    await socket.recv()
+    with pytest.raises(ConnectionClosed):
+        await socket.send("x" * (20 * 1024 * 1024 + 1))
+        await asyncio.wait_for(socket.recv(), 20)
+    assert socket.close_code == 1009
+    assert (await peer.call(1, "echo", text="x"))["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "executed"),
+    [
+        ("bad_raises", "TOOL_EXECUTION_ERROR", "maybe"),
+        ("bad_exits", "TOOL_EXECUTION_ERROR", "maybe"),
+        ("bad_returns", "TOOL_EXECUTION_ERROR", "yes"),
+        ("bad_floods", "RESULT_TOO_LARGE", "yes"),
+    ],
+)
+async def test_a_bad_tool_is_answered_for(peer: Any, tool: str, code: str, executed: str) -> None:
+    """Whatever a tool does, its caller gets one error and the daemon goes on."""
+    frame = await peer.call(1, tool)
+    assert (frame["error"]["code"], frame["error"]["executed"]) == (code, executed)
+    assert "Traceback" not in frame["error"]["message"]
+    assert (await peer.call(2, "echo", text="x"))["error"] is None
+
+
+@pytest.mark.parametrize("tool", ["bad_hangs", "bad_ignores_cancel"])
+async def test_a_tool_that_hangs_is_answered_at_its_deadline(peer: Any, tool: str) -> None:
+    """Also one that swallows its cancellation."""
+    await peer.send(op="call_tool", request_id=1, name=tool, arguments={"seconds": 4}, timeout_ms=100)
+    frame = await peer.until("call_tool_res", 1)
+    assert (frame["error"]["code"], frame["error"]["executed"]) == ("TIMEOUT", "maybe")
+    assert frame["metadata"]["latency_ms"] < 4000
+
+
+async def test_a_tool_that_blocks_the_loop_for_a_moment_delays_but_breaks_nothing(make_peer: Any) -> None:
+    """Others wait for as long, and are answered."""
+    async with make_peer() as other, make_peer() as peer:
+        await peer.send(op="call_tool", request_id=1, name="bad_blocks", arguments={"seconds": 0.3})
+        assert (await other.call(2, "echo", text="x"))["error"] is None
+        assert (await peer.until("call_tool_res", 1))["outputs"][0]["text"] == "unblocked"
+
+
+async def test_bad_input_logs_one_line(start_daemon: Any) -> None:
+    """No traceback, whatever a peer sends; one line says what it was."""
+    daemon = start_daemon()
+    await first_frame(daemon, "not json")
+    for request in (b"\x16\x03\x01 this is no HTTP\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", daemon.port)
+        writer.write(request)
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert daemon.stop() == 0
+    log = daemon.logged()
+    assert "Traceback" not in log
+    assert log.count("hello refused") == 1
+    assert log.count("handshake refused") == 1

@@ -1,0 +1,263 @@
+"""Calls through a real process: side by side, in order within one call, and each to its own caller."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+HANG = "[[sim:hang]]"
+
+
+async def test_a_real_file_is_discussed_by_both_vendors(make_peer: Any, daemon: Any) -> None:
+    """chat goes through a WebSocket, the vendor's SDK and HTTP, and the model sees the file."""
+    (daemon.state.parent / "example.py").write_text("def answer():\n    return 42\n")
+    async with make_peer() as peer:
+        for model, road in (("kimi-k2-thinking", "kimi"), ("glm-4.6", "glm")):
+            frame = await peer.call(model, "chat", prompt="What does it return?", files=["example.py"], model=model)
+            assert frame["error"] is None, frame["error"]
+            text = frame["outputs"][0]["text"]
+            assert "imulated" in text
+            assert "example.py" in text
+            assert "def answer():" in text
+            metadata = frame["metadata"]
+            assert (metadata["provider"], metadata["model"], metadata["simulated"]) == (road, model, True)
+            assert metadata["usage"]["input_tokens"] > 0
+            assert "cost" not in metadata  # what is simulated costs nothing
+
+
+async def test_a_plain_client_gets_hello_ack_first_and_only_answers_of_short_calls(make_peer: Any) -> None:
+    """A client without features is sent nothing that it does not know, while calls are short."""
+    async with make_peer() as peer:
+        assert peer.ack["op"] == "hello_ack"
+        assert peer.ack["features"] == []
+        await peer.send(op="call_tool", request_id=1, name="reports", arguments={})
+        frame = await peer.receive()
+        assert (frame["op"], frame["outputs"][0]["text"]) == ("call_tool_res", "one two")
+
+
+async def test_a_plain_client_hears_of_its_long_calls_together(start_daemon: Any) -> None:
+    """One progress frame a beat for all running calls, so that its time-out does not pass."""
+    daemon = start_daemon(TOOLD_PROGRESS_INTERVAL_S="0.4")
+    async with daemon.peer() as peer:
+        for number in range(3):
+            await peer.send(op="call_tool", request_id=number, name="echo", arguments={"text": "x", "delay_ms": 1500})
+        frames = []
+        while sum(frame["op"] == "call_tool_res" for frame in frames) < 3:
+            frames.append(await peer.receive())
+        beats = [frame for frame in frames if frame["op"] == "progress"]
+        assert beats
+        assert {frame["op"] for frame in frames} == {"progress", "call_tool_res"}
+        assert len(beats) <= 6
+        assert len({frame["request_id"] for frame in beats}) == 1
+
+
+async def test_ack_progress_pieces_and_answer_come_in_order(peer: Any) -> None:
+    """For one call: ack, progress, chunks, then the one answer; numbered from 1."""
+    await peer.send(op="call_tool", request_id="a", name="reports", arguments={})
+    frames = [await peer.receive()]
+    while frames[-1]["op"] != "call_tool_res":
+        frames.append(await peer.receive())
+    assert [frame["op"] for frame in frames][:2] == ["call_tool_ack", "progress"]
+    assert (frames[1]["seq"], frames[1]["message"], frames[1]["done"], frames[1]["total"]) == (1, "half", 1.0, 2.0)
+    chunks = [frame for frame in frames if frame["op"] == "stream_chunk"]
+    assert [chunk["seq"] for chunk in chunks] == list(range(1, len(chunks) + 1))
+    assert "".join(chunk["text"] for chunk in chunks) == "one two" == frames[-1]["outputs"][0]["text"]
+
+
+@pytest.mark.parametrize("model", ["kimi-k2-thinking", "glm-4.6"])
+async def test_a_streamed_answer_is_the_same_as_the_whole(peer: Any, model: str) -> None:
+    """The chunks joined are the answer's text."""
+    await peer.send(op="call_tool", request_id="s", name="chat", arguments={"prompt": "Say it.", "model": model})
+    text = ""
+    while (frame := await peer.receive())["op"] != "call_tool_res":
+        text += frame["text"] if frame["op"] == "stream_chunk" else ""
+    assert frame["error"] is None
+    assert text == frame["outputs"][0]["text"]
+
+
+async def test_two_long_calls_overlap_and_a_ping_overtakes_them(peer: Any) -> None:
+    """Calls of one connection run side by side, and nothing waits behind them."""
+    for request_id in ("one", "two"):
+        await peer.send(
+            op="call_tool", request_id=request_id, name="echo", arguments={"text": request_id, "delay_ms": 800}
+        )
+    for _ in range(2):
+        await peer.until("call_tool_ack")
+    await peer.send(op="ping", request_id="p")
+    order = [(await peer.receive()) for _ in range(3)]
+    assert [frame["op"] for frame in order] == ["pong", "call_tool_res", "call_tool_res"]
+    assert all(frame["metadata"]["latency_ms"] < 1600 for frame in order[1:])
+
+
+async def test_list_tools_and_health_are_answered_at_once(peer: Any) -> None:
+    """They overtake whatever runs."""
+    await peer.send(op="call_tool", request_id="slow", name="bad_hangs", arguments={})
+    await peer.until("call_tool_ack")
+    await peer.send(op="list_tools", request_id=1)
+    listed = await peer.receive()
+    assert listed["op"] == "list_tools_res"
+    assert {"chat", "echo", "status", "version", "listmodels"} <= {tool["name"] for tool in listed["tools"]}
+    assert all(set(tool) == {"name", "description", "inputSchema", "annotations"} for tool in listed["tools"])
+    await peer.send(op="health", request_id=2)
+    assert (await peer.receive())["health"]["status"] == "ready"
+    await peer.send(op="cancel", request_id="slow")
+    assert (await peer.until("call_tool_res", "slow"))["error"]["code"] == "CANCELLED"
+
+
+async def test_cancel_of_what_does_not_run_says_what_is_known(peer: Any) -> None:
+    """Done calls and unknown ids are told apart."""
+    await peer.call("short", "echo", text="x")
+    await peer.send(op="cancel", request_id="short")
+    assert (await peer.until("cancel_res"))["status"] == "done"
+    await peer.send(op="cancel", request_id="never")
+    assert (await peer.until("cancel_res"))["status"] == "unknown"
+
+
+@pytest.mark.parametrize("model", ["kimi-k2-thinking", "glm-4.6"])
+async def test_cancel_mid_stream_closes_the_vendors_stream(peer: Any, model: str) -> None:
+    """The call is answered at once, and its provider's permit comes back."""
+    arguments = {"prompt": "Slowly. [[sim:stream_delay=0.5]]", "model": model}
+    await peer.send(op="call_tool", request_id="s", name="chat", arguments=arguments)
+    await peer.until("stream_chunk")
+    await peer.send(op="cancel", request_id="s")
+    assert (await peer.until("call_tool_res", "s"))["error"]["code"] == "CANCELLED"
+    await all_permits_back(peer)
+
+
+async def all_permits_back(peer: Any) -> None:
+    """Return once nothing but this status call is in use."""
+    async with asyncio.timeout(10):
+        while True:
+            limits = (await peer.call("status", "status"))["structured"]["limits"]
+            held = [limits["running"], *limits["providers"].values()]
+            if not any(permits["in_use"] or permits["waiting"] or permits.get("abandoned") for permits in held):
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_the_same_request_id_in_two_sessions_means_two_calls(make_peer: Any) -> None:
+    """Each gets its own result, also under the same session_id."""
+    async with make_peer() as one, make_peer() as two:
+        for peer, text in ((one, "one"), (two, "two")):
+            await peer.send(op="call_tool", request_id=1, name="echo", arguments={"text": text, "delay_ms": 100})
+        assert (await one.until("call_tool_res"))["outputs"][0]["text"] == "one"
+        assert (await two.until("call_tool_res"))["outputs"][0]["text"] == "two"
+
+
+async def test_the_same_id_again_attaches_or_conflicts(peer: Any) -> None:
+    """A repeat of a running call adds no second answer; other content is refused."""
+    arguments = {"text": "x", "delay_ms": 500}
+    for content in (arguments, arguments, {"text": "y"}):
+        await peer.send(op="call_tool", request_id="same", name="echo", arguments=content)
+    conflict = await peer.until("call_tool_res", "same")
+    assert conflict["error"]["code"] == "REQUEST_ID_CONFLICT"
+    assert (await peer.until("call_tool_res", "same"))["outputs"][0]["text"] == "x"
+    await peer.send(op="ping")
+    assert (await peer.receive())["op"] == "pong"  # and nothing else
+
+
+async def test_past_its_bound_a_session_is_told_at_once(make_peer: Any) -> None:
+    """The 33rd call in flight gets OVER_CAPACITY with a time to come again; another session is not concerned."""
+    async with make_peer() as other, make_peer() as peer:
+        for number in range(33):
+            await peer.send(op="call_tool", request_id=number, name="bad_hangs", arguments={})
+        refused = await peer.until("call_tool_res")
+        assert (refused["request_id"], refused["error"]["code"]) == (32, "OVER_CAPACITY")
+        assert refused["error"]["retry_after_ms"] > 0
+        assert (await other.call(1, "echo", text="x"))["error"] is None
+
+
+async def test_a_disconnect_ends_its_read_only_calls(daemon: Any, make_peer: Any) -> None:
+    """Their permits come back; on_disconnect keep lets a call run on."""
+    async with make_peer() as peer:
+        await peer.send(op="call_tool", request_id=1, name="bad_hangs", arguments={"seconds": 30})
+        await peer.send(op="call_tool", request_id=2, name="chat", arguments={"prompt": HANG, "model": "glm-4.6"})
+        await peer.send(
+            op="call_tool", request_id=3, name="echo", arguments={"text": "x", "delay_ms": 300}, on_disconnect="keep"
+        )
+        await peer.call(4, "echo", text="x")
+    async with make_peer() as peer:
+        await all_permits_back(peer)
+        async with asyncio.timeout(10):
+            while True:
+                recent = (await peer.call("s", "status", recent=50))["structured"]["recent"]
+                outcomes = {row["tool"]: row["outcome"] for row in reversed(recent) if row["session"] == "e2e-test"}
+                if outcomes.get("chat") == "CANCELLED" and outcomes.get("bad_hangs") == "CANCELLED":
+                    break
+                await asyncio.sleep(0.05)
+
+
+async def test_a_hung_vendor_gives_its_permits_back_and_delays_nobody(start_daemon: Any) -> None:
+    """100 calls wait for GLM; others are answered; after the deadline every count is back."""
+    daemon = start_daemon(TOOLD_GLM_CONCURRENCY="2")
+    arguments = {"prompt": HANG, "model": "glm-4.6"}
+    async with daemon.peer() as watcher, daemon.peer(features=["ack"]) as a, daemon.peer(features=["ack"]) as b:
+        async with daemon.peer(features=["ack"]) as c, daemon.peer(features=["ack"]) as d:
+            for number in range(100):
+                waiting = (a, b, c, d)[number % 4]
+                await waiting.send(op="call_tool", request_id=number, name="chat", arguments=arguments, timeout_ms=3000)
+            for number, waiting in ((96, a), (97, b), (98, c), (99, d)):
+                await waiting.until("call_tool_ack", number)
+            assert (await watcher.call("e", "echo", text="x"))["error"] is None
+            assert (await watcher.call("k", "chat", prompt="hello", model="kimi-k2-thinking"))["error"] is None
+            glm = (await watcher.call("s", "status"))["structured"]["limits"]["providers"]["glm"]
+            assert (glm["in_use"], glm["waiting"]) == (2, 98)
+            for number in range(100):
+                frame = await (a, b, c, d)[number % 4].until("call_tool_res")
+                assert frame["error"]["code"] in {"TIMEOUT", "SERVICE_UNAVAILABLE"}
+        await all_permits_back(watcher)
+
+
+async def test_with_a_limit_of_two_six_calls_all_come_back(start_daemon: Any) -> None:
+    """Never more than two at once reach GLM, and none is lost."""
+    daemon = start_daemon(TOOLD_GLM_CONCURRENCY="2")
+    async with daemon.peer() as peer:
+        for number in range(6):
+            arguments = {"prompt": f"[[sim:delay=0.3]] number {number}", "model": "glm-4.6"}
+            await peer.send(op="call_tool", request_id=number, name="chat", arguments=arguments)
+        peak, answers = 0, 0
+        while answers < 6:
+            frame = await peer.call("s", "status")
+            peak = max(peak, frame["structured"]["limits"]["providers"]["glm"]["in_use"])
+            answers = frame["structured"]["totals"]["by_tool"].get("chat", {}).get("calls", 0)
+        assert peak == 2
+
+
+async def test_a_thousand_calls_may_wait(start_daemon: Any) -> None:
+    """Calls beyond what runs wait and are answered; none is turned away below the bound."""
+    daemon = start_daemon(TOOLD_MAX_RUNNING="4")
+    peers = 31  # 992 calls, and the bound is 1,000 that wait
+
+    async def flood(number: int) -> int:
+        async with daemon.peer(session_id=f"flood-{number}") as peer:
+            for request_id in range(32):
+                await peer.send(
+                    op="call_tool", request_id=request_id, name="echo", arguments={"text": "x", "delay_ms": 1}
+                )
+            answers = [await peer.until("call_tool_res") for _ in range(32)]
+            return sum(answer["error"] is None for answer in answers)
+
+    assert sum(await asyncio.gather(*(flood(number) for number in range(peers)))) == peers * 32
+
+
+async def test_every_call_leaves_one_audit_row(start_daemon: Any) -> None:
+    """Good, failed and refused calls alike; with the shape of the arguments and not their content."""
+    import sqlite3
+
+    daemon = start_daemon()
+    async with daemon.peer(session_id="audited", client={"name": "suite", "version": "1"}) as peer:
+        await peer.call(1, "echo", text="a secret sentence")
+        await peer.call("1", "echo", txt="x")
+        await peer.call(2, "nope")
+        await peer.call(3, "chat", prompt="a secret question", model="glm-4.6")
+    assert daemon.stop() == 0
+    with sqlite3.connect(daemon.state / "toold.db") as database:
+        columns = [row[1] for row in database.execute("PRAGMA table_info(call)")]
+        rows = [dict(zip(columns, row, strict=True)) for row in database.execute("SELECT * FROM call ORDER BY rowid")]
+    database.close()
+    assert [row["request_id"] for row in rows] == ["1", '"1"', "2", "3"]
+    assert [row["outcome"] for row in rows] == ["ok", "VALIDATION_ERROR", "TOOL_NOT_FOUND", "ok"]
+    assert rows[3]["input_tokens"] > 0
+    assert "secret" not in json.dumps(rows)
+    assert all(row["session_label"] == "audited" and row["client"] == "suite 1" for row in rows)
