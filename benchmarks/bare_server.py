@@ -1,0 +1,28 @@
+"""What the daemon is held against: the same ``websockets`` on the same loop, saying back every frame, and nothing else.
+
+``python -m benchmarks.bare_server`` prints its port and serves until it is terminated.
+"""
+
+import asyncio
+
+import uvloop
+from websockets.asyncio.server import ServerConnection, serve
+
+
+async def echo(connection: ServerConnection) -> None:
+    """Send each message back."""
+    async for message in connection:
+        await connection.send(message)
+
+
+async def main() -> None:
+    """Serve on a free port of the loopback interface, with the daemon's settings for pings, sizes and compression."""
+    async with serve(
+        echo, "127.0.0.1", 0, compression=None, ping_interval=20, ping_timeout=20, max_size=20 * 1024 * 1024
+    ) as server:
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await asyncio.get_running_loop().create_future()
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,225 @@
+"""The load generator, a process of its own: orders on stdin, a JSON object a line, what was seen on stdout.
+
+Each call has an id of its own, and each answer is matched by it: one that is missing, comes twice, or is an error ends
+the run.
+"""
+
+import asyncio
+import itertools
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+import psutil
+import uvloop
+
+from .wire import TEXT, Connection, masked
+
+HELLO: Final = b'{"op":"hello","session_id":"benchmark"}'
+_CALL: Final = (
+    b'{"op":"call_tool","request_id":"%010d","name":"echo","arguments":{"text":"a line of text to be echoed"}}'
+)
+_ID_KEY: Final = b'"request_id":"'
+_ERROR: Final = b'"error":{'
+_DRAIN_S: Final = 30.0
+"""A server that leaves calls unanswered for so long has lost them."""
+_ORDER_S: Final = 120.0
+"""No order takes so long, unless a server does not answer at all."""
+
+
+class Saturate(msgspec.Struct, tag=True, frozen=True):
+    """Keep ``in_flight`` calls on each connection for ``seconds``, after ``warm_up_s``."""
+
+    port: int
+    pid: int
+    connections: int
+    in_flight: int
+    warm_up_s: float
+    seconds: float
+
+
+class Saturated(msgspec.Struct, frozen=True):
+    """``calls`` were answered within ``seconds``; the server's CPU worked ``cpu_s`` for them, user and system."""
+
+    calls: int
+    seconds: float
+    cpu_s: float
+
+
+class Pace(msgspec.Struct, tag=True, frozen=True):
+    """Send ``rate`` calls a second, whether or not earlier ones are answered, for ``seconds``."""
+
+    port: int
+    connections: int
+    rate: int
+    seconds: float
+
+
+class Paced(msgspec.Struct, frozen=True):
+    """Milliseconds from sending a call to its answer."""
+
+    calls: int
+    p50_ms: float
+    p99_ms: float
+
+
+class Hold(msgspec.Struct, tag=True, frozen=True):
+    """Open so many connections and leave them alone, until the next ``Hold``."""
+
+    port: int
+    connections: int
+
+
+class Held(msgspec.Struct, frozen=True):
+    """So many connections are open."""
+
+    connections: int
+
+
+Order = Saturate | Pace | Hold
+
+
+class Caller:
+    """The calls of one connection: what is out, what came back."""
+
+    def __init__(self, connection: Connection, ids: Iterator[int], latencies: list[float] | None = None) -> None:
+        self._connection = connection
+        self._ids = ids
+        self._latencies = latencies
+        self._sent: dict[bytes, float] = {}
+        self.answered = 0
+        self.repeat = False
+        """Whether each answer is followed by a new call."""
+        self.wrong: bytes | None = None
+        """An answer that should not have come."""
+        connection.on_text = self._on_text
+
+    def call(self) -> None:
+        frame = _CALL % next(self._ids)
+        self._sent[_request_id(frame)] = time.perf_counter() if self._latencies is not None else 0.0
+        self._connection.send(masked(TEXT, frame))
+
+    def _on_text(self, payload: bytes) -> None:
+        sent = self._sent.pop(_request_id(payload), None)
+        if sent is None or _ERROR in payload:
+            self.wrong = payload
+            return
+        self.answered += 1
+        if self._latencies is not None:
+            self._latencies.append(time.perf_counter() - sent)
+        if self.repeat:
+            self.call()
+
+    async def drain(self) -> None:
+        """Wait until every call is answered.
+
+        Raises:
+            RuntimeError: one was not, or an answer was wrong.
+        """
+        self.repeat = False
+        give_up = time.perf_counter() + _DRAIN_S
+        while self._sent and self.wrong is None and not self._connection.closed.done():
+            if time.perf_counter() > give_up:
+                break
+            await asyncio.sleep(0.005)
+        if self.wrong is not None:
+            raise RuntimeError(f"a wrong answer: {self.wrong[:300]!r}")
+        if self._sent:
+            why = self._connection.closed.result() if self._connection.closed.done() else "the server is silent"
+            raise RuntimeError(f"{len(self._sent)} calls were not answered: {why}")
+
+
+def _request_id(payload: bytes) -> bytes:
+    start = payload.find(_ID_KEY) + len(_ID_KEY)
+    return payload[start : start + 10]
+
+
+class Generator:
+    """Carries out orders, one after the other."""
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(1)
+        self._held: list[Connection] = []
+
+    async def carry_out(self, order: Order) -> Saturated | Paced | Held:
+        match order:
+            case Saturate():
+                return await self._saturate(order)
+            case Pace():
+                return await self._pace(order)
+            case Hold():
+                return await self._hold(order)
+
+    async def _saturate(self, order: Saturate) -> Saturated:
+        server = psutil.Process(order.pid)
+        async with _opened(order.port, order.connections) as connections:
+            callers = [Caller(connection, self._ids) for connection in connections]
+            for caller in callers:
+                caller.repeat = True
+                for _ in range(order.in_flight):
+                    caller.call()
+            await asyncio.sleep(order.warm_up_s)
+            began, cpu, before = time.perf_counter(), cpu_s(server), sum(caller.answered for caller in callers)
+            await asyncio.sleep(order.seconds)
+            ended, cpu_after, after = time.perf_counter(), cpu_s(server), sum(caller.answered for caller in callers)
+            for caller in callers:
+                await caller.drain()
+        return Saturated(after - before, ended - began, cpu_after - cpu)
+
+    async def _pace(self, order: Pace) -> Paced:
+        latencies: list[float] = []
+        async with _opened(order.port, order.connections) as connections:
+            callers = [Caller(connection, self._ids, latencies) for connection in connections]
+            began = time.perf_counter()
+            for number in range(int(order.rate * order.seconds)):
+                if (wait := began + number / order.rate - time.perf_counter()) > 0:
+                    await asyncio.sleep(wait)
+                callers[number % len(callers)].call()
+            for caller in callers:
+                await caller.drain()
+        percentiles = statistics.quantiles(latencies, n=100)
+        return Paced(len(latencies), percentiles[49] * 1000, percentiles[98] * 1000)
+
+    async def _hold(self, order: Hold) -> Held:
+        for connection in self._held:
+            connection.close()
+        self._held = []
+        while len(self._held) < order.connections:
+            batch = min(50, order.connections - len(self._held))  # below any server's backlog of connections to accept
+            self._held += await asyncio.gather(*(Connection.open(order.port, HELLO) for _ in range(batch)))
+        return Held(len(self._held))
+
+
+@asynccontextmanager
+async def _opened(port: int, count: int) -> AsyncIterator[list[Connection]]:
+    connections = [await Connection.open(port, HELLO) for _ in range(count)]
+    try:
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """Seconds that the process has worked so far, user and system."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+async def main() -> None:
+    """Serve orders until stdin ends."""
+    loop = asyncio.get_running_loop()
+    decode = msgspec.json.Decoder(Order).decode
+    generator = Generator()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        async with asyncio.timeout(_ORDER_S):
+            seen = await generator.carry_out(decode(line))
+        print(msgspec.json.encode(seen).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,146 @@
+"""The figures against their aims: a table for people, JSON for programs."""
+
+import datetime as dt
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import psutil
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from toold import __version__
+
+from .measure import CONNECTIONS, IDLE_CONNECTIONS, IN_FLIGHT, RATE, Figures, Plan
+
+RATIO_AIM: Final = 1 / 2
+"""Of what the bare echo does: unpacking, checking and booking a call may cost as much as carrying it."""
+RATIO_FLOOR: Final = 1 / 3
+"""Below the aim, but in bounds."""
+MEMORY_AIM_KIB: Final = 32.0
+"""A connection that does nothing may hold so much; 1,000 of them 32 MiB."""
+
+_RESULTS: Final = Path(__file__).parent / "results"
+_PACKAGES: Final = ("websockets", "uvloop", "msgspec", "pydantic", "psutil")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: both servers' figures, what they come to, the aim and whether it was met."""
+
+    what: str
+    bare: str
+    daemon: str
+    comparison: str
+    aim: str = ""
+    verdict: str = ""
+
+
+def rows(bare: Figures, daemon: Figures) -> list[Row]:
+    """The table."""
+    speed = daemon.calls_per_s / bare.calls_per_s
+    effort = bare.cpu_us_per_call / daemon.cpu_us_per_call
+    memory = daemon.rss_kib_per_connection
+    added = {"p50": (bare.p50_ms, daemon.p50_ms), "p99": (bare.p99_ms, daemon.p99_ms)}
+    ratio_aim = f"≥ {RATIO_AIM:.2f}"
+    memory_verdict = "met" if memory <= MEMORY_AIM_KIB else "missed"
+    return [
+        Row(
+            f"calls/s, {CONNECTIONS} × {IN_FLIGHT}",
+            f"{bare.calls_per_s:,.0f}",
+            f"{daemon.calls_per_s:,.0f}",
+            f"ratio {speed:.2f}",
+            ratio_aim,
+            ratio_verdict(speed),
+        ),
+        Row(
+            f"CPU/call, {CONNECTIONS} × {IN_FLIGHT}",
+            f"{bare.cpu_us_per_call:.1f} µs",
+            f"{daemon.cpu_us_per_call:.1f} µs",
+            f"ratio {effort:.2f}",
+            ratio_aim,
+            ratio_verdict(effort),
+        ),
+        *(
+            Row(f"{percentile} at {RATE}/s", f"{one:.2f} ms", f"{other:.2f} ms", f"{other - one:+.2f} ms")
+            for percentile, (one, other) in added.items()
+        ),
+        Row(
+            "idle connection",
+            f"{bare.rss_kib_per_connection:.1f} KiB",
+            f"{memory:.1f} KiB",
+            f"{memory - bare.rss_kib_per_connection:+.1f} KiB",
+            f"≤ {MEMORY_AIM_KIB:.0f} KiB",
+            memory_verdict,
+        ),
+        Row("start to hello", f"{bare.start_s:.2f} s", f"{daemon.start_s:.2f} s", ""),
+    ]
+
+
+def ratio_verdict(ratio: float) -> str:
+    """Whether a ratio to the bare server is what is aimed at, or at least what is held."""
+    if ratio >= RATIO_AIM:
+        return "met"
+    return "in bounds" if ratio >= RATIO_FLOOR else "missed"
+
+
+def show(table_rows: list[Row], console: Console) -> None:
+    """Print the table."""
+    table = Table(
+        title="toold beside a bare websockets echo, medians",
+        caption=f"in bounds: a ratio of {RATIO_FLOOR:.2f} or more",
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("", no_wrap=True)
+    for heading in ("bare", "toold", "toold to bare", "aim"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for row in table_rows:
+        colour = {"met": "green", "in bounds": "yellow", "missed": "red"}.get(row.verdict, "")
+        shown = f"[{colour}]{row.verdict}[/]" if colour else ""
+        table.add_row(row.what, row.bare, row.daemon, row.comparison, row.aim, shown)
+    console.print(table)
+
+
+def write(bare: Figures, daemon: Figures, plan: Plan, now: dt.datetime) -> Path:
+    """Write everything to ``results/bench-<date>.json``, with the machine that it was taken on; where it lies."""
+    record: dict[str, Any] = {
+        "date": now,
+        "machine": _machine(),
+        "packages": {"toold": __version__} | {name: version(name) for name in _PACKAGES},
+        "plan": plan,
+        "load": {"connections": CONNECTIONS, "in_flight": IN_FLIGHT, "rate": RATE, "idle": IDLE_CONNECTIONS},
+        "bare": bare,
+        "daemon": daemon,
+        "rows": rows(bare, daemon),
+    }
+    _RESULTS.mkdir(exist_ok=True)
+    path = _RESULTS / f"bench-{now:%Y-%m-%dT%H%M%SZ}.json"
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+    return path
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": psutil.cpu_count(),
+        "memory_mib": psutil.virtual_memory().total // 2**20,
+        "load_average": psutil.getloadavg(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+
+
+def _processor() -> str:
+    """The processor's name; Linux tells it in a file, others by a call."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

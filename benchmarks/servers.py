@@ -1,0 +1,167 @@
+"""The processes: the daemon, the bare server and the load generator, each started here and ended here, by its pid."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+import psutil
+from toold.protocol.rendezvous import ADDRESS_FILE, decode_address
+from websockets.sync.client import connect
+
+from .load import HELLO, Order, cpu_s
+
+_ROOT: Final = Path(__file__).parents[1]
+_START_S: Final = 60.0
+_STOP_S: Final = 15.0
+_POLL_S: Final = 0.002
+_QUIET_S: Final = 0.4
+_QUIET_SHARE: Final = 0.05
+"""A server that uses less of one core than this for so long does nothing."""
+_OURS: Final = ("TOOLD_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_", "EXAI_")
+"""Settings of the person who runs this are no part of what is timed."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that answers hello on ``port`` of the loopback interface."""
+
+    name: str
+    process: "subprocess.Popen[str]"
+    port: int
+    start_s: float
+    """Seconds from its start as a process to its first answer."""
+
+    def settle(self) -> None:
+        """Wait until the server does nothing, such as importing what it did not need for its first answer."""
+        process = psutil.Process(self.process.pid)
+        give_up = time.perf_counter() + _START_S
+        used = cpu_s(process)
+        while time.perf_counter() < give_up:
+            time.sleep(_QUIET_S)
+            before, used = used, cpu_s(process)
+            if used - before <= _QUIET_SHARE * _QUIET_S:
+                return
+        raise RuntimeError(f"the {self.name} server is still busy {_START_S:.0f} s after its first answer")
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes in memory now: all that is resident, and what it shares with nobody."""
+        info = psutil.Process(self.process.pid).memory_full_info()
+        return info.rss, info.uss
+
+
+@contextmanager
+def bare_server() -> Iterator[Server]:
+    """The echo server that the daemon is held against."""
+    began = time.perf_counter()
+    with _process([sys.executable, "-m", "benchmarks.bare_server"], cwd=_ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        _hello(port)
+        yield Server("bare", process, port, time.perf_counter() - began)
+
+
+@contextmanager
+def daemon() -> Iterator[Server]:
+    """The daemon as it is shipped, with a state folder of its own, the simulator, and no token.
+
+    Raises:
+        RuntimeError: it did not start; the message has what it said.
+    """
+    with tempfile.TemporaryDirectory(prefix="toold-bench-") as name, (Path(name) / "log").open("w") as log:
+        folder = Path(name)
+        began = time.perf_counter()
+        with _process(
+            [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0", "--no-auth"],
+            cwd=folder,
+            env={"TOOLD_STATE_DIR": str(folder / "state")},
+            stdout=log,
+        ) as process:
+            port = _daemon_port(process, folder)
+            _hello(port)
+            yield Server("daemon", process, port, time.perf_counter() - began)
+
+
+class LoadGenerator:
+    """The process that carries out orders; see ``load``."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def ask(self, order: Order, kind: type[T]) -> T:
+        """Have the order carried out.
+
+        Raises:
+            RuntimeError: the generator gave up; what it said is on stderr.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(msgspec.json.encode(order).decode() + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the load generator ended while it carried out {order}")
+        return msgspec.json.decode(answer, type=kind)
+
+
+@contextmanager
+def load_generator() -> Iterator[LoadGenerator]:
+    """One generator for all servers and rounds."""
+    arguments = [sys.executable, "-m", "benchmarks.load"]
+    with _process(arguments, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield LoadGenerator(process)
+
+
+@contextmanager
+def _process(
+    arguments: list[str],
+    *,
+    cwd: Path,
+    env: dict[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
+    stdout: "int | object" = subprocess.DEVNULL,
+) -> Iterator["subprocess.Popen[str]"]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(_OURS)}
+    with subprocess.Popen(
+        arguments,
+        cwd=cwd,
+        env=inherited | (env or {}),
+        stdin=stdin,
+        stdout=stdout,  # type: ignore[arg-type]
+        stderr=subprocess.STDOUT if not isinstance(stdout, int) else None,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _daemon_port(process: "subprocess.Popen[str]", folder: Path) -> int:
+    give_up = time.perf_counter() + _START_S
+    while process.poll() is None and time.perf_counter() < give_up:
+        with suppress(OSError, msgspec.DecodeError):
+            return decode_address((folder / "state" / ADDRESS_FILE).read_bytes()).port
+        time.sleep(_POLL_S)
+    raise RuntimeError(f"the daemon did not start:\n{(folder / 'log').read_text()[-2000:]}")
+
+
+def _hello(port: int) -> None:
+    with connect(f"ws://127.0.0.1:{port}/", compression=None, proxy=None) as connection:
+        connection.send(HELLO.decode())
+        answer = msgspec.json.decode(connection.recv())
+    if answer.get("ok") is False:
+        raise RuntimeError(f"hello was refused: {answer}")
