@@ -38,12 +38,12 @@ async def _ask(recent: int) -> tuple[str, dict[str, Any]]:
 def headline(url: str, status: Mapping[str, Any]) -> str:
     """One line: which daemon, since when, with how many connections."""
     parts = [f"toold {status.get('version', '?')} at {url}"]
-    if "pid" in status:
-        parts.append(f"pid {status['pid']}")
-    if "uptime_s" in status:
-        parts.append(f"up {duration(status['uptime_s'])}")
-    if "connections" in status:
-        parts.append(f"{cell(status['connections'])} connections")
+    if (pid := status.get("pid")) is not None:
+        parts.append(f"pid {pid}")
+    if isinstance(uptime := status.get("uptime_s"), int | float):
+        parts.append(f"up {duration(uptime)}")
+    if (count := status.get("connections")) is not None:
+        parts.append(f"{cell(count)} connection{'' if count == 1 else 's'}")
     if status.get("simulated"):
         parts.append("simulated")
     return ", ".join(parts)
@@ -57,7 +57,7 @@ def sections(status: Mapping[str, Any]) -> list[Section]:
     return [
         ("Limits", ("LIMIT", "IN USE", "OF", "WAITING"), _limits(status.get("limits"))),
         ("Providers", ("PROVIDER", "STATE", "ROAD"), _providers(status.get("providers"))),
-        ("Totals", ("WHAT", "VALUE"), [(key, cell(value)) for key, value in _mapping(status.get("totals")).items()]),
+        (_totals_title(status), ("OF", "CALLS", "ERRORS", "TOKENS IN", "TOKENS OUT", "COST"), _totals(status)),
         ("Last calls", ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "SESSION"), _recent(status.get("recent"))),
     ]
 
@@ -85,6 +85,25 @@ def _providers(providers: object) -> Sequence[Row]:
     return rows
 
 
+def _totals_title(status: Mapping[str, Any]) -> str:
+    since = _mapping(status.get("totals")).get("since")
+    return "Totals" if since is None else f"Totals since {_when(since)}"
+
+
+def _totals(status: Mapping[str, Any]) -> Sequence[Row]:
+    totals = _mapping(status.get("totals"))
+    rows = [("all calls", _mapping(totals.get("all")))]
+    rows += [(f"tool {name}", _mapping(sums)) for name, sums in _mapping(totals.get("by_tool")).items()]
+    rows += [(f"model {cell(sums.get('model'))}", sums) for sums in map(_mapping, _sequence(totals.get("by_model")))]
+    keys = ("calls", "errors", "input_tokens", "output_tokens")
+    return [(of, *(cell(sums.get(key)) for key in keys), _cost(sums.get("cost"))) for of, sums in rows if sums]
+
+
+def _cost(cost: object) -> str:
+    """``0.0123 USD + 1.5 CNY``; the daemon gives sums by currency."""
+    return " + ".join(f"{cell(amount)} {currency}" for currency, amount in _mapping(cost).items()) or "-"
+
+
 def _recent(recent: object) -> Sequence[Row]:
     return [
         (
@@ -93,7 +112,7 @@ def _recent(recent: object) -> Sequence[Row]:
             cell(call.get("outcome")),
             f"{call['latency_ms']:.0f} ms" if isinstance(call.get("latency_ms"), int | float) else "-",
             cell(call.get("model")),
-            cell(call.get("session_label") or call.get("session_id")),
+            cell(call.get("session")),
         )
         for call in map(_mapping, _sequence(recent))
     ]

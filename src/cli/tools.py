@@ -76,8 +76,8 @@ def example(tool: ToolInfo) -> str:
 
 def _example_word(key: str, part: Schema, root: Schema) -> str:
     types = types_in_words(part, root)
-    samples = {"string": f"{key}='…'", "integer": f"{key}=1", "number": f"{key}=0.5", "boolean": f"{key}=true"}
-    return next((sample for name, sample in samples.items() if name in types), f"{key}:='…'")
+    samples = {"any": "='…'", "string": "='…'", "integer": "=1", "number": "=0.5", "boolean": "=true"}
+    return key + next((sample for name, sample in samples.items() if name in types), ":='{…}'")
 
 
 def _print_tool(tool: ToolInfo) -> None:

@@ -143,6 +143,6 @@ async def _cancel(client: MCPWebSocketClient) -> str:
 
 async def _status(client: MCPWebSocketClient) -> str:
     status = (await client.call("status", {"recent": 20})).structured
-    _require(isinstance(status, dict) and status.get("recent"), f"the status is {status}")
-    calls = [f"{call.get('tool')} {call.get('outcome')}" for call in status["recent"]]
+    _require(isinstance(status, dict) and status.get("version"), f"the status is {status}")
+    calls = [f"{call.get('tool')} {call.get('outcome')}" for call in status.get("recent", ())]  # written as they end
     return f"up {status.get('uptime_s', 0):.1f} s; the last calls: {', '.join(calls)}"

@@ -44,7 +44,7 @@ def test_any_json_arguments_arrive_as_they_are(arguments: dict[str, Any], timeou
     assert frame.get("timeout_ms") == (None if timeout_s is None else pytest.approx(timeout_s * 1000, abs=0.001))
 
 
-@pytest.mark.parametrize("value", [object(), [object()], 1j, int])
+@pytest.mark.parametrize("value", [object(), [object()], 1j, int, "\ud800"])
 def test_arguments_that_are_no_json_are_refused(value: object) -> None:
     """What JSON cannot hold is refused before anything is sent, with the tool's name."""
     with pytest.raises(InvalidArgumentsError, match="echo") as refused:

@@ -1,0 +1,142 @@
+"""A daemon in a thread, which the commands find by the environment, and a runner for them."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from toold.cli.app import toold
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import Server, ServerConnection, serve
+
+Frame = dict[str, Any]
+Send = Callable[..., None]
+"""``send(op, **fields)``."""
+
+HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+ECHO: Frame = {
+    "name": "echo",
+    "description": "Say it back.\n\nWord for word.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "What to say."},
+            "value": {"default": None},
+            "times": {"type": "integer", "default": 1},
+            "files": {"type": "array", "items": {"type": "string"}, "default": []},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+    "annotations": HINTS,
+}
+STATUS: Frame = {
+    "name": "status",
+    "description": "How it is.",
+    "inputSchema": {"type": "object", "properties": {}},
+    "annotations": HINTS | {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False},
+}
+
+
+def result(text: str, **fields: Any) -> Frame:
+    """The fields of a successful answer."""
+    metadata = {"latency_ms": 12.0, "timings": {"queue_ms": 0.0, "tool_ms": 12.0, "provider_ms": 0.0}}
+    return {"outputs": [{"type": "text", "text": text}], "error": None, "metadata": metadata} | fields
+
+
+def echo(call: Frame, send: Send) -> None:
+    """Answers with the text of the arguments, and with them all as data."""
+    answer = result(str(call["arguments"].get("text", "")), structured=call["arguments"])
+    send("call_tool_res", request_id=call["request_id"], **answer)
+
+
+@dataclass
+class StubDaemon:
+    """Greets, lists its tools, and answers calls as ``on_call`` does."""
+
+    tools: list[Frame] = field(default_factory=lambda: [ECHO, STATUS])
+    on_call: Callable[[Frame, Send], None] = echo
+    ack: Frame = field(default_factory=lambda: {"ok": True, "session_id": "s"})
+    frames: list[Frame] = field(default_factory=list)
+    seen: threading.Condition = field(default_factory=threading.Condition)
+    server: Server | None = None
+
+    @property
+    def url(self) -> str:
+        assert self.server is not None
+        host, port = self.server.socket.getsockname()[:2]
+        return f"ws://{host}:{port}/"
+
+    def wait_for(self, op: str) -> Frame:
+        """The first frame of this op, once it is there."""
+        with self.seen:
+            assert self.seen.wait_for(lambda: any(frame["op"] == op for frame in self.frames), timeout=20), op
+        return next(frame for frame in self.frames if frame["op"] == op)
+
+    def handle(self, socket: ServerConnection) -> None:
+        def send(op: str, **fields: Any) -> None:
+            socket.send(json.dumps({"op": op, **fields}))
+
+        try:
+            for message in socket:
+                self._receive(json.loads(message), send)
+        except (ConnectionClosed, ConnectionAbortedError):
+            pass  # the command left first, or the test has the daemon leave
+
+    def _receive(self, frame: Frame, send: Send) -> None:
+        with self.seen:
+            self.frames.append(frame)
+            self.seen.notify_all()
+        request_id = frame.get("request_id")
+        match frame["op"]:
+            case "hello":
+                send("hello_ack", **self.ack)
+            case "list_tools":
+                send("list_tools_res", request_id=request_id, tools=self.tools, rev="1")
+            case "ping":
+                send("pong", request_id=request_id)
+            case "call_tool":
+                self.on_call(frame, send)
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Nothing of the machine's own daemon: an empty state folder, which is returned, and an unused port."""
+    for name in ("HOST", "TOKEN"):
+        monkeypatch.delenv(f"TOOLD_{name}", raising=False)
+        monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
+    monkeypatch.setenv("TOOLD_PORT", "1")
+    folder = tmp_path / "state"
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubDaemon]:
+    """A running stub that the commands find by TOOLD_HOST."""
+    stub = StubDaemon()
+    with serve(stub.handle, "127.0.0.1", 0) as server:
+        stub.server = server
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("TOOLD_HOST", stub.url)
+        yield stub
+        server.shutdown()
+        thread.join()
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run() -> Run:
+    """Runs a command line: ``run("call", "echo", "text=hi")``."""
+
+    def invoke(*args: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(toold, args, input=stdin, catch_exceptions=False)
+
+    return invoke

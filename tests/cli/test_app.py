@@ -1,0 +1,83 @@
+"""The command's root: what it lists, and what it does not import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from toold.cli.app import toold
+from toold.version import __version__
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+HEAVY = (
+    "asyncio",
+    "httpx",
+    "mcp",
+    "msgspec",
+    "openai",
+    "pydantic",
+    "rich",
+    "structlog",
+    "supabase",
+    "websockets",
+    "zai",
+    "zhipuai",
+)
+NAMES = ["serve", "call", "tools", "status", "doctor", "demo", "token"]
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_import_nothing_heavy(option: str) -> None:
+    """``toold --help`` answers at once: no library behind the commands is loaded for it."""
+    program = (
+        "import sys\n"
+        "from toold.cli import main\n"
+        "try:\n"
+        f"    main(['{option}'])\n"
+        "finally:\n"
+        f"    loaded = [name for name in {HEAVY} if name in sys.modules]\n"
+        "    loaded += [name for name in sys.modules if name.startswith('toold.cli.') and name != 'toold.cli.app']\n"
+        "    print(loaded, file=sys.stderr)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stderr.strip() == "[]"
+    assert ended.stdout
+
+
+def test_help_lists_each_command_with_one_line(run: Run) -> None:
+    """Every command stands there, in the order of a newcomer's day, with the line that the command gives itself."""
+    result = run("--help")
+    assert result.exit_code == 0
+    context = click.Context(toold)
+    assert toold.list_commands(context) == NAMES
+    for name in NAMES:
+        command = toold.get_command(context, name)
+        assert command is not None
+        assert command.short_help
+        assert any(line.split() == [name, *command.short_help.split()] for line in result.stdout.splitlines())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_command_has_help_of_its_own(run: Run, name: str) -> None:
+    """``toold NAME --help`` works for every command."""
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.stdout
+
+
+def test_a_misspelt_command_gets_a_suggestion(run: Run) -> None:
+    """A near miss is a usage error that names the command."""
+    result = run("sttaus")
+    assert result.exit_code == 2
+    assert "status" in result.stderr
+
+
+def test_python_m_toold_is_the_command() -> None:
+    """``python -m toold`` is the same as ``toold``."""
+    ended = subprocess.run([sys.executable, "-m", "toold", "--version"], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == f"toold, version {__version__}"

@@ -1,0 +1,46 @@
+"""How a command without a daemon ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.cli.connecting import describe
+from toold.protocol.errors import OverCapacityError
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run, StubDaemon
+
+COMMANDS = [["call", "echo", "text=a"], ["tools"], ["status"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_daemon_one_line_says_how_to_start_one(run: Run, command: list[str]) -> None:
+    """Where nobody listens, the address and the remedy stand on stderr, and the exit code is 3."""
+    result = run(*command)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == "no daemon answers at ws://127.0.0.1:1/; start one with `make run` or `toold serve`\n"
+
+
+def test_a_wrong_token_is_told_as_such(run: Run, daemon: StubDaemon) -> None:
+    """A daemon that refuses is another matter than none: its own words, exit code 3."""
+    error = {"code": "UNAUTHORIZED", "message": "the token is wrong", "executed": "no", "retryable": False}
+    daemon.ack = {"ok": False, "error": error}
+    result = run("tools")
+    assert result.exit_code == 3
+    assert "UNAUTHORIZED: the token is wrong" in result.stderr
+    assert "start one" not in result.stderr
+
+
+def test_a_wrong_environment_is_a_usage_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that cannot be a port is named, with exit code 2."""
+    monkeypatch.setenv("TOOLD_PORT", "http")
+    result = run("status")
+    assert result.exit_code == 2
+    assert "TOOLD_PORT" in result.stderr
+
+
+def test_an_error_is_described_with_advice() -> None:
+    """Code and message, what to do, and when."""
+    lines = describe(OverCapacityError("full", retry_after_ms=250)).splitlines()
+    assert lines == ["OVER_CAPACITY: full", f"  {OverCapacityError.advice}", "  Retry after 0.25 s."]

@@ -1,0 +1,38 @@
+"""``toold token``: the token, or where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+
+def test_the_token_of_the_state_folder_is_printed(run: Run, bare_environment: Path) -> None:
+    """The token alone, so that it can be piped."""
+    bare_environment.mkdir()
+    (bare_environment / "token").write_text("a token\n")
+    result = run("token")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "a token\n", "")
+
+
+def test_the_environments_token_counts_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What clients would send is what is printed."""
+    monkeypatch.setenv("TOOLD_TOKEN", "from the environment")
+    assert run("token").stdout == "from the environment\n"
+
+
+def test_the_path_is_printed_whether_or_not_the_file_is_there(run: Run, bare_environment: Path) -> None:
+    """``--path`` answers without a daemon ever having run."""
+    assert run("token", "--path").stdout == f"{bare_environment / 'token'}\n"
+
+
+def test_without_a_token_it_says_what_makes_one(run: Run, bare_environment: Path) -> None:
+    """Exit code 1, the path, and the remedy."""
+    result = run("token")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert str(bare_environment / "token") in result.stderr
+    assert "toold serve" in result.stderr

@@ -1,0 +1,73 @@
+"""``toold tools``: the list, and one tool."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from toold.cli.tools import example, hints
+from toold.protocol.calls import ToolInfo
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run, StubDaemon
+
+
+def test_the_list_is_one_line_a_tool(run: Run, daemon: StubDaemon) -> None:
+    """Name, first line of the description, hints: so that grep finds a tool."""
+    result = run("tools")
+    assert result.exit_code == 0
+    assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
+        ["NAME", "DESCRIPTION   HINTS"],
+        ["echo", "Say it back.  read-only, idempotent"],
+        ["status", "How it is.    destructive"],
+    ]
+
+
+def test_one_tool_is_shown_with_its_arguments_and_an_example(run: Run, daemon: StubDaemon) -> None:
+    """Every argument with type, default and description; then a command line that works."""
+    result = run("tools", "echo")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[:3] == ["echo  (read-only, idempotent)", "Say it back.", ""]
+    assert "text      string           (required)  What to say." in lines
+    assert "files     array of string  []" in lines
+    assert lines[-1] == "Example: toold call echo text='…'"
+
+
+def test_a_tool_without_arguments_says_so(run: Run, daemon: StubDaemon) -> None:
+    """No empty table."""
+    assert "It takes no arguments." in run("tools", "status").stdout
+
+
+def test_json_is_the_tools_as_they_came(run: Run, daemon: StubDaemon) -> None:
+    """An array for all, an object with the schema for one."""
+    assert json.loads(run("tools", "--json").stdout) == daemon.tools
+    assert json.loads(run("tools", "echo", "--json").stdout) == daemon.tools[0]
+
+
+def test_an_unknown_tool_gets_a_suggestion(run: Run, daemon: StubDaemon) -> None:
+    """A near miss is a usage error."""
+    result = run("tools", "ehco")
+    assert result.exit_code == 2
+    assert "did you mean 'echo'?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}}, "required": ["a", "b"]}, " a=1 b=true"),
+        ({"properties": {"x": {"type": "number"}, "y": {}}}, " x=0.5"),
+        ({"properties": {"x": {"type": "object"}}, "required": ["x"]}, " x:='{…}'"),
+        ({"properties": {"x": {}}}, " x='…'"),
+        ({}, ""),
+    ],
+)
+def test_an_example_names_what_is_required(schema: dict[str, object], words: str) -> None:
+    """Each required argument with a sample of its type, or the first where none is required."""
+    tool = {"name": "t", "description": "", "inputSchema": schema}
+    tool["annotations"] = dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), False)
+    info = msgspec.convert(tool, ToolInfo)
+    assert example(info) == "toold call t" + words
+    assert hints(info) == []
