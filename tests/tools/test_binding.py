@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, SecretStr, field_validator
 from toold.protocol.errors import InvalidArgumentsError
@@ -199,6 +199,7 @@ def test_arguments_nested_without_end_are_refused() -> None:
     assert list(fields) == ["words.0"]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(st.sampled_from([*Everything.model_fields, *Needy.model_fields]) | st.text(), JSON, max_size=6),
     st.sampled_from([EVERYTHING, tool_of(Needy), *load_registry().tools]),

@@ -26,7 +26,7 @@ async def answer(context: "Context", arguments: dict[str, Any]) -> Any:
     return await echo.function(bind(echo, arguments), context)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(value=JSON)
 def test_any_json_comes_back_as_it_went_in(context: "Context", value: Any) -> None:
     """From one frame to the other, a value of any JSON stays exactly itself, types included."""

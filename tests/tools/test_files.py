@@ -268,7 +268,7 @@ async def test_images_are_bounded_too(access: FileAccess, write: Write) -> None:
 PARTS = st.sampled_from(["..", ".", "", "a", "out", "in", "state", "loop", "workspace", "secret.txt", "~", "\0"])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(path=st.text() | st.lists(PARTS | st.text(max_size=5), max_size=8).map("/".join))
 def test_no_path_escapes(access: FileAccess, workspace: Path, secret: Path, path: str) -> None:
     """Whatever string is given as a path, it resolves below a root and outside what is denied, or is refused."""

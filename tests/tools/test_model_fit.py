@@ -4,7 +4,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.protocol.errors import ContextLengthExceededError
 from toold.providers import ImagePart, Message, TextPart
@@ -20,6 +20,7 @@ def test_four_bytes_are_a_token(text: str, tokens: int) -> None:
     assert estimate_tokens([text]) == tokens
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text()))
 def test_texts_add_up(texts: list[str]) -> None:
     """Many texts are estimated like one: nothing is lost by rounding each."""

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from toold.protocol.calls import TextContent
@@ -54,6 +54,7 @@ def test_an_answer_says_words_and_data_apart() -> None:
     assert content(Answer("nothing", None), tool="t") == ((TextContent("nothing"),), None)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON.filter(lambda value: not isinstance(value, str)))
 def test_json_is_data_and_its_text_is_that_json(value: Any) -> None:
     """Any JSON comes through unchanged, and its text parses to the same."""
