@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -16,6 +17,8 @@ MAX_FIELDS_IN_DETAILS: Final = 64
 MAX_PATH_CHARS: Final = 120
 MAX_VALUE_CHARS: Final = 40
 """Of what the caller gave only so much is repeated."""
+
+_MAX_NUMBER_BITS: Final = 128
 
 _WHOLE: Final = "arguments"
 """The field that an error of all arguments together is told under."""
@@ -60,6 +63,7 @@ def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel:
         InvalidArgumentsError: the message names every wrong, missing and surplus argument (the first eight of
             them); ``details.fields`` has each field's path, such as ``files.2``, with what is wrong with it.
     """
+    arguments = _bounded(tool, arguments)
     try:
         return tool.arguments.model_validate(arguments)
     except ValidationError as error:
@@ -67,14 +71,24 @@ def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel:
     # What JSON has no type for (dates, enums, tuples) is strict in Python and open in JSON: only JSON's word counts.
     try:
         return tool.arguments.model_validate_json(json.dumps(arguments))
-    except RecursionError:
-        in_json = in_python
     except ValidationError as error:
         in_json = error
+    except (RecursionError, ValueError):  # nested too deeply, or a number of more digits than Python writes
+        in_json = in_python
     errors = in_json.errors(include_url=False)
     if errors[0]["type"] == "json_invalid":  # half a surrogate pair, or nested too deeply
         errors = in_python.errors(include_url=False)
     raise _invalid(tool, arguments, errors) from None
+
+
+def _bounded(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Without most of what is surplus anyway: errors about a million fields would hold everybody up for seconds."""
+    schema = tool.info.inputSchema
+    known = schema.get("properties", {})
+    if len(arguments) <= len(known) + MAX_FIELDS_IN_DETAILS or schema.get("additionalProperties") is not False:
+        return arguments
+    surplus = islice((name for name in arguments if name not in known), MAX_FIELDS_IN_DETAILS)
+    return {name: arguments[name] for name in (*(known.keys() & arguments.keys()), *surplus)}
 
 
 def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetails]) -> InvalidArgumentsError:
@@ -144,9 +158,10 @@ def _given(value: Any, *, secret: bool) -> str:
             return "an object"
         case str() if secret or len(value) > MAX_VALUE_CHARS:
             return f"a string of {len(value)} characters"
+        case int() if value.bit_length() > _MAX_NUMBER_BITS:
+            return "a number far too large"
         case bool() | int() | float() | str() if not secret:
-            shown = json.dumps(value, ensure_ascii=False)
-            return shown if len(shown) <= MAX_VALUE_CHARS + 2 else f"{shown[:MAX_VALUE_CHARS]}…"
+            return json.dumps(value, ensure_ascii=False)
         case _:
             return "what was given"
 

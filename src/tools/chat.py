@@ -12,8 +12,8 @@ from .context import ToolContext
 from .model_fit import estimate_tokens, require_abilities, require_room, texts_of, usable_models
 from .tool import Answer, Arguments, tool
 
-TIMEOUT_S: Final = 180.0
-"""A long-thinking model may take 120 s for one attempt (models.toml), and waiting for the provider counts too."""
+TIMEOUT_S: Final = 330.0
+"""A long-thinking model may take 300 s for one attempt (models.toml), and waiting for the provider counts too."""
 
 _MAX_FILES: Final = 64
 _MAX_IMAGES: Final = 16
