@@ -173,4 +173,5 @@ def _handshake(record: logging.LogRecord) -> tuple[str, str | None]:
         connection: Any = record.__dict__.get("websocket")
         error = error or connection.protocol.handshake_exc
         peer = ":".join(str(part) for part in connection.remote_address[:2])
-    return peer, f"{type(error).__name__}: {error}" if error else None
+    # The reason quotes the peer's header, which may be as long as websockets takes.
+    return peer, f"{type(error).__name__}: {error}"[:200] if error else None

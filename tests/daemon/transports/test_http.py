@@ -1,0 +1,164 @@
+"""The HTTP side port, over real sockets."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from toold.daemon.metrics import CONTENT_TYPE
+from toold.daemon.transports.http import HttpServer, side_app
+from toold.version import __version__
+
+
+class State:
+    """What the daemon would say of itself."""
+
+    def __init__(self) -> None:
+        self.health: dict[str, Any] = {"status": "ready", "uptime_s": 1.0}
+
+    def __call__(self) -> dict[str, Any]:
+        return self.health
+
+
+def app(state: State, *, loopback_only: bool = True) -> Starlette:
+    return side_app(health=state, metrics=lambda: b"toold_calls_total 1.0\n", loopback_only=loopback_only)
+
+
+@pytest.fixture
+def state() -> State:
+    return State()
+
+
+@pytest.fixture
+async def server(state: State) -> AsyncIterator[HttpServer]:
+    server = HttpServer(app(state), "127.0.0.1", 0)
+    await server.start()
+    yield server
+    await server.close()
+
+
+@pytest.fixture
+async def client(server: HttpServer) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
+        yield client
+
+
+async def test_alive(client: httpx.AsyncClient, state: State) -> None:
+    """While the loop runs the daemon lives, also where it takes no calls."""
+    state.health = {"status": "draining", "reasons": ["the daemon stops"]}
+    answer = await client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
+
+
+async def test_ready(client: httpx.AsyncClient, state: State) -> None:
+    """Where calls are accepted the answer is 200 with the state; elsewhere 503 with the reasons."""
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, state.health)
+    state.health = {"status": "draining", "reasons": ["the daemon stops"]}
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["reasons"]) == (503, ["the daemon stops"])
+
+
+async def test_metrics(client: httpx.AsyncClient) -> None:
+    """Prometheus gets its format and type."""
+    answer = await client.get("/metrics")
+    assert (answer.status_code, answer.text) == (200, "toold_calls_total 1.0\n")
+    assert answer.headers["content-type"] == CONTENT_TYPE
+
+
+async def test_contents(client: httpx.AsyncClient) -> None:
+    """Who looks at the port learns what it is and which paths there are; each of them answers."""
+    contents = (await client.get("/")).json()
+    assert (contents["server"], contents["version"]) == ("toold", __version__)
+    for path in contents["paths"]:
+        assert (await client.get(path)).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nothing", 404), ("POST", "/healthz", 405)])
+async def test_what_is_not_here(client: httpx.AsyncClient, method: str, path: str, status: int) -> None:
+    """Unknown paths and methods get JSON that says so."""
+    answer = await client.request(method, path)
+    assert answer.status_code == status
+    assert path in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost.", "127.0.0.1:8080", "[::1]:8080", "127.1.2.3", "LOCALHOST:1"]
+)
+async def test_loopback_names_are_let_in(client: httpx.AsyncClient, host: str) -> None:
+    """Each way to name this machine will do."""
+    assert (await client.get("/healthz", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.1", "", "["]
+)
+async def test_other_names_are_refused(client: httpx.AsyncClient, host: str) -> None:
+    """A web page that rebound its own name to loopback gets nothing, on any path."""
+    for path in ("/readyz", "/metrics", "/nothing"):
+        answer = await client.get(path, headers={"Host": host})
+        assert answer.status_code == 403
+        assert answer.json()["error"]["code"] == "PERMISSION_DENIED"
+
+
+async def test_any_name_will_do_where_others_may_connect(state: State) -> None:
+    """Bound to more than loopback the daemon cannot know its names."""
+    transport = httpx.ASGITransport(app=app(state, loopback_only=False))
+    async with httpx.AsyncClient(transport=transport, base_url="http://toold.example") as client:
+        assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_a_taken_port_is_named(server: HttpServer, state: State) -> None:
+    """A start on a port that is taken fails with the port and the reason."""
+    with pytest.raises(OSError, match=f"HTTP port {server.port} on 127.0.0.1 cannot be opened: another program has it"):
+        await HttpServer(app(state), "127.0.0.1", server.port).start()
+
+
+async def test_a_host_that_is_not_here_is_named(state: State) -> None:
+    """An address that this machine does not have is told as such."""
+    with pytest.raises(OSError, match=r"on 192\.0\.2\.1 cannot be opened"):
+        await HttpServer(app(state), "192.0.2.1", 0).start()
+
+
+async def test_signals_stay_the_daemons(state: State) -> None:
+    """Starting and stopping the server leaves the handlers of the process as they were."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    server = HttpServer(app(state), "127.0.0.1", 0)
+    await server.start()
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    await server.close()
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+async def test_closing_frees_the_port(state: State) -> None:
+    """After closing nothing listens there, also while a client kept its connection open."""
+    server = HttpServer(app(state), "127.0.0.1", 0)
+    await server.start()
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    await server.close()
+    writer.close()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", server.port)) != 0
+
+
+async def test_closing_what_never_started(state: State) -> None:
+    """A server that was not started has nothing to close."""
+    await HttpServer(app(state), "127.0.0.1", 0).close()
+
+
+async def test_ipv6(state: State) -> None:
+    """The side port listens on ::1 as well."""
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6 on this machine")
+    server = HttpServer(app(state), "::1", 0)
+    try:
+        await server.start()
+    except OSError:
+        pytest.skip("no IPv6 loopback on this machine")
+    async with httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.get(f"http://[::1]:{server.port}/healthz")).status_code == 200
+    await server.close()
