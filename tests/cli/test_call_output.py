@@ -1,0 +1,93 @@
+"""What a call looks like on a terminal and elsewhere."""
+
+import json
+import sys
+
+import pytest
+from toold.cli.call_output import Stage, footer, json_answer, print_result, progress_line
+from toold.client import CallResult
+from toold.protocol.calls import Cost, Metadata, Progress, Timings, Usage
+from toold.protocol.errors import CallTimeoutError
+
+METADATA = Metadata(latency_ms=1234.0, timings=Timings())
+
+
+def result(text: str, structured: object = None) -> CallResult:
+    return CallResult("id", [{"type": "text", "text": text}], structured, METADATA)
+
+
+def pretend_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have both outputs say that they are a terminal."""
+    monkeypatch.setenv("TERM", "xterm")
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        (Progress("reading"), "reading"),
+        (Progress("reading", 1), "reading (1)"),
+        (Progress("reading", 0, 3), "reading (0/3)"),
+        (Progress("waiting", 1.5, 2.5), "waiting (1.5/2.5)"),
+    ],
+)
+def test_a_report_is_one_line(report: Progress, line: str) -> None:
+    """The message, and the count as far as it is known."""
+    assert progress_line(report) == line
+
+
+def test_the_footer_says_who_answered_at_what_price() -> None:
+    """Provider, model, whether it was simulated, tokens, cost, time: as far as they are known."""
+    metadata = Metadata(1234.0, Timings(), "kimi", "k2", Usage(10, 20), Cost(0.5, "USD"), simulated=True)
+    assert footer(metadata) == "kimi · k2 · simulated · 10+20 tokens · 0.5000 USD · 1.23 s"
+    assert footer(METADATA) == "1.23 s"
+
+
+def test_an_answer_for_a_program_has_every_field() -> None:
+    """What is not there is null, so that a program need not look first."""
+    keys = {"request_id", "outputs", "structured", "error", "metadata"}
+    good, bad = json.loads(json_answer("id", result("hi"))), json.loads(json_answer("id", CallTimeoutError("late")))
+    assert set(good) == set(bad) == keys
+    assert good["error"] is None
+    assert (bad["error"]["code"], bad["outputs"], bad["metadata"]) == ("TIMEOUT", [], None)
+
+
+def test_elsewhere_the_text_is_printed_as_it_came(capsys: pytest.CaptureFixture[str]) -> None:
+    """Pipes get the tool's own text."""
+    print_result(result('{"a":1}', {"a": 1}))
+    assert capsys.readouterr().out == '{"a":1}\n'
+
+
+def test_on_a_terminal_json_is_set_out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text that is the data's JSON is laid over lines; a tool's own words are not touched."""
+    pretend_terminal(monkeypatch)
+    print_result(result('{"a":1}', {"a": 1}))
+    assert capsys.readouterr().out.count("\n") == 3
+    print_result(result("1 model", {"a": 1}))
+    assert capsys.readouterr().out == "1 model\n"
+
+
+def test_on_a_terminal_progress_moves_on_one_line_until_text_begins(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports stand on stderr until the first piece of text; then nothing breaks into it."""
+    pretend_terminal(monkeypatch)
+    with Stage() as stage:
+        stage.progress(Progress("[thinking]"))
+        stage.chunk("one ")
+        capsys.readouterr()
+        stage.progress(Progress("still"))
+        stage.chunk("two")
+    captured = capsys.readouterr()
+    assert stage.streamed
+    assert captured.out == "two\n"
+    assert "still" not in captured.err
+
+
+def test_elsewhere_progress_is_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """No terminal, no moving line."""
+    with Stage() as stage:
+        stage.progress(Progress("one", 1, 2))
+    assert not stage.streamed
+    assert capsys.readouterr() == ("", "one (1/2)\n")

@@ -1,0 +1,81 @@
+"""``toold doctor``: how its checks are told."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.cli import doctor
+from toold.daemon import Check
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+CHECKS = [
+    Check("python", "ok", "Python 3.13"),
+    Check("kimi key", "warn", "not set", "set KIMI_API_KEY"),
+    Check("port", "fail", "8079 is taken by pid 7", "stop it, or choose another with --port"),
+]
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
+    """What the checks find; tests take away from it."""
+    checks = list(CHECKS)
+
+    async def diagnose(settings: Any) -> list[Check]:
+        return checks
+
+    monkeypatch.setattr(doctor, "diagnose", diagnose)
+    return checks
+
+
+def test_each_check_is_told_with_its_remedy(run: Run, found: list[Check]) -> None:
+    """Status, name and message on one line, what to do on the next; exit code 1 where one failed."""
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "ok    python: Python 3.13",
+        "warn  kimi key: not set",
+        "      → set KIMI_API_KEY",
+        "fail  port: 8079 is taken by pid 7",
+        "      → stop it, or choose another with --port",
+    ]
+
+
+def test_warnings_alone_are_no_failure(run: Run, found: list[Check]) -> None:
+    """Exit code 0 where nothing failed."""
+    del found[-1]
+    assert run("doctor").exit_code == 0
+
+
+def test_json_is_an_array_of_checks(run: Run, found: list[Check]) -> None:
+    """Machine output only, with the same exit code."""
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)[1] == {
+        "name": "kimi key",
+        "status": "warn",
+        "message": "not set",
+        "remedy": "set KIMI_API_KEY",
+    }
+
+
+def test_the_real_checks_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against this machine, with simulated vendors: every check has a status, and a failed one a remedy."""
+    monkeypatch.setenv("TOOLD_SIMULATE", "1")
+    monkeypatch.delenv("TOOLD_PORT")
+    result = run("doctor", "--json")
+    checks = json.loads(result.stdout)
+    assert {check["status"] for check in checks} <= {"ok", "warn", "fail"}
+    assert all(check["remedy"] for check in checks if check["status"] == "fail")
+    assert result.exit_code == any(check["status"] == "fail" for check in checks)
+
+
+def test_a_wrong_setting_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings that cannot be read are a usage error that names the setting."""
+    monkeypatch.setenv("TOOLD_PORT", "http")
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert "TOOLD_PORT" in result.stderr
