@@ -105,7 +105,7 @@ class Assembly:
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         """A tool call comes in pieces that its index holds together; id and name in the first."""
-        call = self._calls.setdefault(piece.get("index") or 0, {"id": "", "name": "", "arguments": ""})
+        call = self._calls.setdefault(_count(piece.get("index")), {"id": "", "name": "", "arguments": ""})
         function = _mapping(piece.get("function") or {}, "tool_calls[].function")
         call["id"] = _text(piece.get("id")) or call["id"]
         call["name"] += _text(function.get("name"))
@@ -145,11 +145,15 @@ def finished(
 
 
 def read_usage(usage: Any) -> Usage | None:
-    """The tokens, where the vendor counted them; Kimi has also written ``cached_tokens`` beside the details."""
+    """The tokens, where the vendor counted them; Kimi has also written ``cached_tokens`` beside the details.
+
+    Raises:
+        NotUnderstoodError: the details are no objects.
+    """
     if not isinstance(usage, Mapping):
         return None
-    prompt = usage.get("prompt_tokens_details") or {}
-    completion = usage.get("completion_tokens_details") or {}
+    prompt = _mapping(usage.get("prompt_tokens_details") or {}, "usage.prompt_tokens_details")
+    completion = _mapping(usage.get("completion_tokens_details") or {}, "usage.completion_tokens_details")
     return Usage(
         input_tokens=_count(usage.get("prompt_tokens")),
         output_tokens=_count(usage.get("completion_tokens")),

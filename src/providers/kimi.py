@@ -51,9 +51,9 @@ class OpenAIRoad:
             api_key=access.api_key.get_secret_value(),
             base_url=access.base_url,
             http_client=self._openai.DefaultAsyncHttpxClient(trust_env=not access.simulated),
+            # The SDK takes these from the environment, where they are meant for another vendor.
+            default_headers={"OpenAI-Organization": self._openai.omit, "OpenAI-Project": self._openai.omit},
         )
-        # The SDK takes these from the environment, where they are meant for another vendor.
-        self._client.organization = self._client.project = None
 
     async def ask(self, body: Body, attempts: Attempts) -> Any:
         async with self._mapped(attempts):

@@ -34,6 +34,8 @@ class Seen:
 
     vendor: ProviderName
     body: Json
+    headers: Mapping[str, str]
+    """Lower-cased; without the authorization."""
 
 
 class Census:
@@ -115,12 +117,11 @@ class _Chat:
         if not _key_is_right(request):
             await _error(self._vendor, shapes.failure(self._vendor, 401))(scope, receive, send)
             return
-        try:
-            document = json.loads(body)
-        except ValueError:
+        document = _read_body(body)
+        if document is None:
             await _error(self._vendor, shapes.failure(self._vendor, 400))(scope, receive, send)
             return
-        async with self._census.serving(Seen(self._vendor, document)):
+        async with self._census.serving(Seen(self._vendor, document, _headers(request))):
             await self._serve_while_wanted(document, scope, receive, send)
 
     async def _serve_while_wanted(self, body: Json, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,7 +137,7 @@ class _Chat:
             await asyncio.gather(serving, gone, closing, return_exceptions=True)
 
     async def _serve(self, body: Json, scope: Scope, receive: Receive, send: Send) -> None:
-        talk = read_conversation(body.get("messages") or [])
+        talk = read_conversation(body["messages"])
         try:
             wish = wishes(talk)
         except DirectiveError as error:
@@ -213,6 +214,23 @@ def _error(vendor: ProviderName, fault: Failure, wish: Directives | None = None)
 def _key_is_right(request: Request) -> bool:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return scheme == "Bearer" and key.startswith("sim-")
+
+
+def _headers(request: Request) -> dict[str, str]:
+    return {name: value for name, value in request.headers.items() if name != "authorization"}
+
+
+def _read_body(body: bytes) -> Json | None:
+    """The request, if it is one: an object whose messages are objects."""
+    try:
+        document: Any = json.loads(body)
+    except ValueError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    messages = document.get("messages")
+    is_request = isinstance(messages, list) and all(isinstance(message, dict) for message in messages)
+    return document if is_request else None
 
 
 async def _disconnected(receive: Receive) -> None:

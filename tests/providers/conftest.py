@@ -1,0 +1,164 @@
+"""A simulator with made-up models, and every road to it."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from pydantic import SecretStr
+from toold.providers import (
+    Access,
+    Catalogue,
+    Completion,
+    CompletionRequest,
+    Delta,
+    Message,
+    Model,
+    Provider,
+    build_glm,
+    build_kimi,
+)
+from toold.providers.simulator import SIMULATOR_KEY, Simulator
+
+MODELS = """
+[[model]]
+id = "kimi-plain"
+provider = "kimi"
+context_window = 1_000
+source = "made up"
+date = 2026-01-01
+default = true
+price = { currency = "USD", input = 1.0, cached_input = 0.5, output = 2.0 }
+
+[[model]]
+id = "kimi-full"
+provider = "kimi"
+context_window = 100_000
+max_output = 1_000
+inputs = ["text", "image"]
+thinking = "switch"
+source = "made up"
+date = 2026-01-01
+
+[[model]]
+id = "kimi-hasty"
+provider = "kimi"
+context_window = 1_000
+timeout_s = 0.05
+source = "made up"
+date = 2026-01-01
+
+[[model]]
+id = "glm-plain"
+provider = "glm"
+context_window = 1_000
+source = "made up"
+date = 2026-01-01
+default = true
+price = { currency = "USD", input = 1.0, cached_input = 0.5, output = 2.0 }
+
+[[model]]
+id = "glm-full"
+provider = "glm"
+context_window = 100_000
+max_output = 1_000
+inputs = ["text", "image"]
+thinking = "switch"
+source = "made up"
+date = 2026-01-01
+
+[[model]]
+id = "glm-hasty"
+provider = "glm"
+context_window = 1_000
+timeout_s = 0.05
+source = "made up"
+date = 2026-01-01
+"""
+
+ROADS = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return Catalogue.parse(MODELS)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def simulator(catalogue: Catalogue) -> AsyncIterator[Simulator]:
+    async with Simulator(catalogue=catalogue) as simulator:
+        yield simulator
+
+
+@dataclass
+class Bench:
+    """Opens providers to the simulator, and keeps them open for the module."""
+
+    simulator: Simulator
+    catalogue: Catalogue
+    opened: dict[Any, Provider] = field(default_factory=dict)
+
+    def model(self, vendor: str, kind: str = "plain") -> Model:
+        return self.catalogue.resolve(f"{vendor}-{kind}")
+
+    def open(
+        self, vendor: str, sdk: Any, *, key: str = SIMULATOR_KEY, base_url: str | None = None, limit: int = 4
+    ) -> Provider:
+        settings = (vendor, sdk, key, base_url, limit)
+        if settings not in self.opened:
+            url = self.simulator.kimi_base_url if vendor == "kimi" else self.simulator.glm_base_url
+            access = Access(api_key=SecretStr(key), base_url=base_url or url, limit=limit, simulated=True)
+            build: Any = build_kimi if vendor == "kimi" else build_glm
+            self.opened[settings] = build(access, sdk=sdk)
+        return self.opened[settings]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def bench(simulator: Simulator, catalogue: Catalogue) -> AsyncIterator[Bench]:
+    bench = Bench(simulator, catalogue)
+    yield bench
+    for provider in bench.opened.values():
+        await provider.close()
+
+
+@dataclass
+class Asker:
+    """One road, streamed or not; remembers the pieces of the last streamed answer."""
+
+    bench: Bench
+    vendor: Any
+    provider: Provider
+    streamed: bool
+    deltas: list[Delta] = field(default_factory=list)
+
+    async def ask(
+        self, prompt: str | Message = "Hello.", *, timeout_s: float = 30.0, kind: str = "plain", **request: Any
+    ) -> Completion:
+        message = prompt if isinstance(prompt, Message) else Message("user", prompt)
+        whole = CompletionRequest(
+            **{"model": self.bench.model(self.vendor, kind), "messages": (message,), **request},
+        )
+        self.deltas = []
+        on_delta = self.deltas.append if self.streamed else None
+        return await self.provider.complete(whole, timeout_s=timeout_s, on_delta=on_delta)
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """The body of the last request that the simulator saw."""
+        return self.bench.simulator.log[-1].body
+
+
+@pytest.fixture(params=ROADS, ids="-".join)
+def road(request: pytest.FixtureRequest) -> tuple[str, str]:
+    return request.param  # type: ignore[no-any-return] # pytest does not know the type of params
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "streamed"])
+def asker(bench: Bench, road: tuple[str, str], request: pytest.FixtureRequest) -> Asker:
+    return Asker(bench, road[0], bench.open(*road), request.param)
+
+
+@pytest.fixture
+def streamer(bench: Bench, road: tuple[str, str]) -> Asker:
+    return Asker(bench, road[0], bench.open(*road), streamed=True)

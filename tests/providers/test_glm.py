@@ -1,0 +1,83 @@
+"""What is GLM's own: threads of its own, and its form of a question."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.providers import CompletionRequest, Delta, Message
+from toold.providers.glm import glm_body
+
+if TYPE_CHECKING:
+    from tests.providers.conftest import Bench
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SDKS = ["zhipuai", "zai"]
+
+
+def asking(bench: "Bench", prompt: str) -> CompletionRequest:
+    return CompletionRequest(bench.model("glm"), (Message("user", prompt),))
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+async def test_never_more_run_at_once_than_there_are_threads(bench: "Bench", sdk: str) -> None:
+    """With two threads, six calls all get their own answers, two at a time."""
+    provider = bench.open("glm", sdk, limit=2)
+    before = bench.simulator.peak("glm")
+    answers = await asyncio.gather(
+        *(provider.complete(asking(bench, f"number {i} [[sim:delay=0.02]]"), timeout_s=30) for i in range(6))
+    )
+    assert [f"number {i}" in answer.text for i, answer in enumerate(answers)] == [True] * 6
+    assert bench.simulator.peak("glm") <= max(2, before)
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+async def test_a_hung_call_blocks_nobody_and_gives_its_thread_back(bench: "Bench", sdk: str) -> None:
+    """The loop runs on while the SDK waits, and when the call is cancelled its one thread serves the next at once."""
+    provider = bench.open("glm", sdk, limit=1)
+    hung = asyncio.create_task(provider.complete(asking(bench, "[[sim:hang]]"), timeout_s=1000))
+    await bench.simulator.until_in_flight("glm", 1)
+    hung.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hung
+    assert "number" in (await provider.complete(asking(bench, "a number"), timeout_s=30)).text
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+async def test_nothing_is_streamed_after_a_cancel(bench: "Bench", sdk: str) -> None:
+    """Once ``complete`` has raised, no further piece reaches the reader."""
+    deltas: list[Delta] = []
+    provider = bench.open("glm", sdk)
+    prompt = "[[sim:stream_delay=0.001 say=" + "on and " * 300 + "]]"
+    running = asyncio.create_task(
+        provider.complete(asking(bench, prompt), timeout_s=30, on_delta=deltas.append),
+    )
+    while not deltas:
+        await asyncio.sleep(0.001)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    count = len(deltas)
+    await bench.simulator.until_in_flight("glm", 0)
+    await asyncio.sleep(0)
+    assert len(deltas) == count
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+async def test_closing_while_a_call_hangs_waits_for_nobody(bench: "Bench", sdk: str) -> None:
+    """``close`` returns although a thread is busy; the call then ends like any that is cut off."""
+    provider = bench.open("glm", sdk, limit=3)
+    hung = asyncio.create_task(provider.complete(asking(bench, "[[sim:hang]]"), timeout_s=1000))
+    await bench.simulator.until_in_flight("glm", 1)
+    await provider.close()
+    hung.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hung
+    await bench.simulator.until_in_flight("glm", 0)
+
+
+async def test_glm_has_its_own_word_for_the_bound(bench: "Bench") -> None:
+    """``max_tokens`` bounds the answer, and a stream's usage comes unasked."""
+    body = glm_body(CompletionRequest(bench.model("glm"), (Message("user", "Hi."),), max_tokens=7), stream=True)
+    assert body["max_tokens"] == 7
+    assert "stream_options" not in body
