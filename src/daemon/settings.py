@@ -51,6 +51,10 @@ GLM_BASE_URL: Final = "https://open.bigmodel.cn/api/paas/v4/"
 class SettingsError(Exception):
     """The settings cannot be used; the message is one line: which setting, where it came from, what is allowed."""
 
+    def __init__(self, message: str) -> None:
+        # Paths and keys that it quotes may have line ends in them.
+        super().__init__("".join(char if char.isprintable() else ascii(char)[1:-1] for char in message))
+
 
 class Settings(BaseSettings):
     """What the operator decided. ``load_settings`` makes it; tests may give fields by name."""

@@ -25,6 +25,11 @@ PRAGMA journal_size_limit = 16777216;
 class StoreError(Exception):
     """The database cannot be used; the message says why and what to do."""
 
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """Why, in SQLite's or the system's words: without paths, fit for callers' eyes."""
+
 
 class NewerSchemaError(StoreError):
     """A newer toold wrote this database."""
@@ -32,7 +37,8 @@ class NewerSchemaError(StoreError):
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
             f"{path} has schema {found}, and this toold knows up to {known}: install the newer toold again, "
-            f"or move the file away to start with an empty one"
+            f"or move the file away to start with an empty one",
+            "a newer toold wrote the database",
         )
 
 
@@ -126,9 +132,10 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
     unfinished.replace(target)
 
 
-def _unusable(path: Path, error: Exception) -> StoreError:
-    reason = error.strerror if isinstance(error, OSError) else error
+def _unusable(path: Path, error: sqlite3.Error | OSError) -> StoreError:
+    reason = str(error.strerror if isinstance(error, OSError) else error)
     return StoreError(
         f"{path} cannot be used as the database ({reason}); free the disk or mend its permissions, "
-        "or move the file away to start with an empty one"
+        "or move the file away to start with an empty one",
+        reason,
     )

@@ -84,7 +84,7 @@ class Store:
                 self._reading = open_for_reading(self._path)
             return query(self._reading)
         except sqlite3.Error as error:
-            raise StoreError(f"{self._path} cannot be read ({error})") from None
+            raise StoreError(f"the database cannot be read ({error})", str(error)) from None
 
     def _end(self) -> None:
         # The reader first: SQLite moves the log into the database when the last connection that may write is closed.

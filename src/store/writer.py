@@ -199,7 +199,7 @@ class Writer:
     def _refused(self, error: Exception) -> None:
         if not self.problem:
             log.error("the store cannot be written; calls go on without their audit rows", reason=str(error))
-        self.problem = str(error)
+        self.problem = error.reason if isinstance(error, StoreError) else str(error)
         # A new connection each time: after an I/O error the old one may stay broken when the disk is not.
         if self._connection:
             with contextlib.suppress(sqlite3.Error):

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.audit import REDACTED, content_kept, redact
 from toold.audit.content import MAX_CONTENT_BYTES
@@ -50,6 +50,7 @@ def test_full_takes_out_what_looks_like_a_secret() -> None:
     assert told.count(REDACTED) == 2
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(anything)
 def test_full_is_bounded(arguments: Any) -> None:
     """Whatever came in, at most 16 KiB of JSON is kept."""

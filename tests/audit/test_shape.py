@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.audit import shape
 
@@ -52,6 +52,7 @@ def test_depth_is_bounded() -> None:
     assert msgspec.json.encode(shape(deep)).endswith(b'"object[1]"' + b"}" * 6)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(json)
 def test_no_value_is_ever_told(arguments: Any) -> None:
     """No text of the arguments' values is in their shape."""
@@ -64,6 +65,7 @@ def _without_names(told: Any) -> Any:
     return [_without_names(value) for value in told] if isinstance(told, list) else told
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(json)
 def test_a_shape_is_small(arguments: Any) -> None:
     """Whatever came in, its shape is at most 4 KiB of JSON."""
@@ -78,6 +80,7 @@ def test_the_largest_shape_is_small() -> None:
     assert 1024 < len(msgspec.json.encode(shape(wide))) <= 4096
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(names, scalars))
 def test_names_are_plain_words_or_told_by_length(arguments: dict[str, Any]) -> None:
     """A name that a shape shows is short and has no space, quote or bracket of the caller's in it."""

@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import ssl
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
+from hypothesis import settings as on_a_busy_machine
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from toold.daemon.settings import Settings, SettingsError, load_settings
@@ -279,6 +279,7 @@ def test_a_broken_file_shows_no_secret(tmp_path: Path) -> None:
     assert SECRET not in refusal(cwd=tmp_path)
 
 
+@on_a_busy_machine(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)), st.text(st.characters(exclude_characters="\0"))))
 def test_any_environment_loads_or_is_refused(values: dict[str, str]) -> None:
     """Whatever the variables hold, the outcome is settings or one line."""
@@ -295,10 +296,3 @@ def test_each_setting_is_documented(setting: str) -> None:
     rows = [line for line in DOCS.read_text().splitlines() if line.startswith(f"| `{setting}` |")]
     assert len(rows) == 1
     assert f"`TOOLD_{setting.upper()}`" in rows[0]
-
-
-def test_tls_context_is_a_servers(certificate: tuple[Path, Path]) -> None:
-    """The files make a context that a listening socket can use."""
-    from toold.daemon.setting_types import tls_context
-
-    assert tls_context(*certificate).protocol is ssl.PROTOCOL_TLS_SERVER

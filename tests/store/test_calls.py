@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.store import CallRow, Sums, calls
 from toold.store.schema import STEPS, open_database
@@ -68,6 +68,7 @@ OUTCOMES = st.sampled_from(["ok", "TIMEOUT", "TOOL_NOT_FOUND"])
 CALLS = st.tuples(st.sampled_from(["echo", "chat"]), OUTCOMES, st.sampled_from([None, "k2"]), st.integers(0, 10**9))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(CALLS, min_size=1, max_size=5), max_size=5))
 def test_sums_are_those_of_the_rows(groups: list[list[tuple[str, str, str | None, int]]]) -> None:
     """However calls are grouped, the sums are what adding up the rows gives."""

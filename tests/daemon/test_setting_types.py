@@ -1,0 +1,86 @@
+"""The kinds of value that a setting may have."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from toold.daemon.setting_types import ApiKey, HttpUrl, Origins, Port, Token, is_loopback, tls_context
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.255.0.1", "::1", "localhost", "LocalHost"])
+def test_loopback(host: str) -> None:
+    """These reach this machine alone."""
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["::", "10.0.0.1", "localhost.example", "127.0.0.1.example", "", "128.0.0.1"])
+def test_not_loopback(host: str) -> None:
+    """Wildcards, other addresses and names that only begin well do not."""
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize("url", ["http://h", "https://h:8443/v1", "http://[::1]:9/", "https://user:pass@h/x?y=1"])
+def test_urls(url: str) -> None:
+    """Addresses over HTTP are taken as they stand."""
+    assert TypeAdapter(HttpUrl).validate_python(url) == url
+
+
+@pytest.mark.parametrize(
+    "url", ["h", "ftp://h", "http://", "http://h:0", "http://h:port", "http://h/a b", "//h", "http://[::1"]
+)
+def test_no_urls(url: str) -> None:
+    """What could not be asked is refused."""
+    with pytest.raises(ValidationError):
+        TypeAdapter(HttpUrl).validate_python(url)
+
+
+@pytest.mark.parametrize("origin", ["https://a.example", "http://localhost:3000", "vscode-webview://abc", "null://x"])
+def test_origins(origin: str) -> None:
+    """Scheme, host and port make an origin, editors' own schemes included."""
+    assert TypeAdapter(Origins).validate_python([origin]) == (origin,)
+
+
+@pytest.mark.parametrize("origin", ["*", "https://*.example", "https://a.example/", "a.example", "https://a b"])
+def test_no_origins(origin: str) -> None:
+    """Patterns and paths are refused, since they would never match."""
+    with pytest.raises(ValidationError):
+        TypeAdapter(Origins).validate_python([origin])
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=16))
+def test_tokens_are_taken_as_they_are(token: str) -> None:
+    """16 printable ASCII characters or more are a token, unchanged."""
+    assert TypeAdapter(Token).validate_python(token).get_secret_value() == token
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.text(max_size=15) | st.text(min_size=16).filter(lambda text: not (text.isascii() and text.isprintable())))
+def test_weak_tokens_are_refused(token: str) -> None:
+    """What is shorter, or cannot be typed into a header, is none."""
+    with pytest.raises(ValidationError):
+        TypeAdapter(Token).validate_python(token)
+
+
+def test_keys_lose_the_line_end() -> None:
+    """A key that was read from a file brings its line end; inside, no space is allowed."""
+    assert TypeAdapter(ApiKey).validate_python(" sk-1\n").get_secret_value() == "sk-1"
+    with pytest.raises(ValidationError):
+        TypeAdapter(ApiKey).validate_python("sk 1")
+
+
+@pytest.mark.parametrize("value", [True, -1, 65536, 1.5, "x", None])
+def test_no_ports(value: object) -> None:
+    """A port is a whole number from 0 to 65535; true is none."""
+    with pytest.raises(ValidationError):
+        TypeAdapter(Port).validate_python(value)
+
+
+def test_files_that_are_no_certificates(tmp_path: Path) -> None:
+    """What is not PEM, or not there, is an error of the system's kind."""
+    (tmp_path / "cert.pem").write_text("no certificate")
+    for name in ("cert.pem", "missing.pem"):
+        with pytest.raises(OSError):  # noqa: PT011 - of several kinds, ssl.SSLError among them
+            tls_context(tmp_path / name, tmp_path / name)
