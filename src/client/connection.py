@@ -167,6 +167,7 @@ class Connection:
             self._end = self._end or closed_with(exc)
             logger.info("%s: %s", self.endpoint.url, describe_close(*self._end))
         finally:
+            self._end = self._end or (1006, "")  # without its reader a connection is none, whatever ended it
             self._answers.fail_all(lambda: self._lost("maybe"))
 
     def _bid_farewell(self, request_id: str) -> None:
