@@ -13,7 +13,7 @@ from .completion import CompletionRequest, OnDelta, Provider
 from .http import HttpRoad
 from .provider import RoadChoice, VendorProvider
 from .question import Body
-from .road import Attempts, Errors, ReadChunk
+from .road import CONNECT_TIMEOUT_S, Attempts, Errors, ReadChunk
 from .vendor import KIMI, Access, KimiSdk, Vendor
 
 
@@ -71,8 +71,8 @@ class OpenAIRoad:
                     on_delta(delta)
 
     def _completions(self, attempts: Attempts) -> Any:
-        client = self._client.with_options(timeout=attempts.timeout_s, max_retries=attempts.retries)
-        return client.chat.completions
+        timeout = self._openai.Timeout(attempts.timeout_s, connect=min(CONNECT_TIMEOUT_S, attempts.timeout_s))
+        return self._client.with_options(timeout=timeout, max_retries=attempts.retries).chat.completions
 
     @asynccontextmanager
     async def _mapped(self, attempts: Attempts) -> AsyncIterator[None]:

@@ -205,6 +205,16 @@ async def test_a_connection_that_breaks_is_not_an_answer(streamer: "Asker") -> N
     assert streamer.deltas
 
 
+async def test_an_error_within_a_stream_is_told_apart(streamer: "Asker") -> None:
+    """A vendor that refuses in the middle of its answer gets the error of its code; it may have executed something."""
+    code = "content_filter" if streamer.vendor == "kimi" else "1301"
+    with pytest.raises(ProviderError, match="unsafe") as caught:
+        await streamer.ask(f"[[sim:error_after=4 code={code}]]")
+    assert caught.value.executed == "maybe"
+    with pytest.raises(ProviderError, match="broke off its answer with an error"):
+        await streamer.ask("[[sim:error_after=4]]")
+
+
 async def test_a_request_over_the_window_is_refused_as_such(asker: "Asker") -> None:
     """What the vendor finds too long is CONTEXT_LENGTH_EXCEEDED, with advice."""
     with pytest.raises(ContextLengthExceededError):

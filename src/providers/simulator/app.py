@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..catalogue import Catalogue, ProviderName
 from . import shapes
-from .conversation import Reply, read_conversation, reply_to, wishes
+from .conversation import Conversation, Reply, read_conversation, reply_to, wishes
 from .directives import DirectiveError, Directives
 from .shapes import Failure, Json
 
@@ -131,6 +131,8 @@ class _Chat:
         closing = asyncio.create_task(self._census.closing.wait())
         try:
             await asyncio.wait({serving, gone, closing}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()  # raises what went wrong
         finally:
             for task in (serving, gone, closing):
                 task.cancel()
@@ -146,38 +148,40 @@ class _Chat:
         await asyncio.sleep(wish.delay)
         if wish.hang:
             await asyncio.Event().wait()
-        model = self._models.get(str(body.get("model")))
-        fault: Failure | None = None
-        if model is None:
-            fault = shapes.unknown_model(self._vendor, str(body.get("model")))
-        elif wish.too_long or talk.input_tokens > model.context_window:
-            fault = shapes.too_long(self._vendor, model.context_window, talk.input_tokens)
-        else:
-            fault = _wished_failure(self._vendor, wish)
-        if fault is not None or model is None:
-            await _error(self._vendor, fault or shapes.failure(self._vendor, 500), wish)(scope, receive, send)
-            return
-        reply = reply_to(body, model, talk, wish)
-        if wish.withhold:
-            reply = replace(reply, text="", tool_calls=(), finish="content_filter")
-        answer_id = _answer_id(body)
-        if body.get("stream"):
+        reply = self._reply(body, talk, wish)
+        if isinstance(reply, Failure):
+            await _error(self._vendor, reply, wish)(scope, receive, send)
+        elif body.get("stream"):
             asked = bool((body.get("stream_options") or {}).get("include_usage"))
-            chunks = shapes.chunk_bodies(self._vendor, answer_id, model.id, reply, usage_asked=asked)
-            await _send_stream(send, chunks, wish)
-            return
-        await _whole(self._vendor, answer_id, model.id, reply, wish)(scope, receive, send)
+            chunks = shapes.chunk_bodies(self._vendor, _answer_id(body), body["model"], reply, usage_asked=asked)
+            breach = shapes.error_body(self._vendor, shapes.failure(self._vendor, 500, wish.code))
+            await _send_stream(send, chunks, wish, breach)
+        else:
+            document = shapes.completion_body(self._vendor, _answer_id(body), body["model"], reply)
+            await _whole(document, wish)(scope, receive, send)
+
+    def _reply(self, body: Json, talk: Conversation, wish: Directives) -> Reply | Failure:
+        name = str(body.get("model"))
+        model = self._models.get(name)
+        if model is None:
+            return shapes.unknown_model(self._vendor, name)
+        if wish.too_long or talk.input_tokens > model.context_window:
+            return shapes.too_long(self._vendor, model.context_window, talk.input_tokens)
+        if wish.filter:
+            return shapes.unsafe(self._vendor)
+        if wish.status is not None and wish.status != 200:
+            return shapes.failure(self._vendor, wish.status, wish.code)
+        reply = reply_to(body, model, talk, wish)
+        return replace(reply, text="", tool_calls=(), finish="content_filter") if wish.withhold else reply
 
 
-def _whole(vendor: ProviderName, answer_id: str, model: str, reply: Reply, wish: Directives) -> Response:
+def _whole(document: Json, wish: Directives) -> Response:
     if wish.garbage:
         return Response('{"choices": [not JSON', media_type="application/json")
-    if wish.empty:
-        return JSONResponse({"id": answer_id, "choices": []})
-    return JSONResponse(shapes.completion_body(vendor, answer_id, model, reply))
+    return JSONResponse({**document, "choices": []} if wish.empty else document)
 
 
-async def _send_stream(send: Send, chunks: Iterator[Json], wish: Directives) -> None:
+async def _send_stream(send: Send, chunks: Iterator[Json], wish: Directives, breach: Json) -> None:
     """Server-sent events, chunk by chunk. Returning without the last body breaks the connection off."""
     headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -192,18 +196,13 @@ async def _send_stream(send: Send, chunks: Iterator[Json], wish: Directives) -> 
             await asyncio.Event().wait()
         if number == wish.break_after:
             return
+        if number == wish.error_after:
+            await event(json.dumps(breach))
+            break
         await asyncio.sleep(wish.stream_delay)
         await event(json.dumps(chunk, ensure_ascii=False))
     await event("[DONE]")
     await send({"type": "http.response.body", "body": b""})
-
-
-def _wished_failure(vendor: ProviderName, wish: Directives) -> Failure | None:
-    if wish.filter:
-        return shapes.unsafe(vendor)
-    if wish.status is not None and wish.status != 200:
-        return shapes.failure(vendor, wish.status, wish.code)
-    return None
 
 
 def _error(vendor: ProviderName, fault: Failure, wish: Directives | None = None) -> JSONResponse:

@@ -40,6 +40,8 @@ class Directives:
     """Never go on after so many chunks."""
     break_after: int | None = None
     """Close the connection after so many chunks."""
+    error_after: int | None = None
+    """Send an error, with ``code``, after so many chunks."""
     tool: str | None = None
     """Ask for this tool."""
     args: Any = None

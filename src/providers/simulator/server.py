@@ -79,7 +79,6 @@ class Simulator:
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level="critical",  # a request that is broken off on demand is no error
             access_log=False,
             timeout_graceful_shutdown=1,
         )
