@@ -54,7 +54,7 @@ async def connected(*, features: Sequence[str] = ("ack",)) -> AsyncIterator[MCPW
 
 def _why_not(client: MCPWebSocketClient) -> str:
     failed = client.last_error
-    if failed is not None and isinstance(failed.__cause__, ConnectionRefusedError):
+    if isinstance(failed, ConnectionFailedError) and failed.nobody_there:
         return f"no daemon answers at {client.url}; start one with `make run` or `toold serve`"
     return str(failed)
 

@@ -169,6 +169,9 @@ class MCPWebSocketClient:
         """Call a tool: ``(success, outputs, error)``; ``error`` is one line, None on success.
 
         ``timeout`` and ``auto_reconnect`` are as in ``call``, which raises what this puts into ``error``.
+
+        Raises:
+            ValueError: the time-out is not above 0.
         """
         try:
             result = await self.call(tool_name, arguments, timeout=timeout, auto_reconnect=auto_reconnect)

@@ -18,12 +18,14 @@ from ..protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, CLOSE_SUPERSEDED, CLOS
 class ConnectionFailedError(ConnectionError):
     """The daemon could not be reached, or refused the hello; the message says where, why and what to do.
 
-    ``retryable`` is false where the same attempt can only fail again, such as a wrong token.
+    ``retryable`` is false where the same attempt can only fail again, such as a wrong token. ``nobody_there`` is true
+    where nothing listens at the address.
     """
 
-    def __init__(self, message: str, *, retryable: bool) -> None:
+    def __init__(self, message: str, *, retryable: bool, nobody_there: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
+        self.nobody_there = nobody_there
 
 
 class ConnectionLostError(ConnectionError):

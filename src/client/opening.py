@@ -1,6 +1,8 @@
 """From an address to a greeted WebSocket: what can go wrong on the way, in words."""
 
 import asyncio
+import errno
+import re
 import ssl
 from typing import Final
 
@@ -52,8 +54,10 @@ async def open_socket(
             f"{endpoint.url} did not answer within {OPEN_TIMEOUT_S:g} s", retryable=True
         ) from exc
     except OSError as exc:
-        reason = "connection refused" if isinstance(exc, ConnectionRefusedError) else exc.strerror or exc
-        raise ConnectionFailedError(f"no daemon answers at {endpoint.url}: {reason}", retryable=True) from exc
+        refused = is_refusal(exc)
+        reason = "connection refused" if refused else exc.strerror or exc
+        message = f"no daemon answers at {endpoint.url}: {reason}"
+        raise ConnectionFailedError(message, retryable=True, nobody_there=refused) from exc
     except UnicodeError as exc:  # from the resolver, for names that no host can have
         raise ConnectionFailedError(f"{endpoint.url} is not an address: {exc}", retryable=False) from exc
     except websockets.InvalidStatus as exc:
@@ -65,6 +69,14 @@ async def open_socket(
         ) from exc
     except websockets.WebSocketException as exc:
         raise ConnectionFailedError(f"what answers at {endpoint.url} is no daemon: {exc}", retryable=True) from exc
+
+
+def is_refusal(error: OSError) -> bool:
+    """Whether nobody listens; a name of several addresses makes asyncio put all their errors into one text."""
+    if error.errno is not None:
+        return error.errno == errno.ECONNREFUSED
+    codes = re.findall(r"\[Errno (\d+)\]", str(error))
+    return bool(codes) and set(codes) == {str(errno.ECONNREFUSED)}
 
 
 async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> HelloAck:

@@ -69,6 +69,14 @@ async def test_a_label_is_made_up_and_kept_over_reconnects(daemon: ScriptedDaemo
     assert first.hello["session_id"] == second.hello["session_id"]
 
 
+async def test_the_daemons_notice_is_logged(daemon: ScriptedDaemon, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the daemon could not take the label as it was, the log says what it said."""
+    assert daemon.ack is not None
+    daemon.ack |= {"session_id": "made-up", "session_id_generated": True, "notice": "the label was too long"}
+    async with MCPWebSocketClient(port=daemon.port, session_id="x" * 100):
+        assert "the label was too long" in caplog.text
+
+
 def test_an_unknown_feature_is_refused() -> None:
     """The client asks for nothing that it would not understand."""
     with pytest.raises(ValueError, match="resume"):

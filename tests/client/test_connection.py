@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.client import CallResult, ConnectionLostError, MCPWebSocketClient, connection
 from toold.client import client as client_module
+from toold.client.answers import Answers
 from toold.protocol.calls import Progress
 from toold.protocol.errors import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ProtocolError
 
@@ -309,3 +310,21 @@ async def test_a_refused_question_raises_the_daemons_error(client: MCPWebSocketC
     await peer.send("error", request_id=asked["request_id"], error=BUSY)
     with pytest.raises(Exception, match="too much"):
         await asking
+
+
+async def test_a_reader_that_fails_hides_nothing(
+    client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever ends the reader ends the calls that depend on it, and is raised where the client leaves."""
+
+    def fail(self: Answers, frame: object) -> None:
+        raise RuntimeError("a mistake in the reader")
+
+    monkeypatch.setattr(Answers, "deliver", fail)
+    task = start(client)
+    await peer.answer(await peer.expect("call_tool"))
+    with pytest.raises(ConnectionLostError):
+        await task
+    assert not client.connected
+    with pytest.raises(RuntimeError, match="a mistake"):
+        await client.disconnect()

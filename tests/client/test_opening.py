@@ -1,6 +1,7 @@
 """From an address to a greeted connection: every way in which it fails says what was wrong and what to do."""
 
 import asyncio
+import errno
 import json
 import socket
 import ssl
@@ -35,6 +36,22 @@ async def test_where_nobody_listens_the_address_is_named() -> None:
     failed = await failure(MCPWebSocketClient(port=port))
     assert str(failed) == f"no daemon answers at ws://127.0.0.1:{port}/: connection refused"
     assert failed.retryable
+    assert failed.nobody_there
+
+
+@pytest.mark.parametrize(
+    ("error", "refusal"),
+    [
+        (OSError(errno.ECONNREFUSED, "no"), True),
+        (OSError(errno.EHOSTUNREACH, "no"), False),
+        (OSError(f"Multiple exceptions: [Errno {errno.ECONNREFUSED}] a, [Errno {errno.ECONNREFUSED}] b"), True),
+        (OSError(f"Multiple exceptions: [Errno {errno.ECONNREFUSED}] a, [Errno {errno.EHOSTUNREACH}] b"), False),
+        (OSError("something else"), False),
+    ],
+)
+def test_nobody_is_there_only_where_every_address_refused(error: OSError, refusal: bool) -> None:
+    """A name such as localhost has two addresses; both must have refused for nobody to be there."""
+    assert opening.is_refusal(error) is refusal
 
 
 async def test_a_host_that_does_not_resolve_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
