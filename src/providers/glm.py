@@ -106,9 +106,8 @@ class SyncSdkRoad:
                     http_client=http,
                 )
                 yield client.chat.completions.create
-        except sdk.APITimeoutError as error:
-            raise self._errors.timed_out(error, attempts) from error
-        except httpx.TimeoutException as error:  # within a stream, where the SDKs do not wrap it
+        # Within a stream the SDKs do not wrap what their HTTP client raises.
+        except (sdk.APITimeoutError, httpx.TimeoutException) as error:
             raise self._errors.timed_out(error, attempts) from error
         except httpx.TransportError as error:
             raise self._errors.unreachable(error) from error

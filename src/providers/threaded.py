@@ -7,6 +7,7 @@ for what that returns: stopping the call cancels the request, and the thread unw
 
 import asyncio
 import concurrent.futures
+import contextvars
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -104,8 +105,11 @@ class Threads:
         self._pool = concurrent.futures.ThreadPoolExecutor(size, thread_name_prefix=name)
 
     async def run(self, call: ThreadedCall, work: Callable[[], T]) -> T:
-        """Run ``work`` in a thread. Cancelled, it stops the call, and returns once the thread has returned."""
-        future = call.loop.run_in_executor(self._pool, work)
+        """Run ``work`` in a thread. Cancelled, it stops the call, and returns once the thread has returned.
+
+        The thread, and what it hands to the loop, have the caller's context variables, so that logs name the call.
+        """
+        future = call.loop.run_in_executor(self._pool, contextvars.copy_context().run, work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:

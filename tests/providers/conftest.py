@@ -45,7 +45,7 @@ date = 2026-01-01
 id = "kimi-hasty"
 provider = "kimi"
 context_window = 1_000
-timeout_s = 0.05
+timeout_s = 0.2
 source = "made up"
 date = 2026-01-01
 
@@ -72,7 +72,7 @@ date = 2026-01-01
 id = "glm-hasty"
 provider = "glm"
 context_window = 1_000
-timeout_s = 0.05
+timeout_s = 0.2
 source = "made up"
 date = 2026-01-01
 """

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import contextvars
 import gzip
 import threading
 from collections.abc import AsyncIterator
@@ -92,6 +93,18 @@ async def test_a_stopped_call_starts_nothing_more(threads: Threads) -> None:
 
     with pytest.raises(Stopped):
         await threads.run(one, retrying)
+
+
+async def test_context_variables_go_along(threads: Threads) -> None:
+    """What is logged in the thread, or on the loop for it, still knows which call it is for."""
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    variable.set("this call")
+    one = call()
+
+    async def on_the_loop() -> str:
+        return variable.get()
+
+    assert await threads.run(one, lambda: (variable.get(), one.wait(on_the_loop()))) == ("this call", "this call")
 
 
 async def test_an_answer_is_carried_whole(threads: Threads) -> None:
