@@ -1,6 +1,5 @@
 """What a call and its result are, whichever transport they travel by."""
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
@@ -102,8 +101,7 @@ class ClientInfo(msgspec.Struct, frozen=True):
     workspace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(msgspec.Struct, frozen=True):
     """Who it is; results, budgets and files belong to a principal alone."""
 
     name: str
@@ -113,8 +111,7 @@ LOCAL: Final = Principal("local")
 """The principal of the daemon's own token, and of everybody where auth is off."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """What a transport hands to dispatch: one call, as the caller meant it."""
 
     request_id: RequestId
@@ -127,8 +124,7 @@ class ToolCall:
     """Size of the frame that it came in; 0 where there was none."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(msgspec.Struct, frozen=True):
     """What dispatch hands back: outputs, or one error; never both, never neither."""
 
     metadata: Metadata
@@ -141,8 +137,7 @@ class ToolResult:
         return self.error is None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """One report of a running call; ``done`` of ``total`` in whatever unit the message names."""
 
     message: str

@@ -5,7 +5,6 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -21,8 +20,7 @@ OPS: Final = tuple(sorted(str(frame.__struct_config__.tag) for frame in get_args
 """Every op that a client may send."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A frame that is answered with an error and has no other effect."""
 
     error: ToolError
@@ -34,8 +32,7 @@ class Refusal:
     """The client spelt the id ``id``: the answer carries it under both names."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallRequest:
+class CallRequest(msgspec.Struct, frozen=True):
     """A ``call_tool`` with its older spellings resolved."""
 
     request_id: RequestId | None

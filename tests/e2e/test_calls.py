@@ -42,7 +42,7 @@ async def test_a_plain_client_hears_of_its_long_calls_together(start_daemon: Any
     async with daemon.peer() as peer:
         for number in range(3):
             await peer.send(op="call_tool", request_id=number, name="echo", arguments={"text": "x", "delay_ms": 1500})
-        frames = []
+        frames: list[dict[str, Any]] = []
         while sum(frame["op"] == "call_tool_res" for frame in frames) < 3:
             frames.append(await peer.receive())
         beats = [frame for frame in frames if frame["op"] == "progress"]

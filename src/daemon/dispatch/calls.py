@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import msgspec
 from pydantic import BaseModel
 
 from ...protocol.calls import ClientInfo, Cost, Principal, Progress, ToolCall, ToolResult, Usage
@@ -39,8 +40,7 @@ class EndedBy(Enum):
     SHUTDOWN = "shutdown"
 
 
-@dataclass(slots=True)
-class Meter:
+class Meter(msgspec.Struct):
     """What a call has used so far; written by the road and by the context, read once at the end."""
 
     queue_s: float = 0.0
@@ -49,21 +49,20 @@ class Meter:
     provider: str | None = None
     model: str | None = None
     usage: Usage | None = None
-    costs: dict[str, float] = field(default_factory=dict)
-    """By currency."""
+    costs: dict[str, float] | None = None
+    """By currency; None where nothing was paid for."""
     simulated: bool = False
 
     @property
     def cost(self) -> Cost | None:
         """The sum, where it is in one currency."""
-        if len(self.costs) != 1:
+        if self.costs is None or len(self.costs) != 1:
             return None
         currency, amount = next(iter(self.costs.items()))
         return Cost(round(amount, 8), currency)
 
 
-@dataclass(slots=True, eq=False)
-class RunningCall:
+class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """One accepted call. ``started`` and ``deadline`` are monotonic instants of the loop's clock, in seconds."""
 
     id: str
@@ -87,8 +86,10 @@ class RunningCall:
     ended_by: EndedBy | None = None
     last_report: float = 0.0
     latest: Progress | None = None
-    meter: Meter = field(default_factory=Meter)
+    meter: Meter
     task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+    """Ends the call at its deadline."""
 
     timeout_ms: float = 0.0
     """The whole time that it was given."""

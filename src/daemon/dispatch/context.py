@@ -85,5 +85,5 @@ class CallContext:
         if completion.usage is not None:
             meter.usage = (meter.usage or Usage(0, 0)) + completion.usage
         if completion.cost is not None and not meter.simulated:  # what is simulated costs nothing
-            spent = meter.costs.get(completion.cost.currency, 0.0)
-            meter.costs[completion.cost.currency] = spent + completion.cost.amount
+            costs = meter.costs = meter.costs or {}
+            costs[completion.cost.currency] = costs.get(completion.cost.currency, 0.0) + completion.cost.amount

@@ -1,24 +1,27 @@
 """Bounded counts of what runs. Held only through ``async with``; nothing else ever adjusts a count (decision 4)."""
 
 import asyncio
+from collections import deque
 from types import TracebackType
 from typing import Self
 
 
 class Permits:
-    """So many at once, first come first served. ``async with permits:`` waits for one and gives it back."""
+    """So many at once, first come first served. ``async with permits:`` waits for one and gives it back.
 
-    __slots__ = ("_held", "_semaphore", "_waiting", "limit", "name")
+    Where somebody waits, a permit that is given back is handed over to the first in line, so the count never dips.
+    """
+
+    __slots__ = ("_held", "_waiters", "limit", "name")
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
         self.limit = limit
-        self._semaphore = asyncio.Semaphore(limit)
         self._held = 0
-        self._waiting = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
 
     def __repr__(self) -> str:
-        return f"<Permits {self.name} in_use={self._held}/{self.limit} waiting={self._waiting}>"
+        return f"<Permits {self.name} in_use={self._held}/{self.limit} waiting={len(self._waiters)}>"
 
     @property
     def in_use(self) -> int:
@@ -26,30 +29,48 @@ class Permits:
 
     @property
     def waiting(self) -> int:
-        return self._waiting
+        return len(self._waiters)
 
     @property
     def free(self) -> bool:
         """Whether the next comer would not wait."""
-        return not self._semaphore.locked()
+        return self._held < self.limit
 
     async def __aenter__(self) -> Self:
-        if self._semaphore.locked():
-            self._waiting += 1
-            try:
-                await self._semaphore.acquire()
-            finally:
-                self._waiting -= 1
-        else:
-            await self._semaphore.acquire()
-        self._held += 1
+        if not self._take_now():
+            await self._wait()
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._give_back()
+
+    def _take_now(self) -> bool:
+        if self._held >= self.limit:
+            return False
+        self._held += 1
+        return True
+
+    async def _wait(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiters.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._waiters.remove(turn)
+            else:  # it was handed over in the same moment
+                self._give_back()
+            raise
+
+    def _give_back(self) -> None:
+        while self._waiters:
+            turn = self._waiters.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
         self._held -= 1
-        self._semaphore.release()
 
 
 class RunPermit:
@@ -60,44 +81,39 @@ class RunPermit:
     cancelled wait, say) they are not taken again, and the outer ``async with`` finds nothing to give back.
     """
 
-    __slots__ = ("_daemon", "_held", "_session")
+    __slots__ = ("_daemon", "_session", "held")
 
     def __init__(self, session: Permits, daemon: Permits) -> None:
         # The session's comes first, so that one session never has more than its share in the daemon's queue.
         self._session = session
         self._daemon = daemon
-        self._held = False
-
-    @property
-    def held(self) -> bool:
-        return self._held
+        self.held = False
 
     async def __aenter__(self) -> Self:
-        await self._take()
+        if not self._session._take_now():
+            await self._session._wait()
+        if not self._daemon._take_now():
+            try:
+                await self._daemon._wait()
+            except BaseException:
+                self._session._give_back()
+                raise
+        self.held = True
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._give_back()
+        self._lend()
 
     def paused(self) -> "_Pause":
         return _Pause(self)
 
-    async def _take(self) -> None:
-        await self._session.__aenter__()
-        try:
-            await self._daemon.__aenter__()
-        except BaseException:
-            await self._session.__aexit__(None, None, None)
-            raise
-        self._held = True
-
-    async def _give_back(self) -> None:
-        if self._held:
-            self._held = False
-            await self._daemon.__aexit__(None, None, None)
-            await self._session.__aexit__(None, None, None)
+    def _lend(self) -> None:
+        if self.held:
+            self.held = False
+            self._daemon._give_back()
+            self._session._give_back()
 
 
 class _Pause:
@@ -109,10 +125,10 @@ class _Pause:
         self._permit = permit
 
     async def __aenter__(self) -> None:
-        await self._permit._give_back()
+        self._permit._lend()
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if exc_type is None:
-            await self._permit._take()
+            await self._permit.__aenter__()

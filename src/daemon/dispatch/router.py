@@ -22,7 +22,7 @@ from ...tools import DaemonView, FileAccess, Registry, Tool, bind, content
 from ..observe import bind_call
 from . import outcome
 from .admission import Load, deadline_s, session_is_full, too_many_waiting
-from .calls import CallPort, EndedBy, RunningCall, Session
+from .calls import CallPort, EndedBy, Meter, RunningCall, Session
 from .context import CallContext
 from .gate import ProviderGate
 from .permits import Permits, RunPermit
@@ -75,6 +75,7 @@ class Router:
         self._files = files
         self._recorder = recorder
         # The same clock as the loop's, which uvloop reads to the millisecond only.
+        self._call_at = asyncio.get_running_loop().call_at
         self._clock: Callable[[], float] = time.monotonic
         # Accepted calls whose answer is not sent yet.
         self._calls: dict[tuple[str, str], RunningCall] = {}
@@ -131,6 +132,7 @@ class Router:
             arguments=arguments,
             port=port,
             permit=RunPermit(session.permits, self.permits),
+            meter=Meter(),
             started=received,
             started_at=time.time(),
             deadline=received + timeout_s,
@@ -141,6 +143,7 @@ class Router:
         self._calls[session.id, key] = running
         self._idle.clear()
         running.task = asyncio.create_task(self._travel(running))
+        running.timer = self._call_at(running.deadline, self._end, running, EndedBy.DEADLINE)
         return running
 
     def cancel(self, session: Session, key: str) -> bool:
@@ -180,7 +183,7 @@ class Router:
                     for running in calls:
                         running.last_report = now
             for running in list(self._calls.values()):
-                if now > running.deadline + _STUCK_S:
+                if running.ended_by is not None and now > running.deadline + _STUCK_S:
                     self._answer_for(running)
 
     # --- the road ----------------------------------------------------------------------------------------------------
@@ -209,29 +212,22 @@ class Router:
         await self._answer(running, result)
 
     async def _outcome(self, running: RunningCall) -> ToolResult:
-        """Run the tool within the deadline. Whatever it does becomes a result."""
-        timeout = asyncio.timeout_at(running.deadline)
+        """Run the tool. Whatever it does becomes a result."""
         try:
-            async with timeout:
-                returned = await self._run(running)
+            if running.tool.unmetered:
+                returned = await self._enter(running)
+            else:
+                async with running.permit:
+                    running.meter.queue_s = self._clock() - running.started
+                    returned = await self._enter(running)
             outputs, structured = content(returned, tool=running.tool.name)
             return ToolResult(outcome.metadata_of(running, self._clock()), outputs, structured)
         except CallError as error:
-            return outcome.failed(running, error, self._clock())
-        except asyncio.CancelledError as error:
-            if running.ended_by is None:  # a tool that cancels itself
-                return outcome.failed(running, outcome.tool_failed(running, error), self._clock())
-            return outcome.failed(running, outcome.cut_off(running), self._clock())
+            failure = error
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included, and harms nobody
-            failure = outcome.timed_out(running) if timeout.expired() else outcome.tool_failed(running, error)
-            return outcome.failed(running, failure, self._clock())
-
-    async def _run(self, running: RunningCall) -> object:
-        if running.tool.unmetered:
-            return await self._enter(running)
-        async with running.permit:
-            running.meter.queue_s += self._clock() - running.started
-            return await self._enter(running)
+            # A tool that was told to end may turn that into another exception.
+            failure = outcome.tool_failed(running, error) if running.ended_by is None else outcome.cut_off(running)
+        return outcome.failed(running, failure, self._clock())
 
     async def _enter(self, running: RunningCall) -> object:
         running.running = True
@@ -249,6 +245,8 @@ class Router:
         if running.answered:
             return
         running.answered = True
+        if running.timer is not None:
+            running.timer.cancel()
         answer, result = self._fit(running, result)
         self._recorder.ended(running, result, len(answer))
         try:
@@ -256,6 +254,7 @@ class Router:
         finally:
             running.session.calls.finish(running.key)
             del self._calls[running.session.id, running.key]
+            running.task = running.timer = None  # they refer back to the call
             if not self._calls:
                 self._idle.set()
 
@@ -286,8 +285,6 @@ class Router:
         """Answer a call whose task will not do it, or not in time."""
         if running.answered:
             return
-        if running.ended_by is None:
-            running.ended_by = EndedBy.DEADLINE
         result = outcome.failed(running, outcome.cut_off(running), self._clock())
         answer = asyncio.create_task(self._answer(running, result))
         self._answers.add(answer)

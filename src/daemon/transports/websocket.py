@@ -20,6 +20,7 @@ from ...protocol.session import SessionCalls
 from ..dispatch import Permits, Router, Session
 from ..observe import bind_session
 from .connection import Connection
+from .turn_writer import TurnConnection
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -93,6 +94,7 @@ class WebSocketServer:
             # None: clients that send no Origin, which is all but browsers.
             origins=[None, *(Origin(origin) for origin in options.allowed_origins)],
             process_request=self._before_upgrade,
+            create_connection=TurnConnection,
             compression=None,  # decision 6
             max_size=options.max_frame_bytes,
             ping_interval=options.ping_interval_s,
