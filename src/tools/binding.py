@@ -10,10 +10,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..protocol.errors import InvalidArgumentsError
-from .tool import Tool
+from .tool import MAX_SURPLUS_FIELDS, Tool
 
 MAX_FIELDS_IN_MESSAGE: Final = 8
-MAX_FIELDS_IN_DETAILS: Final = 64
+MAX_FIELDS_IN_DETAILS: Final = MAX_SURPLUS_FIELDS
 MAX_PATH_CHARS: Final = 120
 MAX_VALUE_CHARS: Final = 40
 """Of what the caller gave only so much is repeated."""
@@ -63,9 +63,10 @@ def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel:
         InvalidArgumentsError: the message names every wrong, missing and surplus argument (the first eight of
             them); ``details.fields`` has each field's path, such as ``files.2``, with what is wrong with it.
     """
-    arguments = _bounded(tool, arguments)
+    if len(arguments) > tool.most_fields:
+        arguments = _bounded(tool, arguments)
     try:
-        return tool.arguments.model_validate(arguments)
+        return tool.validate(arguments)
     except ValidationError as error:
         in_python = error
     # What JSON has no type for (dates, enums, tuples) is strict in Python and open in JSON: only JSON's word counts.
@@ -83,10 +84,7 @@ def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel:
 
 def _bounded(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """Without most of what is surplus anyway: errors about a million fields would hold everybody up for seconds."""
-    schema = tool.info.inputSchema
-    known = schema.get("properties", {})
-    if len(arguments) <= len(known) + MAX_FIELDS_IN_DETAILS or schema.get("additionalProperties") is not False:
-        return arguments
+    known = tool.info.inputSchema.get("properties", {})
     surplus = islice((name for name in arguments if name not in known), MAX_FIELDS_IN_DETAILS)
     return {name: arguments[name] for name in (*(known.keys() & arguments.keys()), *surplus)}
 

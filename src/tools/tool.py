@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, get_type_hints
@@ -15,6 +16,10 @@ from .context import ToolContext
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What both vendors accept as a function's name, so that every tool can be offered to every model."""
+
+
+MAX_SURPLUS_FIELDS: Final = 64
+"""Errors about a million surplus fields would hold everybody up for seconds."""
 
 
 class Arguments(BaseModel):
@@ -67,12 +72,20 @@ class Tool:
     source: str = "toold"
     """Which package brought it."""
     info: ToolInfo = field(init=False)
+    validate: Callable[[Any], BaseModel] = field(init=False, repr=False)
+    """The arguments' validator, looked up once; raises pydantic's ``ValidationError``."""
+    most_fields: int = field(init=False, repr=False)
+    """With more arguments than this, most are surplus, and are not all looked at."""
 
     def __post_init__(self) -> None:
         schema = self.arguments.model_json_schema(schema_generator=_UntitledSchema)
         schema.pop("title", None)
         schema.pop("description", None)
         object.__setattr__(self, "info", ToolInfo(self.name, self.description, schema, self.annotations))
+        object.__setattr__(self, "validate", self.arguments.__pydantic_validator__.validate_python)
+        closed = schema.get("additionalProperties") is False
+        most = len(schema.get("properties", ())) + MAX_SURPLUS_FIELDS if closed else sys.maxsize
+        object.__setattr__(self, "most_fields", most)
 
     @property
     def local(self) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from msgspec import UNSET
@@ -10,7 +10,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
 from ...protocol.calls import Metadata, Progress, RequestId, Timings, ToolCall, ToolResult
-from ...protocol.decoding import CallRequest, Refusal, call_request, decode_client_frame, request_key
+from ...protocol.decoding import Refusal, call_request, decode_client_frame, request_key
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import (
     CallTool,
@@ -33,6 +33,7 @@ from ...protocol.frames import (
     encode,
 )
 from ...protocol.handshake import Accepted
+from ...tools import Tool
 from ..dispatch import Router, RunningCall, Session
 
 
@@ -49,6 +50,7 @@ class Connection:
     ) -> None:
         self._socket = socket
         self._standing = standing
+        self._acks = "ack" in standing.features
         self._session = session
         self._router = router
         self._health = health
@@ -83,11 +85,7 @@ class Connection:
         frame = decode_client_frame(data)
         match frame:
             case CallTool():
-                request = call_request(frame)
-                if isinstance(request, CallRequest):
-                    await self._call(request, len(data))
-                else:
-                    await self._refuse(request)
+                await self._call(frame, len(data))
             case Refusal():
                 await self._refuse(frame)
             case Cancel():
@@ -103,16 +101,19 @@ class Connection:
                 error = ProtocolError("hello was said already; open another connection for another session.")
                 await self._send(ErrorFrame(error.to_tool_error()))
 
-    async def _call(self, request: CallRequest, size: int) -> None:
+    async def _call(self, frame: CallTool, size: int) -> None:
+        request = call_request(frame)
+        if isinstance(request, Refusal):
+            await self._refuse(request)
+            return
         request_id = request.request_id if request.request_id is not None else uuid4().hex
         call = ToolCall(request_id, request.name, request.arguments, request.timeout_ms, size)
-        outcome = self._router.submit(self._session, call, self)
         addressing = _Addressing(request_id, request.echo_id)
+        outcome = self._router.submit(self._session, call, self)
         if isinstance(outcome, RunningCall):
-            read_only = outcome.tool.annotations.read_only_hint
-            addressing.ends_with_connection = (request.on_disconnect or ("cancel" if read_only else "keep")) == "cancel"
             self._calls[outcome] = addressing
-            if "ack" in self._standing.features:
+            addressing.ends_with_connection = _ends_with_connection(request.on_disconnect, outcome.tool)
+            if self._acks:
                 notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
                 await self._send(CallToolAck(request_id, True, outcome.timeout_ms, notice, id=addressing.id))
         elif outcome is not None:
@@ -137,10 +138,10 @@ class Connection:
         return _answer(self._calls[running], result)
 
     async def deliver(self, running: RunningCall, answer: bytes) -> None:
-        self._progress.pop(running, None)
-        text = "".join(self._chunks.pop(running, ()))
-        if text:
-            await self._send(self._calls[running].chunk(text))
+        if self._progress:
+            self._progress.pop(running, None)
+        if running in self._chunks:
+            await self._send(self._calls[running].chunk("".join(self._chunks.pop(running))))
         try:
             await self._send_bytes(answer)
         finally:
@@ -209,6 +210,13 @@ class _Addressing:
     def chunk(self, text: str) -> StreamChunk:
         self._chunks += 1
         return StreamChunk(self.request_id, self._chunks, text, id=self.id)
+
+
+def _ends_with_connection(on_disconnect: Literal["keep", "cancel"] | None, tool: Tool) -> bool:
+    """Unless the caller said, what only reads ends with its connection, and what may write goes on."""
+    if on_disconnect is None:
+        return tool.annotations.read_only_hint
+    return on_disconnect == "cancel"
 
 
 def _answer(addressing: _Addressing, result: ToolResult) -> bytes:

@@ -58,5 +58,5 @@ class TurnConnection(ServerConnection):
     """A WebSocket connection on such a transport."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        stream = cast(asyncio.Transport, transport)  # a server's connections are streams; uvloop's have no such base
-        super().connection_made(cast(asyncio.Transport, TurnTransport(stream)))
+        stream = cast("asyncio.Transport", transport)  # a server's connections are streams; uvloop's have no such base
+        super().connection_made(cast("asyncio.Transport", TurnTransport(stream)))
