@@ -1,5 +1,6 @@
 """The shape of arguments: which fields, which types, how long; never a value."""
 
+import functools
 import itertools
 import re
 from typing import Final
@@ -13,7 +14,8 @@ MAX_NODES: Final = 64
 MAX_KEYS: Final = 24
 """Of one object."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
+_LONGEST_NAME: Final = 32
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SCALARS: Final = {int: "int", float: "float", bool: "bool", type(None): "null"}
 
 
@@ -58,6 +60,9 @@ def _object(value: dict[str, Json], depth: int, nodes: "itertools.count[int]") -
 
 
 def _name(key: object) -> str:
-    if isinstance(key, str) and _NAME.fullmatch(key) and redact_text(key) == key:
-        return key
-    return f"name[{len(str(key))}]"
+    return _told_name(key) if isinstance(key, str) and len(key) <= _LONGEST_NAME else f"name[{len(str(key))}]"
+
+
+@functools.lru_cache(maxsize=1024)  # callers send the same few names again and again
+def _told_name(key: str) -> str:
+    return key if _NAME.fullmatch(key) and redact_text(key) == key else f"name[{len(key)}]"
