@@ -75,7 +75,8 @@ class Router:
         self._files = files
         self._recorder = recorder
         # The same clock as the loop's, which uvloop reads to the millisecond only.
-        self._call_at = asyncio.get_running_loop().call_at
+        # Held, since asking for the running loop costs a system call on Python 3.11.
+        self._loop = asyncio.get_running_loop()
         self._clock: Callable[[], float] = time.monotonic
         # Accepted calls whose answer is not sent yet.
         self._calls: dict[tuple[str, str], RunningCall] = {}
@@ -142,8 +143,8 @@ class Router:
         )
         self._calls[session.id, key] = running
         self._idle.clear()
-        running.task = asyncio.create_task(self._travel(running))
-        running.timer = self._call_at(running.deadline, self._end, running, EndedBy.DEADLINE)
+        running.task = self._loop.create_task(self._travel(running))
+        running.timer = self._loop.call_at(running.deadline, self._end, running, EndedBy.DEADLINE)
         return running
 
     def cancel(self, session: Session, key: str) -> bool:
