@@ -1,6 +1,7 @@
 """The running daemon: its parts, how they are joined, and in which order they come and go."""
 
 import asyncio
+import gc
 import os
 import secrets
 import time
@@ -190,7 +191,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         state.write_address(daemon.address())
         background = [asyncio.create_task(daemon.router.keep_beat(), name="beat")]
         # The SDKs take seconds to import: in threads, now that calls are taken; the first one waits for its own.
-        background += [asyncio.create_task(provider.warm_up()) for provider in vendors.providers.values()]
+        background.append(asyncio.create_task(_warm_up(vendors), name="warm up"))
         try:
             yield daemon
         finally:
@@ -199,6 +200,12 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
             state.remove_address()
+
+
+async def _warm_up(vendors: Vendors) -> None:
+    await asyncio.gather(*(provider.warm_up() for provider in vendors.providers.values()))
+    # What the SDKs' modules made stays for good: without it each search for cyclic garbage is short.
+    gc.freeze()
 
 
 async def _drain(daemon: Daemon) -> None:

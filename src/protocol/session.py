@@ -5,9 +5,8 @@ that ``cancel`` can tell a call that ended from one that never was. Resuming, re
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -34,8 +33,7 @@ class Verdict(Enum):
     """The session has as many accepted calls as it may."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
+class _Content(NamedTuple):
     """What makes two calls the same: the tool after aliases, and the arguments as canonical JSON."""
 
     name: str

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from ...protocol.calls import ClientInfo, Principal, Progress, Usage
 from ...protocol.errors import ServiceUnavailableError
 from ...providers import Completion, CompletionRequest, OnDelta
@@ -10,28 +12,33 @@ from .calls import RunningCall
 from .gate import ProviderGate
 
 
+class House(msgspec.Struct, frozen=True, eq=False):
+    """What is the same for every call."""
+
+    daemon: DaemonView
+    files: FileAccess
+    gates: Mapping[str, ProviderGate]
+    absent: Mapping[str, str]
+    """Provider → what to set so that it can be asked."""
+    clock: Callable[[], float]
+
+
 class CallContext:
     """What the daemon lends to a tool for the time of one call. Satisfies ``tools.ToolContext``."""
 
-    __slots__ = ("_absent", "_clock", "_gates", "_running", "daemon", "files")
+    __slots__ = ("_house", "_running")
 
-    def __init__(
-        self,
-        running: RunningCall,
-        *,
-        daemon: DaemonView,
-        files: FileAccess,
-        gates: Mapping[str, ProviderGate],
-        absent: Mapping[str, str],
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, running: RunningCall, house: House) -> None:
         self._running = running
-        self._gates = gates
-        # Provider → what to set so that it can be asked.
-        self._absent = absent
-        self._clock = clock
-        self.daemon = daemon
-        self.files = files
+        self._house = house
+
+    @property
+    def daemon(self) -> DaemonView:
+        return self._house.daemon
+
+    @property
+    def files(self) -> FileAccess:
+        return self._house.files
 
     @property
     def call_id(self) -> str:
@@ -50,7 +57,7 @@ class CallContext:
         return self._running.session.streaming
 
     def remaining(self) -> float:
-        return max(0.0, self._running.deadline - self._clock())
+        return max(0.0, self._running.deadline - self._house.clock())
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         running = self._running
@@ -58,19 +65,19 @@ class CallContext:
             return
         running.latest = Progress(message, done, total)
         if running.port.progress(running, running.latest):
-            running.last_report = self._clock()
+            running.last_report = self._house.clock()
 
     def stream(self, text: str) -> None:
         running = self._running
         if text and running.session.streaming and not running.answered:
-            running.last_report = self._clock()
+            running.last_report = self._house.clock()
             running.port.chunk(running, text)
 
     async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
         running, meter = self._running, self._running.meter
-        gate = self._gates.get(request.model.provider)
+        gate = self._house.gates.get(request.model.provider)
         if gate is None:
-            raise ServiceUnavailableError(self._absent[request.model.provider], transient=False)
+            raise ServiceUnavailableError(self._house.absent[request.model.provider], transient=False)
         meter.provider, meter.model = gate.provider.name, request.model.id
         meter.simulated = meter.simulated or gate.provider.simulated
         completion = await gate.complete(

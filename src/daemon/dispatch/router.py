@@ -23,7 +23,7 @@ from ..observe import bind_call
 from . import outcome
 from .admission import Load, deadline_s, session_is_full, too_many_waiting
 from .calls import CallPort, EndedBy, Meter, RunningCall, Session
-from .context import CallContext
+from .context import CallContext, House
 from .gate import ProviderGate
 from .permits import Permits, RunPermit
 
@@ -70,14 +70,12 @@ class Router:
         self.gates = gates
         self.bounds = bounds
         self.permits = permits
-        self._absent = absent
-        self._daemon = daemon
-        self._files = files
         self._recorder = recorder
         # The same clock as the loop's, which uvloop reads to the millisecond only.
         # Held, since asking for the running loop costs a system call on Python 3.11.
         self._loop = asyncio.get_running_loop()
         self._clock: Callable[[], float] = time.monotonic
+        self._house = House(daemon, files, gates, absent, self._clock)
         # Accepted calls whose answer is not sent yet.
         self._calls: dict[tuple[str, str], RunningCall] = {}
         # Answers for tools that do not end; held so that they are not collected.
@@ -233,11 +231,8 @@ class Router:
     async def _enter(self, running: RunningCall) -> object:
         running.running = True
         entered = self._clock()
-        context = CallContext(
-            running, daemon=self._daemon, files=self._files, gates=self.gates, absent=self._absent, clock=self._clock
-        )
         try:
-            return await running.tool.function(running.arguments, context)
+            return await running.tool.function(running.arguments, CallContext(running, self._house))
         finally:
             running.meter.tool_s = self._clock() - entered
 

@@ -65,10 +65,15 @@ class Connection:
         return f"<Connection {self._session.label} calls={len(self._calls)}>"
 
     async def serve(self) -> None:
-        """Read frames until the connection ends, then let its calls go on or end as they asked."""
+        """Read frames until the connection ends, then let its calls go on or end as they asked.
+
+        Raises:
+            ConnectionClosed: how it ended.
+        """
+        receive = self._socket.recv
         try:
-            async for data in self._socket:
-                await self._receive(data)
+            while True:
+                await self._receive(await receive())
         finally:
             self._router.leave([running for running, how in self._calls.items() if how.ends_with_connection])
             if self._reporter is not None:
