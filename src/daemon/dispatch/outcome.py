@@ -44,6 +44,13 @@ def failed(running: RunningCall, error: CallError, now: float) -> ToolResult:
     return ToolResult(metadata_of(running, now), error=tool_error)
 
 
+def of_exception(running: RunningCall, error: BaseException) -> CallError:
+    """The tool raised. Where it was told to end, that is why, whatever it made of it."""
+    if running.ended_by is not None:
+        return cut_off(running)
+    return error if isinstance(error, CallError) else tool_failed(running, error)
+
+
 def timed_out(running: RunningCall) -> CallTimeoutError:
     """The call's own deadline passed: while it waited (nothing was done) or while it ran."""
     seconds = running.timeout_ms / 1000

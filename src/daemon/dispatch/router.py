@@ -221,11 +221,8 @@ class Router:
                     returned = await self._enter(running)
             outputs, structured = content(returned, tool=running.tool.name)
             return ToolResult(outcome.metadata_of(running, self._clock()), outputs, structured)
-        except CallError as error:
-            failure = error
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included, and harms nobody
-            # A tool that was told to end may turn that into another exception.
-            failure = outcome.tool_failed(running, error) if running.ended_by is None else outcome.cut_off(running)
+            failure = outcome.of_exception(running, error)
         return outcome.failed(running, failure, self._clock())
 
     async def _enter(self, running: RunningCall) -> object:
