@@ -42,7 +42,7 @@ bench: .venv/.dev ## speeds, as ratios to a bare echo server in the same run
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --override requirements/overrides.txt
 lock: ## compile requirements/ anew (needs uv; ARGS=--upgrade for newer versions)
-	$(LOCK) $(ARGS) --extra kimi --extra glm -o requirements/run.txt
+	$(LOCK) $(ARGS) --extra kimi --extra glm --group build -o requirements/run.txt
 	$(LOCK) $(ARGS) --extra kimi --extra glm --extra zai --group dev -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## remove what the targets made

@@ -81,7 +81,8 @@ class ProviderGate:
     async def close(self, timeout_s: float) -> None:
         """Cancel what is still at work and wait ``timeout_s`` seconds for it, no longer; close the provider."""
         for work in self._work:
-            work.cancel()
+            if not work.cancelling():  # it was told once, and waits for its thread
+                work.cancel()
         if self._work:
             await asyncio.wait(self._work, timeout=timeout_s)
         await self.provider.close()
