@@ -18,9 +18,12 @@ LIBRARY_LEVELS: Final = {
     "uvicorn": logging.WARNING,
     "uvicorn.access": logging.CRITICAL,
     "httpx": logging.WARNING,
+    "httpx2": logging.WARNING,
     "httpcore": logging.WARNING,
+    "httpcore2": logging.WARNING,
     "openai": logging.WARNING,
     "zhipuai": logging.WARNING,
+    "zai": logging.WARNING,
     "asyncio": logging.WARNING,
 }
 """The least level at which a library is heard, whatever level is set for us."""
