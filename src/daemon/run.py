@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import structlog
 import uvloop
 
 from ..protocol.errors import CallError
-from ..protocol.rendezvous import TOKEN_FILE
+from ..protocol.rendezvous import TOKEN_FILE, default_state_dir
 from ..store import StoreError
 from .daemon import Daemon, running
 from .observe import set_up_logging
@@ -82,7 +83,7 @@ def banner(daemon: Daemon) -> str:
     lines.append(f"  Tools      {len(daemon.registry.tools)}: {', '.join(tool.name for tool in daemon.registry.tools)}")
     if daemon.simulated:
         lines.append("  SIMULATED: no vendor is asked; a local simulator makes the answers up, and they say so.")
-    lines += ["Try it, in a second terminal:", f"  {_example()}"]
+    lines += ["Try it, in a second terminal:", f"  {_example(daemon)}"]
     return "\n".join(lines)
 
 
@@ -92,8 +93,20 @@ def _answers(row: dict[str, object]) -> str:
     return "simulated" if row["simulated"] else "real"
 
 
-def _example() -> str:
+def _example(daemon: Daemon) -> str:
+    """A command that works as it stands, typed in the same folder with the same environment."""
+    settings, folder = daemon.settings, Path.cwd()
     command = Path(sys.executable).with_name("toold")
-    if command.is_relative_to(Path.cwd()):
-        command = command.relative_to(Path.cwd())
-    return f'{command} call chat prompt="What is in this file?" files=README.md'
+    if command.is_relative_to(folder):
+        command = command.relative_to(folder)
+    words = [shlex.quote(str(command)), "call"]
+    if settings.state_dir != folder / default_state_dir(os.environ):  # clients know of no flag and no toold.toml
+        words.insert(0, f"TOOLD_STATE_DIR={shlex.quote(str(settings.state_dir))}")
+    readme = (folder / "README.md").resolve()
+    if not any(row["available"] for row in daemon.providers()):
+        words.append("echo text=Hello")
+    elif readme.is_file() and any(readme.is_relative_to(root) for root in settings.workspace):
+        words.append('chat prompt="What is in this file?" files=README.md')
+    else:
+        words.append("chat prompt=Hello")
+    return " ".join(words)
