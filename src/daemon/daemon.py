@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from ..audit import content_kept
-from ..protocol.errors import ServiceUnavailableError
+from ..protocol.errors import CallError, ServiceUnavailableError
 from ..protocol.frames import ServerInfo
 from ..protocol.rendezvous import Address
 from ..providers import Catalogue
@@ -72,9 +72,7 @@ class Daemon:
             permits=permits,
             bounds=_bounds(settings),
             daemon=self,
-            files=FileAccess(
-                settings.workspace, denied=(settings.state_dir, *(root / CONFIG_FILE for root in settings.workspace))
-            ),
+            files=FileAccess(settings.workspace, denied=_denied(settings)),
             recorder=CallRecorder(store, self.metrics),
         )
         self.websocket = WebSocketServer(
@@ -219,7 +217,10 @@ async def _drain(daemon: Daemon) -> None:
 def _default_model(settings: Settings, catalogue: Catalogue, vendors: Vendors) -> str | None:
     """The operator's choice, or the default of the first vendor that can be asked; None where none can."""
     if settings.default_model is not None:
-        return catalogue.resolve(settings.default_model).id
+        try:
+            return catalogue.resolve(settings.default_model).id
+        except CallError as error:
+            raise type(error)(f"default_model: {error.message}") from error
     for vendor in VENDORS:
         if vendor.name in vendors.providers:
             return catalogue.default(vendor.name).id
