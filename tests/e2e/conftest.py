@@ -158,8 +158,8 @@ def clean_environment(state: Path) -> dict[str, str]:
     return {**env, "TOOLD_STATE_DIR": str(state)}
 
 
-def start(folder: Path, *flags: str, **settings: str) -> Process:
-    """Start a simulated daemon on free ports in a folder of its own, and wait until it listens."""
+def start(folder: Path, *flags: str, simulate: bool = True, **settings: str) -> Process:
+    """Start a daemon, simulated unless said otherwise, on free ports in a folder of its own; return when it listens."""
     state, log = folder / "state", folder / "daemon.log"
     env = clean_environment(state) | settings
     packages = folder / "packages"
@@ -170,7 +170,8 @@ def start(folder: Path, *flags: str, **settings: str) -> Process:
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-tools\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text("[toold.tools]\nbad = bad_tools\n")
     env["PYTHONPATH"] = str(packages)
-    command = [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0", *flags]
+    flags = (*(["--simulate"] if simulate else []), "--port", "0", "--http-port", "0", *flags)
+    command = [sys.executable, "-m", "toold", "serve", *flags]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=folder)
     address = _address(process, state, log)
@@ -187,9 +188,10 @@ def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[s
         try:
             address: dict[str, Any] = json.loads((state / "daemon.json").read_text())
         except (OSError, ValueError):
-            time.sleep(0.02)
-            continue
-        return address
+            address = {}
+        if address.get("pid") == process.pid:  # not what a daemon before it left behind
+            return address
+        time.sleep(0.02)
     process.kill()
     pytest.fail(f"the daemon did not listen within 60 s:\n{log.read_text()}")
 
@@ -208,8 +210,8 @@ def start_daemon(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     """Start a daemon with flags and settings of the test's own; what still runs at the end is stopped."""
     started: list[Process] = []
 
-    def begin(*flags: str, **settings: str) -> Process:
-        started.append(start(tmp_path, *flags, **settings))
+    def begin(*flags: str, simulate: bool = True, **settings: str) -> Process:
+        started.append(start(tmp_path, *flags, simulate=simulate, **settings))
         return started[-1]
 
     yield begin
@@ -224,6 +226,30 @@ async def peer(daemon: Process) -> AsyncIterator[Peer]:
     """A connection that understands everything."""
     async with daemon.peer(features=["ack", "stream"]) as connected:
         yield connected
+
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """Run a ``toold`` command to its end; it knows of no daemon but that of the state folder and settings given."""
+
+    def run(
+        *arguments: str, state: Path | None = None, stdin: str = "", **settings: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "toold", *arguments],
+            env=clean_environment(state or tmp_path / "state") | settings,
+            cwd=tmp_path,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
 
 
 PeerFactory = Callable[..., AbstractAsyncContextManager[Peer]]
