@@ -63,6 +63,7 @@ class Daemon:
             for name, provider in vendors.providers.items()
         }
         permits = Permits("running", settings.max_running)
+        epoch = secrets.token_hex(6)
         names = frozenset(tool.name for tool in registry.tools)
         self.metrics = Metrics(is_tool=names.__contains__, gauges=self._gauges(permits))
         self.router = Router(
@@ -74,12 +75,13 @@ class Daemon:
             daemon=self,
             files=FileAccess(settings.workspace, denied=_denied(settings)),
             recorder=CallRecorder(store, self.metrics),
+            epoch=epoch,
         )
         self.websocket = WebSocketServer(
             _websocket_options(settings),
             self.router,
             authenticate=token_check((settings.token or state.load_or_create_token()) if settings.auth else None),
-            server=ServerInfo("toold", __version__, secrets.token_hex(8)),
+            server=ServerInfo("toold", __version__, epoch),
             instructions=lambda: status.instructions(registry, simulated=self.simulated),
             health=self.health,
         )
@@ -234,6 +236,7 @@ def _denied(settings: Settings) -> tuple[Path, ...]:
 
 def _bounds(settings: Settings) -> Bounds:
     return Bounds(
+        max_running_per_session=settings.max_running_per_session,
         max_accepted_per_session=settings.max_accepted_per_session,
         max_waiting=settings.max_waiting,
         default_timeout_s=settings.default_timeout_s,
@@ -257,5 +260,4 @@ def _websocket_options(settings: Settings) -> WebSocketOptions:
         ping_interval_s=settings.ping_interval_s,
         ping_timeout_s=settings.ping_timeout_s,
         hello_timeout_s=settings.hello_timeout_s,
-        max_running_per_session=settings.max_running_per_session,
     )

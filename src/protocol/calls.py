@@ -120,8 +120,10 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: dict[str, Any]
     timeout_ms: float | None = None
     """The caller's wish; None takes the tool's own."""
-    arguments_bytes: int = 0
+    frame_bytes: int = 0
     """Size of the frame that it came in; 0 where there was none."""
+    on_disconnect: Literal["keep", "cancel"] | None = None
+    """What becomes of it when its connection ends; None: what only reads ends with it, what may write goes on."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -135,6 +137,11 @@ class ToolResult(msgspec.Struct, frozen=True):
     @property
     def ok(self) -> bool:
         return self.error is None
+
+    @property
+    def outcome(self) -> str:
+        """``ok``, or the error's code."""
+        return self.error.code if self.error else "ok"
 
 
 class Progress(msgspec.Struct, frozen=True):

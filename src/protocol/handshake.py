@@ -30,7 +30,8 @@ class Accepted:
     label: str
     label_generated: bool
     principal: Principal
-    features: frozenset[str]
+    features: tuple[str, ...]
+    """What both sides have, in the order of ``SERVER_FEATURES``."""
     client: ClientInfo
     notice: str | None
     """What was not taken as it was sent, for the person who reads the ack."""
@@ -101,13 +102,13 @@ def _label(wished: object, make_label: Callable[[], str], notices: list[str]) ->
     return make_label(), True
 
 
-def _features(wished: object, notices: list[str]) -> frozenset[str]:
+def _features(wished: object, notices: list[str]) -> tuple[str, ...]:
     if wished is None:
-        return frozenset()
+        return ()
     if not isinstance(wished, list):
         notices.append("features: not a list of names, so none was taken")
-        return frozenset()
-    return frozenset(name for name in SERVER_FEATURES if name in wished)
+        return ()
+    return tuple(name for name in SERVER_FEATURES if name in wished)
 
 
 def _client(wished: object, notices: list[str]) -> ClientInfo:

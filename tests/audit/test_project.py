@@ -39,7 +39,7 @@ def test_a_call_that_ended_well() -> None:
         cost=Cost(0.01, "USD"),
         simulated=True,
     )
-    call = ToolCall("r-1", "chat", {"prompt": "hi"}, arguments_bytes=60)
+    call = ToolCall("r-1", "chat", {"prompt": "hi"}, frame_bytes=60)
     assert row(call, ToolResult(metadata), result_bytes=99) == CallRow(
         id="c-1",
         started_at=1e9,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from pydantic import BaseModel
@@ -77,7 +77,9 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     started_at: float
     """Unix time in seconds."""
     deadline: float
-    timeout_lowered: bool = False
+    timeout_lowered: bool
+    ended_at: float | None = None
+    """When it was told to end, at its deadline or before."""
     begun: bool = False
     """Its task took its first step."""
     running: bool = False
@@ -91,8 +93,20 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     timer: asyncio.TimerHandle | None = None
     """Ends the call at its deadline."""
 
-    timeout_ms: float = 0.0
-    """The whole time that it was given."""
+    strays: set[asyncio.Task[Any]] | None = None
+    """Tasks of the tool's own that wait for a provider: they end with the call."""
+
+    @property
+    def timeout_ms(self) -> float:
+        """The whole time that it was given."""
+        return round((self.deadline - self.started) * 1000, 3)
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Unless its caller said, what only reads ends with its connection, and what may write goes on."""
+        if self.call.on_disconnect is None:
+            return self.tool.annotations.read_only_hint
+        return self.call.on_disconnect == "cancel"
 
     def sign_of_life(self, now: float) -> Progress:
         """What a call that is still at work says for itself: its tool's last report, or how long it has run."""

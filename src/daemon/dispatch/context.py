@@ -1,6 +1,8 @@
 """The concrete ``ToolContext``: one running call as its tool sees it."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+import time
+from collections.abc import Mapping
 
 import msgspec
 
@@ -12,7 +14,7 @@ from .calls import RunningCall
 from .gate import ProviderGate
 
 
-class House(msgspec.Struct, frozen=True, eq=False):
+class Services(msgspec.Struct, frozen=True, eq=False):
     """What is the same for every call."""
 
     daemon: DaemonView
@@ -20,25 +22,24 @@ class House(msgspec.Struct, frozen=True, eq=False):
     gates: Mapping[str, ProviderGate]
     absent: Mapping[str, str]
     """Provider → what to set so that it can be asked."""
-    clock: Callable[[], float]
 
 
 class CallContext:
     """What the daemon lends to a tool for the time of one call. Satisfies ``tools.ToolContext``."""
 
-    __slots__ = ("_house", "_running")
+    __slots__ = ("_running", "_services")
 
-    def __init__(self, running: RunningCall, house: House) -> None:
+    def __init__(self, running: RunningCall, services: Services) -> None:
         self._running = running
-        self._house = house
+        self._services = services
 
     @property
     def daemon(self) -> DaemonView:
-        return self._house.daemon
+        return self._services.daemon
 
     @property
     def files(self) -> FileAccess:
-        return self._house.files
+        return self._services.files
 
     @property
     def call_id(self) -> str:
@@ -57,7 +58,7 @@ class CallContext:
         return self._running.session.streaming
 
     def remaining(self) -> float:
-        return max(0.0, self._running.deadline - self._house.clock())
+        return max(0.0, self._running.deadline - time.monotonic())
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         running = self._running
@@ -65,27 +66,36 @@ class CallContext:
             return
         running.latest = Progress(message, done, total)
         if running.port.progress(running, running.latest):
-            running.last_report = self._house.clock()
+            running.last_report = time.monotonic()
 
     def stream(self, text: str) -> None:
         running = self._running
         if text and running.session.streaming and not running.answered:
-            running.last_report = self._house.clock()
+            running.last_report = time.monotonic()
             running.port.chunk(running, text)
 
     async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
         running, meter = self._running, self._running.meter
-        gate = self._house.gates.get(request.model.provider)
+        gate = self._services.gates.get(request.model.provider)
         if gate is None:
-            raise ServiceUnavailableError(self._house.absent[request.model.provider], transient=False)
+            raise ServiceUnavailableError(self._services.absent[request.model.provider], transient=False)
         meter.provider, meter.model = gate.provider.name, request.model.id
         meter.simulated = meter.simulated or gate.provider.simulated
+        self._note_stray()
         completion = await gate.complete(
             request, deadline=running.deadline, permit=running.permit, meter=meter, on_delta=on_delta
         )
         meter.model = completion.model
         self._book(completion)
         return completion
+
+    def _note_stray(self) -> None:
+        """Where a tool asks in a task of its own, that task is to end with the call."""
+        running, task = self._running, asyncio.current_task()
+        if task is not None and task is not running.task:
+            running.strays = running.strays or set()
+            running.strays.add(task)
+            task.add_done_callback(running.strays.discard)
 
     def _book(self, completion: Completion) -> None:
         meter = self._running.meter

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from ...protocol.errors import CallTimeoutError, ServiceUnavailableError
+from ...protocol.errors import CallError, CallTimeoutError, InvalidArgumentsError, ServiceUnavailableError
 from ...providers import Breaker, Completion, CompletionRequest, OnDelta, Provider, counts_against_vendor
 from .calls import Meter
 from .permits import Permits, RunPermit
@@ -101,20 +101,22 @@ class ProviderGate:
             return await self._ask(request, deadline, on_delta)
 
     async def _ask(self, request: CompletionRequest, deadline: float, on_delta: OnDelta | None) -> Completion:
-        clock = time.monotonic
-        timeout_s = deadline - clock()
+        timeout_s = deadline - time.monotonic()
         if timeout_s < _LEAST_S:
             raise CallTimeoutError("The time was up before the provider could be asked.", executed="no")
-        self._admit(clock())
+        self._admit(time.monotonic())
         try:
             completion = await self.provider.complete(request, timeout_s=timeout_s, on_delta=on_delta)
-        except asyncio.CancelledError:
-            self._breaker.record_cancelled(clock())
+        except InvalidArgumentsError:
+            self._breaker.record_cancelled(time.monotonic())  # refused before the vendor was asked
             raise
-        except Exception as error:
-            self._book(error, clock())
+        except CallError as error:
+            self._book(error, time.monotonic())
             raise
-        self._breaker.record_success(clock())
+        except BaseException:
+            self._breaker.record_cancelled(time.monotonic())
+            raise
+        self._breaker.record_success(time.monotonic())
         return completion
 
     def _admit(self, now: float) -> None:
@@ -125,8 +127,8 @@ class ProviderGate:
                 retry_after_ms=max(1, round(wait_s * 1000)),
             )
 
-    def _book(self, error: Exception, now: float) -> None:
-        self._on_error(self.provider.name, str(getattr(error, "code", "INTERNAL_ERROR")))
+    def _book(self, error: CallError, now: float) -> None:
+        self._on_error(self.provider.name, error.code)
         if counts_against_vendor(error):
             self._breaker.record_failure(now)
         else:

@@ -1,4 +1,4 @@
-"""How a call ended, as the answer that its caller gets. Pure but for one log line of a tool's own failure."""
+"""How a call ended, as the answer that its caller gets. Pure, but for the log lines of a tool's own failures."""
 
 import traceback
 
@@ -75,12 +75,14 @@ def cut_off(running: RunningCall) -> CallError:
 
 
 def tool_failed(running: RunningCall, error: BaseException) -> ToolExecutionError:
-    """A tool raised what is no ``CallError``: the caller gets kind and message, the log the place."""
+    """A tool raised what is no ``CallError``. The caller learns its kind alone: the text may tell too much."""
     frame = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
     place = f"{frame.filename}:{frame.lineno}" if frame else "?"
     _log.error("tool failed", tool=running.tool.name, error=f"{type(error).__name__}: {error}"[:_SHOWN_CHARS], at=place)
     _log.debug("tool failed, in full", exc_info=error)
-    return ToolExecutionError(f"The tool {running.tool.name} failed: {type(error).__name__}: {error}"[:_SHOWN_CHARS])
+    return ToolExecutionError(
+        f"The tool {running.tool.name} failed with {type(error).__name__}; the daemon's log has the cause."
+    )
 
 
 def too_large(size: int, limit: int) -> ResultTooLargeError:

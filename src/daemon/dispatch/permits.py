@@ -78,18 +78,35 @@ class RunPermit:
 
     ``async with permit:`` holds them; ``async with permit.paused():`` within gives them back while the call only
     waits for something else, and takes them again before it goes on. Where the pause ends by an exception (a
-    cancelled wait, say) they are not taken again, and the outer ``async with`` finds nothing to give back.
+    cancelled wait, say) they are not taken again, and the outer ``async with`` finds nothing to give back. A call may
+    pause in several tasks of its own at once: whichever goes on first takes them again, and after the outer
+    ``async with`` nobody does.
     """
 
-    __slots__ = ("_daemon", "_session", "held")
+    __slots__ = ("_daemon", "_over", "_session", "_taking", "held")
 
     def __init__(self, session: Permits, daemon: Permits) -> None:
         # The session's comes first, so that one session never has more than its share in the daemon's queue.
         self._session = session
         self._daemon = daemon
+        self._over = False
+        self._taking = False
         self.held = False
 
     async def __aenter__(self) -> Self:
+        await self._take()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over = True
+        self._lend()
+
+    def paused(self) -> "_Pause":
+        return _Pause(self)
+
+    async def _take(self) -> None:
         if not self._session._take_now():
             await self._session._wait()
         if not self._daemon._take_now():
@@ -99,15 +116,21 @@ class RunPermit:
                 self._session._give_back()
                 raise
         self.held = True
-        return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._lend()
+    async def _take_again(self) -> None:
+        if self._over or self.held or self._taking:
+            return
+        self._taking = True
+        try:
+            await self._take()
+        finally:
+            self._taking = False
+        self._settle()
 
-    def paused(self) -> "_Pause":
-        return _Pause(self)
+    def _settle(self) -> None:
+        """The call may have ended while a task of its own stood in line."""
+        if self._over:
+            self._lend()
 
     def _lend(self) -> None:
         if self.held:
@@ -131,4 +154,4 @@ class _Pause:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if exc_type is None:
-            await self._permit.__aenter__()
+            await self._permit._take_again()

@@ -6,26 +6,30 @@ Replay and the journal come between *accept* and *admit*; rate limits and budget
 """
 
 import asyncio
-import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
+from uuid import uuid4
 
-from ...protocol.calls import Metadata, Timings, ToolCall, ToolResult
+import structlog
+
+from ...protocol.calls import ClientInfo, Metadata, Principal, RequestId, Timings, ToolCall, ToolResult
 from ...protocol.decoding import request_key
-from ...protocol.errors import CallError, RequestIdConflictError, ServiceUnavailableError
-from ...protocol.session import Verdict
+from ...protocol.errors import CallError, RequestIdConflictError, ServiceUnavailableError, ToolError
+from ...protocol.session import SessionCalls, Verdict
 from ...tools import DaemonView, FileAccess, Registry, Tool, bind, content
 from ..observe import bind_call
 from . import outcome
 from .admission import Load, deadline_s, session_is_full, too_many_waiting
 from .calls import CallPort, EndedBy, Meter, RunningCall, Session
-from .context import CallContext, House
+from .context import CallContext, Services
 from .gate import ProviderGate
 from .permits import Permits, RunPermit
+
+_log = structlog.get_logger(__name__)
 
 _STUCK_S = 1.0
 """A tool that has not ended this long after it was told to is answered for."""
@@ -35,6 +39,7 @@ _STUCK_S = 1.0
 class Bounds:
     """What dispatch keeps to; counts and seconds as the names say."""
 
+    max_running_per_session: int
     max_accepted_per_session: int
     max_waiting: int
     default_timeout_s: float
@@ -44,11 +49,11 @@ class Bounds:
 
 
 class Recorder(Protocol):
-    """Where ended calls are written down (audit, metrics). Never blocks, never raises."""
+    """Where ended calls are written down (audit, metrics). Never blocks."""
 
     def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
 
-    def refused(self, session: Session, call: ToolCall, result: ToolResult) -> None: ...
+    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None: ...
 
 
 class Router:
@@ -65,6 +70,7 @@ class Router:
         daemon: DaemonView,
         files: FileAccess,
         recorder: Recorder,
+        epoch: str,
     ) -> None:
         self.registry = registry
         self.gates = gates
@@ -75,13 +81,14 @@ class Router:
         # Held, since asking for the running loop costs a system call on Python 3.11.
         self._loop = asyncio.get_running_loop()
         self._clock: Callable[[], float] = time.monotonic
-        self._house = House(daemon, files, gates, absent, self._clock)
+        self._services = Services(daemon, files, gates, absent)
         # Accepted calls whose answer is not sent yet.
         self._calls: dict[tuple[str, str], RunningCall] = {}
         # Answers for tools that do not end; held so that they are not collected.
         self._answers: set[asyncio.Task[None]] = set()
         self._ids = count(1)
-        self._epoch = secrets.token_hex(6)
+        # Of this start of the daemon; calls are numbered within it.
+        self._epoch = epoch
         # Set once the daemon goes down: why no call is taken any more.
         self._closed: str | None = None
         self._idle = asyncio.Event()
@@ -98,6 +105,21 @@ class Router:
     @property
     def accepting(self) -> bool:
         return self._closed is None
+
+    def open_session(
+        self, label: str, principal: Principal, client: ClientInfo, *, transport: str, streaming: bool
+    ) -> Session:
+        """A new client's standing, with its own bounds."""
+        return Session(
+            id=uuid4().hex,
+            label=label,
+            principal=principal,
+            client=client,
+            transport=transport,
+            streaming=streaming,
+            calls=SessionCalls(self.bounds.max_accepted_per_session),
+            permits=Permits("session", self.bounds.max_running_per_session),
+        )
 
     def submit(self, session: Session, call: ToolCall, port: CallPort) -> RunningCall | ToolResult | None:
         """Let one call onto the road.
@@ -123,7 +145,7 @@ class Router:
             call.timeout_ms, tool.timeout_s or self.bounds.default_timeout_s, self.bounds.max_timeout_s
         )
         running = RunningCall(
-            id=f"{self._epoch}-{next(self._ids):x}",
+            id=self._next_id(),
             key=key,
             session=session,
             call=call,
@@ -135,7 +157,6 @@ class Router:
             started=received,
             started_at=time.time(),
             deadline=received + timeout_s,
-            timeout_ms=round(timeout_s * 1000, 3),
             timeout_lowered=lowered,
             last_report=received,
         )
@@ -145,6 +166,12 @@ class Router:
         running.timer = self._loop.call_at(running.deadline, self._end, running, EndedBy.DEADLINE)
         return running
 
+    def refuse_frame(self, session: Session, request_id: RequestId, error: ToolError) -> ToolResult:
+        """A transport could not make a call of what it was sent, but can address the answer: the call's one record."""
+        result = ToolResult(Metadata(0.0, Timings()), error=error)
+        self._recorder.refused(session, ToolCall(request_id, "", {}), result, call_id=self._next_id())
+        return result
+
     def cancel(self, session: Session, key: str) -> bool:
         """End a session's running call as its caller asks. False where no such call runs."""
         running = self._calls.get((session.id, key))
@@ -153,10 +180,11 @@ class Router:
         self._end(running, EndedBy.CALLER)
         return True
 
-    def leave(self, calls: Iterable[RunningCall]) -> None:
-        """The connection of these calls is gone, and they are to end with it."""
-        for running in calls:
-            self._end(running, EndedBy.DISCONNECT)
+    def leave(self, port: CallPort) -> None:
+        """A connection is gone: of its calls end those that are to end with it."""
+        for running in list(self._calls.values()):
+            if running.port is port and running.ends_with_connection:
+                self._end(running, EndedBy.DISCONNECT)
 
     async def close(self, reason: str, grace_s: float) -> None:
         """Take no more calls, let what runs finish for ``grace_s`` seconds, then end it and answer for it."""
@@ -178,11 +206,9 @@ class Router:
             now = self._clock()
             for port, calls in self._by_port().items():
                 if any(now - running.last_report >= interval - tick for running in calls):
-                    port.beat(calls, now)
-                    for running in calls:
-                        running.last_report = now
+                    self._beat(port, calls, now)
             for running in list(self._calls.values()):
-                if running.ended_by is not None and now > running.deadline + _STUCK_S:
+                if running.ended_at is not None and now > running.ended_at + _STUCK_S:
                     self._answer_for(running)
 
     # --- the road ----------------------------------------------------------------------------------------------------
@@ -201,8 +227,19 @@ class Router:
     def _refuse(self, session: Session, call: ToolCall, error: CallError, received: float) -> ToolResult:
         latency_ms = round((self._clock() - received) * 1000, 3)
         result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
-        self._recorder.refused(session, call, result)
+        self._recorder.refused(session, call, result, call_id=self._next_id())
         return result
+
+    def _next_id(self) -> str:
+        return f"{self._epoch}-{next(self._ids):x}"
+
+    def _beat(self, port: CallPort, calls: Sequence[RunningCall], now: float) -> None:
+        try:
+            port.beat(calls, now)
+        except Exception:  # noqa: BLE001 - one caller's way back must not silence the others'
+            _log.exception("a beat failed")
+        for running in calls:
+            running.last_report = now
 
     async def _travel(self, running: RunningCall) -> None:
         running.begun = True
@@ -229,9 +266,11 @@ class Router:
         running.running = True
         entered = self._clock()
         try:
-            return await running.tool.function(running.arguments, CallContext(running, self._house))
+            return await running.tool.function(running.arguments, CallContext(running, self._services))
         finally:
             running.meter.tool_s = self._clock() - entered
+            for stray in tuple(running.strays or ()):
+                stray.cancel()
 
     async def _answer(self, running: RunningCall, result: ToolResult) -> None:
         """Fit, record and send the one terminal answer. What comes second is dropped."""
@@ -240,9 +279,9 @@ class Router:
         running.answered = True
         if running.timer is not None:
             running.timer.cancel()
-        answer, result = self._fit(running, result)
-        self._recorder.ended(running, result, len(answer))
         try:
+            answer, result = self._fit(running, result)
+            self._record(running, result, len(answer))
             await running.port.deliver(running, answer)
         finally:
             running.session.calls.finish(running.key)
@@ -250,6 +289,12 @@ class Router:
             running.task = running.timer = None  # they refer back to the call
             if not self._calls:
                 self._idle.set()
+
+    def _record(self, running: RunningCall, result: ToolResult, size: int) -> None:
+        try:
+            self._recorder.ended(running, result, size)
+        except Exception:  # noqa: BLE001 - what cannot be written down is still answered
+            _log.exception("a call could not be recorded", tool=running.tool.name)
 
     def _fit(self, running: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
         """The answer as it travels, and the result that it tells: an error where it cannot travel as it is."""
@@ -268,7 +313,7 @@ class Router:
         if running.ended_by is not None or running.answered:
             return
         running.ended_by = ended_by
-        running.deadline = min(running.deadline, self._clock())  # from here on the watch answers for it
+        running.ended_at = self._clock()  # from here on the beat's watch answers for it
         if running.task is not None:
             running.task.cancel()
         if not running.begun:  # a task that is cancelled before its first step never takes it

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
+import structlog
 from msgspec import UNSET
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from ...protocol.calls import Metadata, Progress, RequestId, Timings, ToolCall, ToolResult
+from ...protocol.calls import Progress, RequestId, ToolCall, ToolResult
 from ...protocol.decoding import Refusal, call_request, decode_client_frame, request_key
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import (
@@ -33,8 +34,9 @@ from ...protocol.frames import (
     encode,
 )
 from ...protocol.handshake import Accepted
-from ...tools import Tool
 from ..dispatch import Router, RunningCall, Session
+
+_log = structlog.get_logger(__name__)
 
 
 class Connection:
@@ -75,7 +77,7 @@ class Connection:
             while True:
                 await self._receive(await receive())
         finally:
-            self._router.leave([running for running, how in self._calls.items() if how.ends_with_connection])
+            self._router.leave(self)
             if self._reporter is not None:
                 self._reporter.cancel()
 
@@ -112,12 +114,11 @@ class Connection:
             await self._refuse(request)
             return
         request_id = request.request_id if request.request_id is not None else uuid4().hex
-        call = ToolCall(request_id, request.name, request.arguments, request.timeout_ms, size)
+        call = ToolCall(request_id, request.name, request.arguments, request.timeout_ms, size, request.on_disconnect)
         addressing = _Addressing(request_id, request.echo_id)
         outcome = self._router.submit(self._session, call, self)
         if isinstance(outcome, RunningCall):
             self._calls[outcome] = addressing
-            addressing.ends_with_connection = _ends_with_connection(request.on_disconnect, outcome.tool)
             if self._acks:
                 notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
                 await self._send(CallToolAck(request_id, True, outcome.timeout_ms, notice, id=addressing.id))
@@ -125,12 +126,13 @@ class Connection:
             await self._send_bytes(_answer(addressing, outcome))
 
     async def _refuse(self, refusal: Refusal) -> None:
-        if not refusal.call:
+        if refusal.call:
+            request_id = refusal.request_id if refusal.request_id is not None else uuid4().hex
+            result = self._router.refuse_frame(self._session, request_id, refusal.error)
+            await self._send_bytes(_answer(_Addressing(request_id, refusal.echo_id), result))
+        else:
+            _log.info("frame refused", code=refusal.error.code, why=refusal.error.message)
             await self._send(ErrorFrame(refusal.error, refusal.request_id))
-            return
-        request_id = refusal.request_id if refusal.request_id is not None else uuid4().hex
-        result = ToolResult(Metadata(0.0, Timings()), error=refusal.error)
-        await self._send_bytes(_answer(_Addressing(request_id, refusal.echo_id), result))
 
     async def _cancel(self, frame: Cancel) -> None:
         key = request_key(frame.request_id)
@@ -194,15 +196,14 @@ class Connection:
 
 
 class _Addressing:
-    """How the frames of one call are addressed and counted, and whether it ends with its connection."""
+    """How the frames of one call are addressed and counted."""
 
-    __slots__ = ("_chunks", "_reports", "ends_with_connection", "id", "request_id")
+    __slots__ = ("_chunks", "_reports", "id", "request_id")
 
     def __init__(self, request_id: RequestId, echo_id: bool) -> None:
         self.request_id = request_id
         self.id = request_id if echo_id else UNSET
         """The older spelling, for clients that used it."""
-        self.ends_with_connection = False
         self._reports = 0
         self._chunks = 0
 
@@ -215,13 +216,6 @@ class _Addressing:
     def chunk(self, text: str) -> StreamChunk:
         self._chunks += 1
         return StreamChunk(self.request_id, self._chunks, text, id=self.id)
-
-
-def _ends_with_connection(on_disconnect: Literal["keep", "cancel"] | None, tool: Tool) -> bool:
-    """Unless the caller said, what only reads ends with its connection, and what may write goes on."""
-    if on_disconnect is None:
-        return tool.annotations.read_only_hint
-    return on_disconnect == "cancel"
 
 
 def _answer(addressing: _Addressing, result: ToolResult) -> bytes:

@@ -3,9 +3,10 @@
 import asyncio
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import structlog
@@ -15,12 +16,14 @@ from websockets.http11 import Request, Response
 from websockets.typing import Origin
 
 from ...protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, PROTOCOL_VERSION, HelloAck, Limits, ServerInfo, encode
-from ...protocol.handshake import SERVER_FEATURES, Accepted, Authenticate, Refused, judge_hello, no_hello
-from ...protocol.session import SessionCalls
-from ..dispatch import Permits, Router, Session
+from ...protocol.handshake import Accepted, Authenticate, Refused, judge_hello, no_hello
+from ..dispatch import Router
 from ..observe import bind_session
 from .connection import Connection
 from .turn_writer import TurnConnection
+
+_CLOSE_TIMEOUT_S: Final = 2.0
+"""How long a peer has to answer the close; one that reads nothing has a second more, since nothing reaches it."""
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -38,7 +41,6 @@ class WebSocketOptions:
     ping_interval_s: float
     ping_timeout_s: float
     hello_timeout_s: float
-    max_running_per_session: int
 
 
 class WebSocketServer:
@@ -62,10 +64,11 @@ class WebSocketServer:
         self._health = health
         self._listener: Server | None = None
         self._connections: set[Connection] = set()
-        self._open = 0
+        # Of these, and of peers that have yet to say hello.
+        self._sockets: set[ServerConnection] = set()
 
     def __repr__(self) -> str:
-        return f"<WebSocketServer connections={self._open}/{self._options.max_connections}>"
+        return f"<WebSocketServer connections={len(self._sockets)}/{self._options.max_connections}>"
 
     @property
     def connections(self) -> int:
@@ -99,21 +102,24 @@ class WebSocketServer:
             max_size=options.max_frame_bytes,
             ping_interval=options.ping_interval_s,
             ping_timeout=options.ping_timeout_s,
-            close_timeout=2,
+            close_timeout=_CLOSE_TIMEOUT_S,
             server_header=f"toold/{self._server.version}",
         )
 
     async def announce_end(self, deadline_ms: float) -> None:
-        """Take no new connections, and say ``going_away`` to those who understand it."""
+        """Say ``going_away`` to those who understand it."""
         farewells = [asyncio.create_task(connection.going_away(deadline_ms)) for connection in self._connections]
         if farewells:
             await asyncio.wait(farewells, timeout=1)
 
     async def close(self) -> None:
-        """Close all connections with 1012 (restart, come back) and stop listening; takes a few seconds at most."""
+        """Close all connections with 1012 (restart, come back) and stop listening; takes 4 seconds at most."""
         if self._listener is not None:
             self._listener.close(code=CLOSE_RESTART, reason="the daemon stops; come back")
-            await self._listener.wait_closed()
+            if not await _closed(self._listener, _CLOSE_TIMEOUT_S + 1):
+                for socket in self._sockets:
+                    socket.transport.abort()
+                await _closed(self._listener, 1)
 
     def _before_upgrade(self, connection: ServerConnection, _request: Request) -> Response | None:
         if not self._router.accepting:
@@ -121,16 +127,16 @@ class WebSocketServer:
         return None
 
     async def _handle(self, socket: ServerConnection) -> None:
-        if self._open >= self._options.max_connections:
+        if len(self._sockets) >= self._options.max_connections:
             await socket.close(CLOSE_LIMIT, f"the daemon's {self._options.max_connections} connections are taken")
             return
-        self._open += 1
+        self._sockets.add(socket)
         try:
             await self._converse(socket)
         except ConnectionClosed:
             pass  # the peer went; what it left behind is settled
         finally:
-            self._open -= 1
+            self._sockets.discard(socket)
 
     async def _converse(self, socket: ServerConnection) -> None:
         standing = await self._hello(socket)
@@ -139,7 +145,13 @@ class WebSocketServer:
             await socket.send(encode(HelloAck(False, error=standing.error)), text=True)
             await socket.close(standing.close_code, standing.error.code)
             return
-        session = self._session(standing)
+        session = self._router.open_session(
+            standing.label,
+            standing.principal,
+            standing.client,
+            transport="websocket",
+            streaming="stream" in standing.features,
+        )
         bind_session(session.label)
         connection = Connection(socket, standing, session, self._router, self._health)
         await socket.send(encode(self._ack(standing)), text=True)
@@ -159,18 +171,6 @@ class WebSocketServer:
             return no_hello(self._options.hello_timeout_s)
         return judge_hello(data, authenticate=self._authenticate, make_label=_make_label)
 
-    def _session(self, standing: Accepted) -> Session:
-        return Session(
-            id=uuid4().hex,
-            label=standing.label,
-            principal=standing.principal,
-            client=standing.client,
-            transport="websocket",
-            streaming="stream" in standing.features,
-            calls=SessionCalls(self._router.bounds.max_accepted_per_session),
-            permits=Permits("session", self._options.max_running_per_session),
-        )
-
     def _ack(self, standing: Accepted) -> HelloAck:
         bounds = self._router.bounds
         return HelloAck(
@@ -180,7 +180,7 @@ class WebSocketServer:
             notice=standing.notice,
             protocol=PROTOCOL_VERSION,
             server=self._server,
-            features=tuple(name for name in SERVER_FEATURES if name in standing.features),
+            features=standing.features,
             instructions=self._instructions(),
             resumed=False,
             durability="memory",
@@ -198,3 +198,12 @@ class WebSocketServer:
 
 def _make_label() -> str:
     return f"session-{uuid4().hex[:12]}"
+
+
+async def _closed(listener: Server, timeout_s: float) -> bool:
+    """Whether a listener that was told to close has done so within ``timeout_s`` seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await listener.wait_closed()
+            return True
+    return False

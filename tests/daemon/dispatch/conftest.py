@@ -25,6 +25,7 @@ from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Mes
 from toold.tools import FileAccess, Registry, Tool, ToolContext
 
 BOUNDS = Bounds(
+    max_running_per_session=8,
     max_accepted_per_session=32,
     max_waiting=1000,
     default_timeout_s=30.0,
@@ -100,7 +101,7 @@ class FakeRecorder:
     def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self.ended_calls.append((running, result, result_bytes))
 
-    def refused(self, session: Session, call: ToolCall, result: ToolResult) -> None:
+    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None:
         self.refused_calls.append((call, result))
 
 
@@ -183,6 +184,7 @@ class House:
             daemon=FakeView(),
             files=FileAccess([Path.cwd()]),
             recorder=self.recorder,
+            epoch="test",
         )
 
     def session(self, label: str = "test", running: int = 8, *, streaming: bool = False) -> Session:

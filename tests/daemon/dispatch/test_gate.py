@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from toold.protocol.errors import ErrorCode, ProviderError, ServiceUnavailableError
-from toold.providers import CompletionRequest, OnDelta
+from toold.protocol.errors import ErrorCode, InvalidArgumentsError, ProviderError, ServiceUnavailableError
+from toold.providers import CompletionRequest, Message, OnDelta
 
 
 def scripted(text: str = "hi") -> Any:
@@ -149,6 +149,50 @@ async def test_a_vendor_that_is_not_configured_is_answered_with_what_to_set(hous
     assert result.error.code == "SERVICE_UNAVAILABLE"
     assert "KIMI_API_KEY" in result.error.message
     assert not result.error.retryable
+
+
+async def test_what_a_tool_left_asking_ends_with_its_call(house: Any, make: Any) -> None:
+    """Where one of two questions fails the call is answered, the other is ended, and every permit is back."""
+
+    async def fails(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        raise ProviderError("No.", executed="no")
+
+    async def hung(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def both(arguments: Any, context: Any) -> Any:
+        def ask(vendor: str) -> Any:
+            model = context.daemon.catalogue.default(vendor)
+            return context.complete(CompletionRequest(model=model, messages=(Message("user", "x"),)))
+
+        return await asyncio.gather(ask("kimi"), ask("glm"), ask("glm"))
+
+    home = house([make("both", both, open_world=True)], providers={"kimi": (fails, 6), "glm": (hung, 1)})
+    result = await home.call(home.session(), "a", "both")
+    assert result.error.code == "PROVIDER_ERROR"
+    async with asyncio.timeout(10):
+        while set(home.counts().values()) != {0}:
+            await asyncio.sleep(0.001)
+
+
+async def test_an_argument_that_a_model_does_not_take_says_nothing_of_its_vendor(house: Any) -> None:
+    """What is refused before the vendor is asked neither counts as its error nor as its success."""
+
+    async def down_or_refused(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        if request.messages[0].content == "bad":
+            raise InvalidArgumentsError("temperature: this model takes none.")
+        raise ServiceUnavailableError("The vendor is down.", executed="maybe")
+
+    home = house(providers={"kimi": (down_or_refused, 6)})
+    session = home.session()
+    for number in range(8):
+        await home.call(session, number, "ask", arguments={"prompt": "bad" if number % 2 else "x"})
+    assert len(home.provider_errors) == 4
+    await home.call(session, 8, "ask")
+    refused = await home.call(session, 9, "ask")
+    assert home.providers["kimi"].asked == 9
+    assert refused.error.retry_after_ms > 0
 
 
 @pytest.mark.parametrize("code", ["RATE_LIMITED", "CONTEXT_LENGTH_EXCEEDED", "PROVIDER_ERROR"])

@@ -72,28 +72,79 @@ async def test_a_pause_that_ends_by_an_exception_leaves_nothing_held() -> None:
     assert (session.in_use, daemon.in_use) == (0, 0)
 
 
-STEPS = st.lists(st.sampled_from(["work", "pause", "fail", "fail in pause", "cancel"]), min_size=1, max_size=12)
+async def test_a_call_that_pauses_twice_at_once_holds_its_permits_once() -> None:
+    """Two tasks of one call wait and go on: the permits are taken again by one of them only."""
+    session, daemon = Permits("session", 8), Permits("running", 8)
+
+    async def wait(permit: RunPermit) -> None:
+        async with permit.paused():
+            await asyncio.sleep(0)
+
+    async with RunPermit(session, daemon) as permit:
+        await asyncio.gather(wait(permit), wait(permit))
+        assert (session.in_use, daemon.in_use) == (1, 1)
+    assert (session.in_use, daemon.in_use) == (0, 0)
+
+
+async def test_a_task_that_outlives_its_call_takes_no_permit() -> None:
+    """What stood in line for a call that has ended gives back what it gets."""
+    session, daemon = Permits("session", 8), Permits("running", 1)
+    go = asyncio.Event()
+
+    async def wait(permit: RunPermit) -> None:
+        async with permit.paused():
+            await go.wait()
+
+    async with RunPermit(session, daemon) as permit:
+        early, late = asyncio.create_task(wait(permit)), asyncio.create_task(wait(permit))
+        await asyncio.sleep(0)
+        async with RunPermit(session, daemon):  # so that who goes on stands in line
+            go.set()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+    await asyncio.gather(early, late)
+    assert (session.in_use, daemon.in_use, session.waiting, daemon.waiting) == (0, 0, 0, 0)
+
+
+STEPS = st.lists(
+    st.sampled_from(["work", "pause", "both pause", "fail", "fail in pause", "cancel"]), min_size=1, max_size=12
+)
+
+
+async def pause(permit: RunPermit) -> None:
+    async with permit.paused():
+        await asyncio.sleep(0)
+
+
+async def fail_in_pause(permit: RunPermit) -> None:
+    async with permit.paused():
+        raise ZeroDivisionError
+
+
+async def call(step: str, permit: RunPermit, daemon: Permits) -> None:
+    """One call of a mixture, as its step says."""
+    async with permit:
+        assert daemon.in_use <= daemon.limit
+        await asyncio.sleep(0)
+        match step:
+            case "fail":
+                raise ZeroDivisionError
+            case "cancel":
+                raise asyncio.CancelledError
+            case "pause":
+                await pause(permit)
+            case "fail in pause":
+                await fail_in_pause(permit)
+            case "both pause":
+                asyncio.ensure_future(pause(permit))  # noqa: RUF006 - it may outlive the call, as a tool's task may
+                await pause(permit)
+        await asyncio.sleep(0)
 
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(0, 30), max_size=12))
 def test_after_any_mixture_every_count_is_back(steps: list[str], sessions: int, limit: int, cancels: list[int]) -> None:
     """Whatever calls do, and whenever they are cancelled, nothing stays held and nothing is given back twice."""
-
-    async def call(step: str, permit: RunPermit, daemon: Permits) -> None:
-        async with permit:
-            assert daemon.in_use <= daemon.limit
-            await asyncio.sleep(0)
-            if step == "fail":
-                raise ZeroDivisionError
-            if "pause" in step:
-                async with permit.paused():
-                    await asyncio.sleep(0)
-                    if "fail" in step:
-                        raise ZeroDivisionError
-            if step == "cancel":
-                raise asyncio.CancelledError
-            await asyncio.sleep(0)
 
     async def run() -> None:
         daemon = Permits("running", limit)
@@ -108,6 +159,7 @@ def test_after_any_mixture_every_count_is_back(steps: list[str], sessions: int, 
             await asyncio.sleep(0)
         async with asyncio.timeout(10):
             await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
         for permits in (daemon, *own):
             assert (permits.in_use, permits.waiting, permits.free) == (0, 0, True)
 
