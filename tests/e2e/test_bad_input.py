@@ -196,8 +196,13 @@ async def test_bad_input_logs_one_line(start_daemon: Any) -> None:
         await reader.read()
         writer.close()
         await writer.wait_closed()
+    async with daemon.peer() as peer:
+        for frame in ("not json", "[]", '{"op":"zip"}', '{"op":"call_tool","arguments":[]}'):
+            await peer.socket.send(frame)
+            await peer.receive()
     assert daemon.stop() == 0
     log = daemon.logged()
     assert "Traceback" not in log
+    assert (log.count("frame refused"), log.count("call refused")) == (3, 1)
     assert log.count("hello refused") == 1
     assert log.count("handshake refused") == 2
