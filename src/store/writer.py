@@ -31,7 +31,7 @@ MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
 Content = Callable[[Any], str | None]
 """A call's arguments → what is kept of them, as JSON; called on the writer's thread."""
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ class Writer:
 
         # The writer's own.
         self._group: list[calls.Values] = []  # taken from the queue, not yet committed
+        self._flushes: list[concurrent.futures.Future[None]] = []  # taken from the queue, not yet told
         self._bytes_out = 0
         self._unfit = 0
         self._retention_due = 0.0
@@ -102,6 +103,7 @@ class Writer:
     def flush(self) -> concurrent.futures.Future[None]:
         """Done once all rows recorded before have been committed, or the disk has refused them."""
         done = concurrent.futures.Future[None]()
+        done.set_running_or_notify_cancel()  # who stops waiting must not cancel it under the writer's hands
         if self._stopping:
             done.set_result(None)
             return done
@@ -117,7 +119,7 @@ class Writer:
         self._wake.set()
         self._thread.join(timeout_s)
         if self.waiting:
-            log.error("audit rows are lost", rows=self.waiting, problem=self.problem or "the disk does not answer")
+            _log.error("audit rows are lost", rows=self.waiting, problem=self.problem or "the disk does not answer")
 
     # --- on the writer's thread --------------------------------------------------------------------------------------
 
@@ -129,33 +131,37 @@ class Writer:
             # Cleared before the queue is read: what comes in between sets them again.
             self._hurry.clear()
             self._wake.clear()
-            flushed = self._take()
+            self._turn()
+        self._close_connection()
+
+    def _turn(self) -> None:
+        """Write what there is, and tell those who wait for it."""
+        try:
+            self._take()
             self._write()
             self._keep_bounds()
-            for done in flushed:
-                done.set_result(None)
-        if self._connection:
-            self._connection.close()
+        except Exception as error:  # noqa: BLE001 - without this thread rows would pile up, and nobody would know why
+            self._refused(error, exc_info=True)
+        for done in self._flushes:
+            done.set_result(None)
+        self._flushes.clear()
 
-    def _take(self) -> list[concurrent.futures.Future[None]]:
-        flushed = []
+    def _take(self) -> None:
         while self._queue:
             entry = self._queue.popleft()
             if not isinstance(entry, CallRow):
-                flushed.append(entry)
+                self._flushes.append(entry)
                 continue
             self._group.append(calls.values(entry, self._kept(entry)))
             self._bytes_out += entry.arguments_bytes
             if len(self._group) % calls.ROWS_PER_STATEMENT == 0:
                 time.sleep(0)  # gives the event loop the interpreter, which it would else get after 5 ms
-        return flushed
 
     def _kept(self, row: CallRow) -> str | None:
         try:
             return None if row.arguments is None else self._content(row.arguments)
-        except Exception:
-            # A row without its arguments is worth more than no row.
-            log.exception("the arguments of a call cannot be described", tool=row.tool)
+        except Exception:  # noqa: BLE001 - a row without its arguments is worth more than no row
+            _log.exception("the arguments of a call cannot be described", tool=row.tool)
             return None
 
     def _write(self) -> None:
@@ -167,7 +173,7 @@ class Writer:
             self._refused(error)
             return
         if self.problem:
-            log.info("the store works again", dropped=self.dropped)
+            _log.info("the store works again", dropped=self.dropped)
             self.problem = None
 
     def _commit(self) -> None:
@@ -193,14 +199,18 @@ class Writer:
                 if _is_the_disk(error):
                     raise
                 self._unfit += 1
-                log.warning("a call does not fit into the store", reason=str(error))
+                _log.warning("a call does not fit into the store", reason=str(error))
             del self._group[0]
 
-    def _refused(self, error: Exception) -> None:
+    def _refused(self, error: Exception, *, exc_info: bool = False) -> None:
         if not self.problem:
-            log.error("the store cannot be written; calls go on without their audit rows", reason=str(error))
-        self.problem = error.reason if isinstance(error, StoreError) else str(error)
+            told = "the store cannot be written; calls go on without their audit rows"
+            _log.error(told, reason=str(error), exc_info=exc_info)
+        self.problem = _reason(error)
         # A new connection each time: after an I/O error the old one may stay broken when the disk is not.
+        self._close_connection()
+
+    def _close_connection(self) -> None:
         if self._connection:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
@@ -211,6 +221,7 @@ class Writer:
         now = time.monotonic()
         if now < self._retention_due or self._connection is None:
             return
+        self._retention_due = now + RETENTION_EVERY_S
         try:
             removed = calls.forget(
                 self._connection,
@@ -219,8 +230,16 @@ class Writer:
             )
         except sqlite3.Error as error:
             self._refused(error)
-            removed = 0
-        self._retention_due = now if removed >= calls.SLICE else now + RETENTION_EVERY_S
+            return
+        if removed >= calls.SLICE:
+            self._retention_due = now
+
+
+def _reason(error: Exception) -> str:
+    """What refused, without a path of the server: callers see it."""
+    if isinstance(error, StoreError):
+        return error.reason
+    return str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
 
 
 def _is_the_disk(error: Exception) -> bool:

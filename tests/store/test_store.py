@@ -43,6 +43,19 @@ async def test_the_last_calls_come_out_as_they_went_in(store: Store, row: MakeRo
     assert store.written == 3
 
 
+async def test_a_flush_that_is_not_awaited_any_more(store: Store, row: MakeRow) -> None:
+    """Who stops waiting for a flush ends his own waiting, and neither the writer nor anybody else's."""
+    for number in range(3):
+        store.record(row(id=str(number)))
+        flushing = asyncio.create_task(store.flush())
+        await asyncio.sleep(0)  # it has asked the writer, and waits
+        flushing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await flushing
+    await store.flush()
+    assert (store.written, store.problem) == (3, None)
+
+
 async def test_an_empty_store_has_no_calls(store: Store) -> None:
     """Before the first call all sums are zero."""
     totals = await store.totals()

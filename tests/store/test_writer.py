@@ -205,6 +205,28 @@ def test_closing_on_a_dead_disk_ends_in_time(database: Path, row: MakeRow) -> No
     writer.close(30)
 
 
+def test_an_unforeseen_error_does_not_end_the_writer(
+    database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody thought of becomes the problem, without its words, and is logged once; then all rows go in."""
+
+    def fails() -> None:
+        raise LookupError("/a/path/of/the/server")
+
+    writer = writer_on(database)
+    with monkeypatch.context() as patched, capture_logs() as lines:
+        patched.setattr(writer, "_commit", fails)
+        for name in "ab":
+            writer.record(row(id=name))
+            writer.flush().result(30)
+        assert writer.problem == "LookupError"
+    assert [(line["log_level"], line["exc_info"]) for line in lines] == [("error", True)]
+    writer.flush().result(30)
+    assert (writer.problem, writer.dropped) == (None, 0)
+    assert [name for name, _ in rows_in(database)] == ["a", "b"]
+    writer.close(30)
+
+
 def test_a_writer_that_cannot_start_says_so(tmp_path: Path) -> None:
     """No thread is started for a file that cannot be opened."""
     before = threading.active_count()
