@@ -1,16 +1,17 @@
 """From ``key=value`` words to a tool's arguments, by the tool's schema. Pure but for ``@file``."""
 
-import difflib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import click
+
+from ..protocol.suggest import close_names, did_you_mean
 
 Schema = Mapping[str, Any]
 
@@ -89,20 +90,14 @@ def types_in_words(part: Schema, root: Schema) -> str:
     return words
 
 
-def close_name(name: str, names: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` where one of the names is close, else nothing."""
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
 def _property(tool: str, schema: Schema, properties: Mapping[str, Schema], key: str) -> Schema:
     if key in properties:
         return properties[key]
     others = schema.get("additionalProperties", not properties)
-    suggestion = close_name(key, properties)
-    if others is False or suggestion:
-        known = suggestion or (f"; it has {', '.join(properties)}" if properties else "; it takes none")
-        raise click.UsageError(f"{tool!r} has no argument {key!r}{known}")
+    meant = did_you_mean(close_names(key, properties, n=1))
+    if others is False or meant:
+        hint = meant or (f"it has {', '.join(properties)}" if properties else "it takes none")
+        raise click.UsageError(f"{tool!r} has no argument {key!r}; {hint}")
     return others if isinstance(others, Mapping) else {}
 
 

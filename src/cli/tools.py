@@ -8,7 +8,8 @@ import click
 import msgspec
 
 from ..protocol.calls import ToolInfo
-from .arguments import Schema, close_name, types_in_words
+from ..protocol.suggest import close_names, did_you_mean
+from .arguments import Schema, types_in_words
 from .connecting import connected, run
 from .tables import print_table
 
@@ -46,7 +47,8 @@ def find_tool(name: str, tools: Sequence[ToolInfo]) -> ToolInfo:
         if tool.name == name:
             return tool
     names = [tool.name for tool in tools]
-    raise click.UsageError(f"there is no tool {name!r}{close_name(name, names) or '; there are ' + ', '.join(names)}")
+    hint = did_you_mean(close_names(name, names, n=1)) or f"there are {', '.join(names)}"
+    raise click.UsageError(f"there is no tool {name!r}; {hint}")
 
 
 def hints(tool: ToolInfo) -> list[str]:

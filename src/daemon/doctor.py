@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import difflib
 import errno
 import importlib.metadata
 import os
@@ -21,6 +20,7 @@ import httpx
 from pydantic import AliasChoices
 
 from ..protocol.rendezvous import TOKEN_FILE, Address
+from ..protocol.suggest import close_names, did_you_mean
 from ..store import SCHEMA, StoreError, schema_version
 from .setting_types import MIN_TOKEN_CHARS
 from .settings import ENV_PREFIX, Settings
@@ -74,16 +74,9 @@ def unknown_variables(env: Mapping[str, str]) -> list[Check]:
     checks = []
     for name in sorted(env):
         if name.startswith(ENV_PREFIX) and name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            meant = f"rename it to {close[0]}" if close else "unset it"
-            checks.append(
-                Check(
-                    "environment",
-                    "warn",
-                    f"{name} is no setting and has no effect",
-                    f"{meant}; see `toold serve --help`",
-                )
-            )
+            meant = did_you_mean(close_names(name, known, n=1))
+            message = f"{name} is no setting and has no effect" + (f"; {meant}" if meant else "")
+            checks.append(Check("environment", "warn", message, "rename it, or unset it"))
     return checks
 
 

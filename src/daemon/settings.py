@@ -1,6 +1,5 @@
 """The daemon's settings: defaults < ``toold.toml`` < environment < flags. docs/configuration.md lists them all."""
 
-import difflib
 import os
 import re
 import ssl
@@ -21,6 +20,7 @@ from pydantic_settings import (
 
 from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
 from ..protocol.rendezvous import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir
+from ..protocol.suggest import close_names, did_you_mean
 from .setting_types import (
     ApiKey,
     CaseInsensitive,
@@ -225,9 +225,7 @@ def _from_file(path: Path) -> Iterator[tuple[str, _Given]]:
         raise SettingsError(f"{path}: is not valid TOML {place.group() if place else ''}".rstrip()) from None
     for name, value in table.items():
         if name not in Settings.model_fields:
-            raise SettingsError(
-                f"{path}: has no setting named {_shown(name)}{_suggestion(name, Settings.model_fields)}"
-            )
+            raise SettingsError(f"{path}: has no setting named {_shown(name)}; {_hint(name)}")
         yield name, _Given(value, path.name)
 
 
@@ -235,9 +233,8 @@ def _shown(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:60] + "…")
 
 
-def _suggestion(word: str, known: Mapping[str, object] | list[str]) -> str:
-    close = difflib.get_close_matches(word.lower(), list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else "; docs/configuration.md lists them"
+def _hint(name: str) -> str:
+    return did_you_mean(close_names(name, Settings.model_fields, n=1)) or "docs/configuration.md lists them"
 
 
 def _anchored(name: str, given: _Given, base: Path) -> _Given:
@@ -292,12 +289,13 @@ def _sentence(details: ErrorDetails, given: Mapping[str, _Given]) -> str:
     origin = given[name].origin if name in given else "default"
     match details["type"]:
         case "extra_forbidden":
-            return f"{name} ({origin}): is not a setting{_suggestion(name, Settings.model_fields)}"
+            return f"{name} ({origin}): is not a setting; {_hint(name)}"
         case "bool_parsing" | "bool_type":
             said = "must be true or false"
         case "literal_error":
             options = re.findall(r"'([^']+)'", str(context["expected"]))
-            said = f"must be {', '.join(options)}{_suggestion(str(details['input']), options)}"
+            meant = did_you_mean(close_names(str(details["input"]), options, n=1))
+            said = f"must be {', '.join(options)}" + (f"; {meant}" if meant else "")
         case _:
             said = re.sub("^Input should (be|have)", r"must \1", details["msg"])
     return f"{name} ({origin}): {said}"

@@ -1,6 +1,5 @@
 """From the bytes of one frame to a typed frame, or to the refusal that its sender gets. Pure; never raises."""
 
-import difflib
 import json
 import math
 import re
@@ -12,6 +11,7 @@ import msgspec
 from .calls import RequestId
 from .errors import InvalidRequestError, ProtocolError, ToolError
 from .frames import MAX_REQUEST_ID_CHARS, CallTool, ClientFrame, canonical_tool_name
+from .suggest import close_names, did_you_mean
 
 _decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -98,7 +98,8 @@ def _diagnose(data: str, error: msgspec.DecodeError) -> Refusal:
     if not isinstance(op, str):
         return Refusal(_protocol_error(f"op: missing, or no string. It is one of {', '.join(OPS)}."), request_id)
     if op not in OPS:
-        return Refusal(_protocol_error(f"op: {_quoted(op)} is unknown{_suggestion(op, OPS)}"), request_id)
+        hint = did_you_mean(close_names(op, OPS, n=1)) or f"it is one of {', '.join(OPS)}."
+        return Refusal(_protocol_error(f"op: {_quoted(op)} is unknown; {hint}"), request_id)
     call = op in _CALL_OPS and _id_is_usable(value)
     return Refusal(_invalid_request(_field_message(str(error))), request_id, call=call, echo_id=echo_id)
 
@@ -140,11 +141,6 @@ def _json_type(value: object) -> str:
     if isinstance(value, str):
         return "a string"
     return "null" if value is None else "a boolean" if isinstance(value, bool) else "a number"
-
-
-def _suggestion(word: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]}?" if close else f". It is one of {', '.join(known)}."
 
 
 def _quoted(word: str) -> str:

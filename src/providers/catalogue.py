@@ -8,7 +8,6 @@ import datetime as dt
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from importlib.resources import files
 from typing import Any, Final, Literal
 
@@ -16,6 +15,7 @@ import msgspec
 
 from ..protocol.calls import Cost, Usage
 from ..protocol.errors import InvalidArgumentsError
+from ..protocol.suggest import close_names, did_you_mean
 
 ProviderName = Literal["kimi", "glm"]
 Modality = Literal["text", "image", "video", "file"]
@@ -183,15 +183,14 @@ def _refuse_unknown_keys(table: Mapping[str, Any], cls: type[Model | Price], whe
     known = {field.name for field in fields(cls)}
     for key in table:
         if key not in known:
-            close = get_close_matches(key, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"
-            raise CatalogueError(f"{where}: unknown key {key!r}{hint}")
+            hint = did_you_mean(close_names(key, known, n=1)) or f"there are {', '.join(sorted(known))}"
+            raise CatalogueError(f"{where}: unknown key {key!r}; {hint}")
 
 
 def _unknown_model(name: str, by_name: Mapping[str, Model]) -> InvalidArgumentsError:
-    close = get_close_matches(name.strip().lower(), by_name, n=8, cutoff=0.5)
+    close = close_names(name.strip(), by_name, n=8)  # aliases among them, several of one model
     suggestions = list(dict.fromkeys(by_name[match].id for match in close))[:3]
-    hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else "`listmodels` shows those that there are"
+    hint = did_you_mean(suggestions) or "`listmodels` shows those that there are"
     return InvalidArgumentsError(
         f"unknown model {name[:100]!r}; {hint}",
         details={"fields": {"model": f"unknown; {hint}"}, "suggestions": suggestions},

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..protocol.errors import InvalidArgumentsError
+from ..protocol.suggest import close_names, did_you_mean
 from .tool import MAX_SURPLUS_FIELDS, Tool
 
 MAX_FIELDS_IN_MESSAGE: Final = 8
@@ -130,8 +130,8 @@ def _wrong(error: ErrorDetails, path: Sequence[str], schemas: Sequence[tuple[str
         return f"is missing; it should be {expected}" if expected else "is missing"
     if kind == "extra_forbidden":
         known = [name for name, _ in schemas]
-        close = get_close_matches(path[-1][:MAX_PATH_CHARS], known, n=1) if path else []
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(dict.fromkeys(known)) or 'none'}"
+        close = close_names(path[-1], known, n=1) if path else []
+        hint = did_you_mean(close) or f"there are {', '.join(dict.fromkeys(known)) or 'none'}"
         return f"is not an argument; {hint}"
     if kind == "string_unicode":
         return f"{'is' if path else 'a name is'} no Unicode text: it holds half of a surrogate pair"

@@ -4,7 +4,6 @@ import hashlib
 import pkgutil
 from collections.abc import Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -16,6 +15,7 @@ import structlog
 
 from ..protocol.calls import ToolInfo
 from ..protocol.errors import ToolNotFoundError
+from ..protocol.suggest import close_names, did_you_mean
 from .tool import Tool
 
 ENTRY_POINT_GROUP: Final = "toold.tools"
@@ -109,10 +109,6 @@ def _loaded(entry_point: EntryPoint) -> list[Tool]:
 
 
 def _not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
-    suggestions = get_close_matches(name, known, n=3)
-    hint = (
-        f"did you mean {' or '.join(repr(close) for close in suggestions)}?"
-        if suggestions
-        else "list_tools has all names"
-    )
+    suggestions = close_names(name, known)
+    hint = did_you_mean(suggestions) or "list_tools has all names"
     return ToolNotFoundError(f"there is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})

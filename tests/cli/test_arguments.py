@@ -10,7 +10,7 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.cli.arguments import Word, bind, close_name, coerce, parse_word, types_in_words
+from toold.cli.arguments import Word, bind, coerce, parse_word, types_in_words
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -210,9 +210,3 @@ def test_any_text_for_any_argument_is_a_value_or_a_usage_error(text: str, key: s
 def test_types_are_said_in_words(part: dict[str, Any], words: str) -> None:
     """A person reads what an argument takes."""
     assert types_in_words(part, SCHEMA) == words
-
-
-def test_close_names_are_suggested_and_others_are_not() -> None:
-    """A near miss gets its suggestion."""
-    assert close_name("codereveiw", ["chat", "codereview"]) == "; did you mean 'codereview'?"
-    assert close_name("zzz", ["chat"]) == ""

@@ -154,7 +154,10 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ({"TOOLD_HTTP_PORT": "x"}, "http_port (TOOLD_HTTP_PORT): must be a valid integer"),
         ({"TOOLD_HTTP_PORT": "8079"}, "http_port (TOOLD_HTTP_PORT): must be another port than port"),
         ({"TOOLD_AUTH": "perhaps"}, "auth (TOOLD_AUTH): must be true or false"),
-        ({"TOOLD_LOG_FORMAT": "jsn"}, "log_format (TOOLD_LOG_FORMAT): must be auto, console, json; did you mean json?"),
+        (
+            {"TOOLD_LOG_FORMAT": "jsn"},
+            "(TOOLD_LOG_FORMAT): must be auto, console, json; did you mean 'json'?",
+        ),
         ({"TOOLD_MAX_RUNNING": "0"}, "max_running (TOOLD_MAX_RUNNING): must be greater than or equal to 1"),
         ({"TOOLD_GRACE_PERIOD_S": "inf"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be a finite number"),
         ({"TOOLD_GRACE_PERIOD_S": "nan"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be"),
@@ -185,7 +188,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path, env: dict[str, str], words: s
     [
         ({"port": 70000}, "port (--port): must be less than or equal to 65535"),
         ({"host": "::", "auth": False}, "auth (--no-auth): may be off only where host is loopback"),
-        ({"max_runing": 3}, "max_runing (--max-runing): is not a setting; did you mean max_running?"),
+        ({"max_runing": 3}, "max_runing (--max-runing): is not a setting; did you mean 'max_running'?"),
     ],
 )
 def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: str) -> None:
@@ -196,7 +199,7 @@ def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("prot = 1", "has no setting named 'prot'; did you mean port?"),
+        ("prot = 1", "has no setting named 'prot'; did you mean 'port'?"),
         ("zzzzqqqq = 1", "has no setting named 'zzzzqqqq'; docs/configuration.md lists them"),
         ("[limits]\nmax_running = 1", "has no setting named 'limits'"),
         ("port = true", "port (toold.toml): must be a number, not true or false"),

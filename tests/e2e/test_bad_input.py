@@ -77,7 +77,7 @@ async def test_a_malformed_session_id_is_replaced_and_said(make_peer: Any, sessi
         ("42", "a number"),
         (b"\x00\x01", "Binary"),
         ('{"no":"op"}', "op"),
-        ('{"op":"call_tol"}', "did you mean call_tool"),
+        ('{"op":"call_tol"}', "did you mean 'call_tool'"),
         ('{"op":"hello"}', "hello was said already"),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
         ((), {"TOOLD_TOKEN": "fifteen-letters"}, "", "token (TOOLD_TOKEN): must have 16"),
         (("--port", "-1"), {}, "", "port (--port): must be greater than or equal to 0"),
         (("--no-auth", *EVERYBODY), {}, "", "auth (--no-auth): may be off only where host is loopback"),
-        ((), {}, "max_runing = 2", "toold.toml: has no setting named 'max_runing'; did you mean max_running?"),
+        ((), {}, "max_runing = 2", "toold.toml: has no setting named 'max_runing'; did you mean 'max_running'?"),
         ((), {}, "grace_period_s = 0", "grace_period_s (toold.toml): must be greater than 0"),
         ((), {}, "port = ", "toold.toml: is not valid TOML"),
         ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model: unknown model 'kimi-k9'"),

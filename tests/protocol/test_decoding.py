@@ -54,7 +54,7 @@ def test_each_op_becomes_its_frame(text: str, kind: type) -> None:
         ("1", "PROTOCOL_ERROR", "a number"),
         ("{}", "PROTOCOL_ERROR", "op"),
         ('{"op":5}', "PROTOCOL_ERROR", "op"),
-        ('{"op":"pin"}', "PROTOCOL_ERROR", "did you mean ping?"),
+        ('{"op":"pin"}', "PROTOCOL_ERROR", "did you mean 'ping'?"),
         ('{"op":"zzzzzz"}', "PROTOCOL_ERROR", "call_tool"),
         ('{"op":"cancel"}', "INVALID_REQUEST", "request_id"),
         ("[" * 100_000, "PROTOCOL_ERROR", "JSON"),

@@ -76,7 +76,7 @@ def test_a_name_is_never_replaced(name: str) -> None:
 
 def test_a_misspelt_model_is_suggested() -> None:
     """The error says what may have been meant."""
-    with pytest.raises(InvalidArgumentsError, match=r"unknown model 'glm4\.6'; did you mean glm-4\.6") as caught:
+    with pytest.raises(InvalidArgumentsError, match=r"unknown model 'glm4\.6'; did you mean 'glm-4\.6'") as caught:
         SHIPPED.resolve("glm4.6")
     assert (caught.value.details or {})["suggestions"][0] == "glm-4.6"
 
