@@ -59,7 +59,7 @@ async def _call(
 ) -> CallResult | CallError:
     async with connected(features=("ack", "stream") if stream else ("ack",)) as client:
         tool = find_tool(name, await client.list_tools())
-        arguments = bind(tool.name, tool.inputSchema, words)
+        arguments = bind(tool.name, tool.input_schema, words)
         with stage:
             try:
                 return await client.call(

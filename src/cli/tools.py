@@ -70,9 +70,9 @@ def first_line(text: str) -> str:
 
 def example(tool: ToolInfo) -> str:
     """A command line that calls the tool, with each required argument, or the first where none is."""
-    properties: Mapping[str, Schema] = tool.inputSchema.get("properties", {})
-    keys = tool.inputSchema.get("required") or list(properties)[:1]
-    words = [_example_word(key, properties.get(key, {}), tool.inputSchema) for key in keys]
+    properties: Mapping[str, Schema] = tool.input_schema.get("properties", {})
+    keys = tool.input_schema.get("required") or list(properties)[:1]
+    words = [_example_word(key, properties.get(key, {}), tool.input_schema) for key in keys]
     return " ".join(["toold call", tool.name, *words])
 
 
@@ -85,7 +85,7 @@ def _example_word(key: str, part: Schema, root: Schema) -> str:
 def _print_tool(tool: ToolInfo) -> None:
     click.echo(tool.name + (f"  ({', '.join(hints(tool))})" if hints(tool) else ""))
     click.echo(tool.description.strip() + "\n")
-    schema = tool.inputSchema
+    schema = tool.input_schema
     required = schema.get("required", ())
     rows = [
         (key, types_in_words(part, schema), _default(key, part, required), first_line(part.get("description", "")))

@@ -84,12 +84,12 @@ class Annotations(msgspec.Struct, frozen=True, rename="camel"):
     open_world_hint: bool
 
 
-class ToolInfo(msgspec.Struct, frozen=True):
-    """A tool as ``list_tools`` shows it."""
+class ToolInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """A tool as ``list_tools`` shows it, in MCP's words."""
 
     name: str
     description: str
-    inputSchema: dict[str, Any]  # noqa: N815 - MCP's name, as it stands on the wire
+    input_schema: dict[str, Any]
     annotations: Annotations
 
 

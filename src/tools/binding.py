@@ -84,13 +84,13 @@ def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel:
 
 def _bounded(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """Without most of what is surplus anyway: errors about a million fields would hold everybody up for seconds."""
-    known = tool.info.inputSchema.get("properties", {})
+    known = tool.info.input_schema.get("properties", {})
     surplus = islice((name for name in arguments if name not in known), MAX_FIELDS_IN_DETAILS)
     return {name: arguments[name] for name in (*(known.keys() & arguments.keys()), *surplus)}
 
 
 def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetails]) -> InvalidArgumentsError:
-    schemas = list(_properties(tool.info.inputSchema))
+    schemas = list(_properties(tool.info.input_schema))
     fields: dict[str, str] = {}
     for error in errors:
         path = _path(error, arguments)

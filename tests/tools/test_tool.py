@@ -30,7 +30,7 @@ def test_the_docstring_and_the_model_make_the_listing() -> None:
     info = make().info
     assert info.name == "paint"
     assert info.description == "Paint it.\n\nIn one colour."
-    assert info.inputSchema == {
+    assert info.input_schema == {
         "type": "object",
         "additionalProperties": False,
         "properties": {"red": {"type": "integer"}, "name": {"type": "string", "default": ""}},
