@@ -1,6 +1,5 @@
 """Where the daemon is and which token it takes: what the caller names, else the environment, else the state folder."""
 
-import ipaddress
 import logging
 import re
 from collections.abc import Mapping
@@ -17,8 +16,11 @@ from ..protocol.rendezvous import (
     DEFAULT_PORT,
     TOKEN_FILE,
     Address,
+    connectable,
     decode_address,
     default_state_dir,
+    ip_address,
+    is_loopback,
     websocket_url,
 )
 
@@ -28,9 +30,6 @@ HOST_VARIABLES: Final = ("TOOLD_HOST", "EXAI_WS_HOST")
 PORT_VARIABLES: Final = ("TOOLD_PORT", "EXAI_WS_PORT")
 TOKEN_VARIABLES: Final = ("TOOLD_TOKEN", "EXAI_WS_TOKEN")
 """In the order in which they count; the second names are those of older scripts."""
-
-_WILDCARDS: Final = {"0.0.0.0": DEFAULT_HOST, "::": "::1"}  # noqa: S104 - recognised here, bound to nowhere
-"""Addresses to listen at, and where one connects to instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +83,12 @@ def resolve(wish: Wish, env: Mapping[str, str], announced: Announcement) -> Endp
         address = None
     if host is None:
         host = address.host if address else DEFAULT_HOST
-    host = _WILDCARDS.get(host, host)
+    host = connectable(host)
     if port is None:
         port = address.port if address else DEFAULT_PORT
     tls = next((said for said in (wish.tls, url_tls) if said is not None), address.tls if address else False)
     token = wish.token or _first(env, TOKEN_VARIABLES)
-    if token is None and (address is not None or _is_loopback(host)):
+    if token is None and (address is not None or is_loopback(host)):
         token = announced.token
     return Endpoint(host, port, tls, token)
 
@@ -139,7 +138,7 @@ def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None]
 
 
 def _check_bare(host: str) -> str:
-    if ":" in host and not _is_ip(host):
+    if ":" in host and ip_address(host) is None:
         raise ValueError(f"the host {host!r} is no address; name the port apart from it, or write ws://{host}/")
     if not re.fullmatch(r"[\w.:%-]{1,253}", host):
         raise ValueError(f"the host {host!r} is neither a name nor an address")
@@ -164,17 +163,5 @@ def _port_from(env: Mapping[str, str]) -> int | None:
 
 
 def _speaks_for(address: Address, host: str | None, port: int | None) -> bool:
-    here = host is None or host == address.host or host in _WILDCARDS or _is_loopback(host)
+    here = host is None or host == address.host or is_loopback(connectable(host))
     return here and port in {None, address.port}
-
-
-def _is_loopback(host: str) -> bool:
-    return ipaddress.ip_address(host).is_loopback if _is_ip(host) else host == "localhost"
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -15,7 +15,7 @@ import structlog
 from ..audit import content_kept
 from ..protocol.errors import CallError, ServiceUnavailableError
 from ..protocol.frames import ServerInfo
-from ..protocol.rendezvous import Address
+from ..protocol.rendezvous import Address, is_loopback
 from ..providers import Catalogue
 from ..providers.simulator import Simulator
 from ..store import Retention, Store, StoreError
@@ -26,7 +26,7 @@ from .auth import token_check
 from .dispatch import Bounds, Permits, ProviderGate, Router
 from .metrics import Gauges, Metrics
 from .recorder import CallRecorder
-from .setting_types import is_loopback, tls_context
+from .setting_types import tls_context
 from .settings import CONFIG_FILE, Settings
 from .state import StateFolder
 from .transports.http import HttpServer, side_app

@@ -292,11 +292,9 @@ async def daemon(address: Address | None) -> Check:
     if address is None:
         return Check("daemon", "ok", "none runs in this state folder")
     who = f"pid {address.pid} on port {address.port}"
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.host, address.host)  # noqa: S104 - where it is asked
-    url = httpx.URL(scheme="http", host=host, port=address.http_port, path="/readyz")
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=REACH_TIMEOUT_S) as client:
-            answer = await client.get(url)
+            answer = await client.get(f"{address.http_url}readyz")
             state = answer.json()
     except (httpx.HTTPError, ValueError):
         if not _is_alive(address.pid):

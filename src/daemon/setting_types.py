@@ -1,6 +1,5 @@
 """The kinds of value that a setting may have, each refused with words that say what is allowed."""
 
-import ipaddress
 import os
 import re
 import ssl
@@ -19,14 +18,6 @@ MAX_PROGRESS_INTERVAL_S: Final = 8.0
 """Plain clients give up on a running call that sends nothing for longer (docs/protocol.md)."""
 MIN_FRAME_BYTES: Final = 4096
 """A hello with a long token and a client's name must fit."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens on ``host``: 127.0.0.0/8, ``::1`` or ``localhost``."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:

@@ -19,7 +19,7 @@ from pydantic_settings import (
 )
 
 from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
-from ..protocol.rendezvous import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir
+from ..protocol.rendezvous import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
 from ..protocol.suggest import close_names, did_you_mean
 from .setting_types import (
     ApiKey,
@@ -35,7 +35,6 @@ from .setting_types import (
     Seconds,
     Token,
     Word,
-    is_loopback,
     tls_context,
 )
 

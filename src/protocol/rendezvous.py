@@ -1,5 +1,6 @@
 """Where a client finds the daemon on its machine: the state folder and the files that both sides know. No I/O here."""
 
+import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,10 @@ ADDRESS_FILE: Final = "daemon.json"
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where the running daemon listens; written once it does, removed when it stops."""
+    """Where the running daemon listens; written once it does, removed when it stops.
+
+    ``host`` may be a wildcard such as ``0.0.0.0``; the URLs name a host that can be connected to.
+    """
 
     pid: int
     host: str
@@ -30,13 +34,44 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return websocket_url(self.host, self.port, tls=self.tls)
+        """The WebSocket's."""
+        return websocket_url(connectable(self.host), self.port, tls=self.tls)
+
+    @property
+    def http_url(self) -> str:
+        """The HTTP side port's."""
+        return f"http://{_bracketed(connectable(self.host))}:{self.http_port}/"
 
 
 def websocket_url(host: str, port: int, *, tls: bool = False) -> str:
     """``ws://host:port/``, an IPv6 address in brackets."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"{'wss' if tls else 'ws'}://{shown}:{port}/"
+    return f"{'wss' if tls else 'ws'}://{_bracketed(host)}:{port}/"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens on ``host``: 127.0.0.0/8, ``::1`` or ``localhost``."""
+    ip = ip_address(host)
+    return host.lower() == "localhost" if ip is None else ip.is_loopback
+
+
+def connectable(host: str) -> str:
+    """Where to connect to reach, on this machine, what listens on ``host``: for a wildcard, loopback."""
+    ip = ip_address(host)
+    if ip is None or not ip.is_unspecified:
+        return host
+    return "127.0.0.1" if ip.version == 4 else "::1"
+
+
+def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that ``host`` spells; None for a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def default_state_dir(env: Mapping[str, str]) -> Path:

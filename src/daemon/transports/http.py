@@ -16,9 +16,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ...protocol.rendezvous import is_loopback
 from ...version import __version__
 from ..metrics import CONTENT_TYPE
-from ..setting_types import is_loopback
 
 Health = Callable[[], dict[str, Any]]
 """What ``/readyz`` shows: ``status`` is ``ready`` where calls are accepted; elsewhere ``reasons`` says why not."""
