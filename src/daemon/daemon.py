@@ -18,6 +18,7 @@ from ..protocol.frames import ServerInfo
 from ..protocol.rendezvous import Address, is_loopback
 from ..providers import Catalogue
 from ..providers.simulator import Simulator
+from ..serving import HttpServer
 from ..store import Retention, Store, StoreError
 from ..tools import FileAccess, Registry, load_registry
 from ..version import __version__
@@ -29,7 +30,7 @@ from .recorder import CallRecorder
 from .setting_types import tls_context
 from .settings import CONFIG_FILE, Settings
 from .state import StateFolder
-from .transports.http import HttpServer, side_app
+from .transports.http import side_app
 from .transports.websocket import WebSocketOptions, WebSocketServer
 from .vendors import VENDORS, Vendors, open_vendors
 
@@ -86,7 +87,7 @@ class Daemon:
             health=self.health,
         )
         app = side_app(health=self.health, metrics=self.metrics.render, loopback_only=is_loopback(settings.host))
-        self.http = HttpServer(app, settings.host, settings.http_port)
+        self.http = HttpServer(app, settings.host, settings.http_port, "--http-port")
 
     def __repr__(self) -> str:
         return f"<Daemon {self.websocket!r} {self.router!r}>"

@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import errno
 import importlib.metadata
 import os
-import socket
 import ssl
 import stat
 import sys
@@ -21,6 +19,7 @@ from pydantic import AliasChoices
 
 from ..protocol.rendezvous import TOKEN_FILE, Address
 from ..protocol.suggest import close_names, did_you_mean
+from ..serving import listen
 from ..store import SCHEMA, StoreError, schema_version
 from .setting_types import MIN_TOKEN_CHARS
 from .settings import ENV_PREFIX, Settings
@@ -176,23 +175,13 @@ def port(host: str, number: int, *, setting: Literal["port", "http_port"], ours:
     """Whether a port can be listened on; held by our own running daemon is as good."""
     if number == 0:
         return Check(setting, "ok", "0: a free port is chosen at the start")
-    option = f"--{setting.replace('_', '-')}"
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
-        socket.create_server(address[:2], family=family).close()
+        listen(host, number, f"--{setting.replace('_', '-')}").close()
     except OSError as error:
         if ours and getattr(ours, setting) == number:
             return Check(setting, "ok", f"{number} is held by the running daemon (pid {ours.pid})")
-        if error.errno == errno.EADDRINUSE:
-            return Check(
-                setting, "fail", f"{number} is held by another program", f"stop that, or choose another {option}"
-            )
-        return Check(
-            setting,
-            "fail",
-            f"{host}:{number} cannot be listened on: {error.strerror}",
-            f"choose another --host or {option}",
-        )
+        message, _, remedy = str(error).partition("; ")
+        return Check(setting, "fail", message, remedy)
     return Check(setting, "ok", f"{number} is free")
 
 

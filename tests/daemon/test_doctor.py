@@ -13,8 +13,9 @@ from toold.daemon import doctor
 from toold.daemon.doctor import Check, diagnose
 from toold.daemon.settings import Settings, load_settings
 from toold.daemon.state import StateFolder
-from toold.daemon.transports.http import HttpServer, side_app
+from toold.daemon.transports.http import side_app
 from toold.protocol.rendezvous import Address
+from toold.serving import HttpServer
 from toold.store.schema import STEPS, open_database
 
 SECRET = "sk-verysecretverysecretverysecret"
@@ -56,7 +57,8 @@ async def health() -> dict[str, object]:
 @pytest.fixture
 async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[Address]:
     """What a running daemon shows: its state folder and its HTTP port."""
-    server = HttpServer(side_app(health=lambda: health, metrics=bytes, loopback_only=True), "127.0.0.1", 0)
+    app = side_app(health=lambda: health, metrics=bytes, loopback_only=True)
+    server = HttpServer(app, "127.0.0.1", 0, "--http-port")
     await server.start()
     with StateFolder(state_dir) as state:
         state.load_or_create_token()
@@ -200,11 +202,11 @@ def test_ports(taken_port: int) -> None:
     """A port is free, chosen later, ours already, or somebody else's."""
     assert doctor.port("127.0.0.1", 0, setting="port", ours=None).status == "ok"
     taken = doctor.port("127.0.0.1", taken_port, setting="http_port", ours=None)
-    assert (taken.status, taken.remedy) == ("fail", "stop that, or choose another --http-port")
+    assert (taken.status, taken.remedy) == ("fail", "stop that program or choose another with --http-port")
     held = doctor.port("127.0.0.1", taken_port, setting="http_port", ours=address(taken_port))
     assert (held.status, held.message) == ("ok", f"{taken_port} is held by the running daemon (pid {os.getpid()})")
     elsewhere = doctor.port("192.0.2.1", taken_port, setting="port", ours=None)
-    assert (elsewhere.status, elsewhere.remedy) == ("fail", "choose another --host or --port")
+    assert (elsewhere.status, elsewhere.remedy) == ("fail", "choose another --port or --host")
 
 
 def test_a_good_state_folder(state_dir: Path) -> None:

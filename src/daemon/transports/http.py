@@ -1,14 +1,9 @@
 """The HTTP side port: whether the daemon lives and takes calls, and its metrics. For probes and for people."""
 
-import asyncio
-import contextlib
-import errno
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
@@ -101,77 +96,3 @@ def _names_loopback(host: str) -> bool:
     """``127.0.0.1:8080``, ``[::1]:8080``, ``localhost``, with or without a port."""
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     return is_loopback(name.removesuffix("."))
-
-
-class HttpServer:
-    """Serves an ASGI app on the running loop; signals stay the daemon's."""
-
-    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
-        self._app = app
-        self._host = host
-        self._port = port
-        self._server: _Server | None = None
-        self._serving: asyncio.Task[None] | None = None
-
-    @property
-    def port(self) -> int:
-        """The port that is listened on, also where 0 was asked for."""
-        return self._port
-
-    async def start(self) -> None:
-        """Listen.
-
-        Raises:
-            OSError: the address cannot be listened on; the message names it.
-        """
-        listener = _listen(self._host, self._port)
-        self._port = listener.getsockname()[1]
-        self._server = _Server(
-            uvicorn.Config(
-                self._app,
-                http="h11",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_graceful_shutdown=1,
-            )
-        )
-        self._serving = asyncio.create_task(self._server.serve([listener]), name="http")
-        await self._server.listening.wait()
-        if not self._server.started:
-            await self._serving  # raises what went wrong
-
-    async def close(self) -> None:
-        """Stop listening; requests that run have a second to end."""
-        if self._server and self._serving:
-            self._server.should_exit = True
-            await self._serving
-
-
-class _Server(uvicorn.Server):
-    """uvicorn as a part of another program: it takes no signals and says when it listens."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        try:
-            await super().startup(sockets)
-        finally:
-            self.listening.set()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family)
-    except OSError as error:
-        reason = "another program has it" if error.errno == errno.EADDRINUSE else error.strerror
-        raise OSError(error.errno, f"the HTTP port {port} on {host} cannot be opened: {reason}") from None

@@ -1,8 +1,5 @@
 """The HTTP side port, over real sockets."""
 
-import asyncio
-import signal
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +7,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 from toold.daemon.metrics import CONTENT_TYPE
-from toold.daemon.transports.http import HttpServer, side_app
+from toold.daemon.transports.http import side_app
+from toold.serving import HttpServer
 from toold.version import __version__
 
 
@@ -35,7 +33,7 @@ def state() -> State:
 
 @pytest.fixture
 async def server(state: State) -> AsyncIterator[HttpServer]:
-    server = HttpServer(app(state), "127.0.0.1", 0)
+    server = HttpServer(app(state), "127.0.0.1", 0, "--http-port")
     await server.start()
     yield server
     await server.close()
@@ -110,55 +108,3 @@ async def test_any_name_will_do_where_others_may_connect(state: State) -> None:
     transport = httpx.ASGITransport(app=app(state, loopback_only=False))
     async with httpx.AsyncClient(transport=transport, base_url="http://toold.example") as client:
         assert (await client.get("/readyz")).status_code == 200
-
-
-async def test_a_taken_port_is_named(server: HttpServer, state: State) -> None:
-    """A start on a port that is taken fails with the port and the reason."""
-    with pytest.raises(OSError, match=f"HTTP port {server.port} on 127.0.0.1 cannot be opened: another program has it"):
-        await HttpServer(app(state), "127.0.0.1", server.port).start()
-
-
-async def test_a_host_that_is_not_here_is_named(state: State) -> None:
-    """An address that this machine does not have is told as such."""
-    with pytest.raises(OSError, match=r"on 192\.0\.2\.1 cannot be opened"):
-        await HttpServer(app(state), "192.0.2.1", 0).start()
-
-
-async def test_signals_stay_the_daemons(state: State) -> None:
-    """Starting and stopping the server leaves the handlers of the process as they were."""
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    server = HttpServer(app(state), "127.0.0.1", 0)
-    await server.start()
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    await server.close()
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-
-
-async def test_closing_frees_the_port(state: State) -> None:
-    """After closing nothing listens there, also while a client kept its connection open."""
-    server = HttpServer(app(state), "127.0.0.1", 0)
-    await server.start()
-    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    await server.close()
-    writer.close()
-    with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", server.port)) != 0
-
-
-async def test_closing_what_never_started(state: State) -> None:
-    """A server that was not started has nothing to close."""
-    await HttpServer(app(state), "127.0.0.1", 0).close()
-
-
-async def test_ipv6(state: State) -> None:
-    """The side port listens on ::1 as well."""
-    if not socket.has_ipv6:
-        pytest.skip("no IPv6 on this machine")
-    server = HttpServer(app(state), "::1", 0)
-    try:
-        await server.start()
-    except OSError:
-        pytest.skip("no IPv6 loopback on this machine")
-    async with httpx.AsyncClient(trust_env=False) as client:
-        assert (await client.get(f"http://[::1]:{server.port}/healthz")).status_code == 200
-    await server.close()

@@ -28,8 +28,11 @@ async def test_hung_requests_end_with_the_simulator(catalogue: Catalogue) -> Non
 
 
 async def test_a_port_that_is_taken_is_an_error(catalogue: Catalogue) -> None:
-    """The error is the system's, at once, and nothing is left open."""
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
+    """The error says so at once, and nothing is left open."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(OSError, match="choose another with --port"),
+    ):
         await Simulator(port=taken.getsockname()[1], catalogue=catalogue).__aenter__()
 
 
