@@ -6,7 +6,8 @@ joined. What it must never know: what a vendor's SDK looks like, or what a tool 
 
 from .doctor import Check, diagnose
 from .run import run
-from .settings import Settings, SettingsError, load_settings
+from .setting_sources import SettingsError, load_settings
+from .settings import Settings
 from .state import AlreadyRunningError, StateError, StateFolder, read_address
 
 __all__ = [

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from toold.daemon import doctor
 from toold.daemon.doctor import Check, diagnose
-from toold.daemon.settings import Settings, load_settings
+from toold.daemon.setting_sources import load_settings
+from toold.daemon.settings import Settings
 from toold.daemon.state import StateFolder
 from toold.daemon.transports.http import side_app
 from toold.protocol.rendezvous import Address
