@@ -4,7 +4,8 @@ Who calls it: the command line, and tests that run a daemon. What it knows: ever
 joined. What it must never know: what a vendor's SDK looks like, or what a tool does.
 """
 
-from .doctor import Check, diagnose
+from .check import Check
+from .doctor import diagnose
 from .run import run
 from .setting_sources import SettingsError, load_settings
 from .settings import Settings
