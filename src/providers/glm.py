@@ -12,7 +12,8 @@ import httpx
 
 from . import question
 from .completion import CompletionRequest, OnDelta, Provider
-from .http import HttpRoad, http_client, http_timeout
+from .connections import Connections
+from .http import HttpRoad, http_timeout
 from .provider import RoadChoice, VendorProvider
 from .question import Body
 from .road import Attempts, Errors, ReadChunk
@@ -62,17 +63,18 @@ class SyncSdkRoad:
         self._new_client = client
         self._sdk_errors = errors
         self._errors = Errors(vendor, access)
-        self._http = http_client(access)
+        self._connections = Connections(access, httpx.AsyncClient)
         self._threads = Threads(access.limit, f"toold-{vendor.name}")
 
     async def ask(self, body: Body, attempts: Attempts) -> Any:
         call = ThreadedCall(asyncio.get_running_loop())
+        async with self._connections.lend() as http:
 
-        def work() -> Any:
-            with self._completions(call, attempts) as create:
-                return _as_json(create(**body))
+            def work() -> Any:
+                with self._completions(LoopTransport(call, http), attempts) as create:
+                    return _as_json(create(**body))
 
-        return await self._threads.run(call, work)
+            return await self._threads.run(call, work)
 
     async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> None:
         call = ThreadedCall(asyncio.get_running_loop())
@@ -81,19 +83,20 @@ class SyncSdkRoad:
             if not call.stopped:
                 on_delta(delta)
 
-        def work() -> None:
-            with self._completions(call, attempts) as create:
-                for chunk in create(**body):
-                    delta = read(_as_json(chunk))
-                    if delta is not None:
-                        call.loop.call_soon_threadsafe(deliver, delta)
+        async with self._connections.lend() as http:
 
-        await self._threads.run(call, work)
+            def work() -> None:
+                with self._completions(LoopTransport(call, http), attempts) as create:
+                    for chunk in create(**body):
+                        delta = read(_as_json(chunk))
+                        if delta is not None:
+                            call.loop.call_soon_threadsafe(deliver, delta)
+
+            await self._threads.run(call, work)
 
     @contextmanager
-    def _completions(self, call: ThreadedCall, attempts: Attempts) -> Iterator[Callable[..., Any]]:
+    def _completions(self, transport: LoopTransport, attempts: Attempts) -> Iterator[Callable[..., Any]]:
         """The SDK's ``create`` for one call, with its errors mapped. Its client opens nothing, so it costs little."""
-        transport = LoopTransport(call, self._http)
         sdk = self._sdk_errors
         try:
             # Its `trust_env` would read proxies for connections that it does not make.
@@ -119,12 +122,10 @@ class SyncSdkRoad:
             raise self._errors.broken_stream(error.json_data) from error
         except json.JSONDecodeError as error:
             raise self._errors.not_json() from error
-        finally:
-            asyncio.run_coroutine_threadsafe(transport.aclose_response(), call.loop).result()
 
     async def close(self) -> None:
         self._threads.close()
-        await self._http.aclose()
+        await self._connections.aclose()
 
 
 def _as_json(answer: Any) -> Any:

@@ -8,17 +8,10 @@ from typing import Any
 import httpx
 
 from .completion import OnDelta
+from .connections import Connections
 from .question import Body
 from .road import CONNECT_TIMEOUT_S, Attempts, Errors, ReadChunk
 from .vendor import Access, Vendor
-
-
-def http_client(access: Access) -> httpx.AsyncClient:
-    """A client with as many connections as calls may run."""
-    return httpx.AsyncClient(
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=access.limit),
-        trust_env=not access.simulated,
-    )
 
 
 def http_timeout(attempts: Attempts) -> httpx.Timeout:
@@ -33,7 +26,7 @@ class HttpRoad:
         self.name = f"httpx {httpx.__version__}"
         self._access = access
         self._errors = Errors(vendor, access)
-        self._client = http_client(access)
+        self._connections = Connections(access, httpx.AsyncClient)
 
     async def ask(self, body: Body, attempts: Attempts) -> Any:
         async with self._post(body, attempts) as response:
@@ -68,13 +61,16 @@ class HttpRoad:
     async def _post(self, body: Body, attempts: Attempts) -> AsyncIterator[httpx.Response]:
         """The answer, if it is one; raises ``CallError`` for refusals and for what the connection does meanwhile."""
         try:
-            async with self._client.stream(
-                "POST",
-                f"{self._access.base_url.rstrip('/')}/chat/completions",
-                json=body,
-                headers={"Authorization": f"Bearer {self._access.api_key.get_secret_value()}"},
-                timeout=http_timeout(attempts),
-            ) as response:
+            async with (
+                self._connections.lend() as client,
+                client.stream(
+                    "POST",
+                    f"{self._access.base_url.rstrip('/')}/chat/completions",
+                    json=body,
+                    headers={"Authorization": f"Bearer {self._access.api_key.get_secret_value()}"},
+                    timeout=http_timeout(attempts),
+                ) as response,
+            ):
                 if response.is_error:
                     await response.aread()
                     raise self._errors.refused(response.status_code, response.text, response.headers)
@@ -85,4 +81,4 @@ class HttpRoad:
             raise self._errors.unreachable(error) from error
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._connections.aclose()

@@ -10,6 +10,7 @@ from typing import Any
 from ..protocol.errors import InvalidArgumentsError
 from . import question
 from .completion import CompletionRequest, OnDelta, Provider
+from .connections import Connections
 from .http import HttpRoad
 from .provider import RoadChoice, VendorProvider
 from .question import Body
@@ -46,39 +47,40 @@ class OpenAIRoad:
     def __init__(self, vendor: Vendor, access: Access) -> None:
         self._openai: Any = import_module("openai")
         self.name = f"openai {version('openai')}"
+        self._access = access
         self._errors = Errors(vendor, access)
-        self._client = self._openai.AsyncOpenAI(
-            api_key=access.api_key.get_secret_value(),
-            base_url=access.base_url,
-            http_client=self._openai.DefaultAsyncHttpxClient(trust_env=not access.simulated),
-            # The SDK takes these from the environment, where they are meant for another vendor.
-            default_headers={"OpenAI-Organization": self._openai.omit, "OpenAI-Project": self._openai.omit},
-        )
+        self._connections: Connections[Any] = Connections(access, self._openai.DefaultAsyncHttpxClient)
 
     async def ask(self, body: Body, attempts: Attempts) -> Any:
-        async with self._mapped(attempts):
-            answer = await self._completions(attempts).with_raw_response.create(**_arguments(body))
+        async with self._completions(attempts) as completions:
+            answer = await completions.with_raw_response.create(**_arguments(body))
             return json.loads(answer.http_response.text)
 
     async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> None:
         async with (
-            self._mapped(attempts),
-            await self._completions(attempts).create(**_arguments(body)) as chunks,
+            self._completions(attempts) as completions,
+            await completions.create(**_arguments(body)) as chunks,
         ):
             async for chunk in chunks:
                 delta = read(chunk.to_dict())
                 if delta is not None:
                     on_delta(delta)
 
-    def _completions(self, attempts: Attempts) -> Any:
-        timeout = self._openai.Timeout(attempts.timeout_s, connect=min(CONNECT_TIMEOUT_S, attempts.timeout_s))
-        return self._client.with_options(timeout=timeout, max_retries=attempts.retries).chat.completions
-
     @asynccontextmanager
-    async def _mapped(self, attempts: Attempts) -> AsyncIterator[None]:
+    async def _completions(self, attempts: Attempts) -> AsyncIterator[Any]:
+        """The SDK's completions for one call, with its errors mapped."""
         openai = self._openai
         try:
-            yield
+            async with self._connections.lend() as http:
+                yield openai.AsyncOpenAI(
+                    api_key=self._access.api_key.get_secret_value(),
+                    base_url=self._access.base_url,
+                    timeout=openai.Timeout(attempts.timeout_s, connect=min(CONNECT_TIMEOUT_S, attempts.timeout_s)),
+                    max_retries=attempts.retries,
+                    http_client=http,
+                    # The SDK takes these from the environment, where they are meant for another vendor.
+                    default_headers={"OpenAI-Organization": openai.omit, "OpenAI-Project": openai.omit},
+                ).chat.completions
         except openai.APITimeoutError as error:
             raise self._errors.timed_out(error, attempts) from error
         except openai.APIConnectionError as error:
@@ -91,7 +93,7 @@ class OpenAIRoad:
             raise self._errors.not_json() from error
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._connections.aclose()
 
 
 def _arguments(body: Body) -> dict[str, Any]:

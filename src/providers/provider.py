@@ -1,11 +1,12 @@
 """A provider: checks the question, finds its road, keeps the deadline, reads the answer."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -18,6 +19,10 @@ from .road import Road, plan_attempts
 from .vendor import Access, Vendor
 
 _log = structlog.get_logger(__name__)
+
+_IMPORTING: Final = threading.Lock()
+"""One SDK is imported at a time: where two threads meet in the circular imports of a package that both SDKs need,
+either may find half of it and fail."""
 
 
 class MakeBody(Protocol):
@@ -125,7 +130,7 @@ class VendorProvider:
     async def _open_first(self) -> Road:
         for choice in self._choices:
             try:
-                road = await asyncio.to_thread(choice.open, self._vendor, self._access)
+                road = await asyncio.to_thread(self._open, choice)
             except Exception as error:  # noqa: BLE001 - a broken package raises what it likes; the next road may do
                 _log.warning("SDK cannot be imported", provider=self.name, package=choice.package, error=repr(error))
                 continue
@@ -134,3 +139,7 @@ class VendorProvider:
         raise ServiceUnavailableError(
             f"{self.label} needs the package {self._wanted}, which is not installed or cannot be imported"
         )
+
+    def _open(self, choice: RoadChoice) -> Road:
+        with _IMPORTING:
+            return choice.open(self._vendor, self._access)

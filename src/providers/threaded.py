@@ -2,17 +2,18 @@
 
 The SDK blocks its thread until the answer is there. A thread that waits for a socket cannot be interrupted; one that
 waits for a future can. So the SDK's HTTP client hands each request to an asynchronous client on the loop, and waits
-for what that returns: stopping the call cancels the request, and the thread unwinds at once.
+for what that returns: stopping the call cancels the request, and the thread unwinds once that has ended.
 """
 
 import asyncio
 import concurrent.futures
 import contextvars
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import httpx
+
+from .connections import ended
 
 T = TypeVar("T")
 
@@ -27,32 +28,32 @@ class ThreadedCall:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.stopped = False
-        self._lock = threading.Lock()
-        self._waiting_for: concurrent.futures.Future[Any] | None = None
+        """Written on the loop alone, like the task."""
+        self._task: asyncio.Task[Any] | None = None
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """In the thread: run ``work`` on the loop and wait for it.
+        """In the thread: run ``work`` on the loop and wait until it has ended.
 
         Raises:
             Stopped: the call was stopped, before or meanwhile.
         """
-        with self._lock:
-            if self.stopped:
-                work.close()
-                raise Stopped
-            future = asyncio.run_coroutine_threadsafe(work, self.loop)
-            self._waiting_for = future
         try:
-            return future.result()
+            return asyncio.run_coroutine_threadsafe(self._unless_stopped(work), self.loop).result()
         except concurrent.futures.CancelledError:
             raise Stopped from None
 
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+        if self.stopped:
+            work.close()
+            raise asyncio.CancelledError
+        self._task = asyncio.current_task()
+        return await work
+
     def stop(self) -> None:
-        """On the loop: let the thread go."""
-        with self._lock:
-            self.stopped = True
-            if self._waiting_for is not None:
-                self._waiting_for.cancel()
+        """On the loop: end what the thread waits for, so that it goes; and let it begin nothing more."""
+        self.stopped = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 class LoopTransport(httpx.BaseTransport):
@@ -71,10 +72,10 @@ class LoopTransport(httpx.BaseTransport):
         self._response = await self._client.send(request, stream=True)
         return self._response
 
-    async def aclose_response(self) -> None:
-        """On the loop: close the connection of an answer that nobody reads to its end."""
-        if self._response is not None:
-            await self._response.aclose()
+    def close(self) -> None:
+        """Close the connection of an answer that nobody reads to its end."""
+        if self._response is not None and not self._call.stopped:
+            self._call.wait(self._response.aclose())
 
 
 class _LoopStream(httpx.SyncByteStream):
@@ -114,19 +115,9 @@ class Threads:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             call.stop()
-            await _ended(future)
+            await ended(future)
             raise
 
     def close(self) -> None:
         """Take no more work; does not wait for threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-async def _ended(future: asyncio.Future[Any]) -> None:
-    """Wait for a thread, however often the waiting is cancelled: its permit must not be free before it is."""
-    while not future.done():
-        try:
-            await asyncio.wait([future])
-        except asyncio.CancelledError:
-            continue
-    future.exception()  # looked at, so that nobody reports it as never retrieved

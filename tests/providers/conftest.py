@@ -1,5 +1,6 @@
 """A simulator with made-up models, and every road to it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,6 +78,9 @@ source = "made up"
 date = 2026-01-01
 """
 
+PATIENCE_S = 30.0
+"""How long anything is waited for that has to come: far more than it takes, so that a test fails and never hangs."""
+
 ROADS = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
 
 
@@ -101,6 +105,10 @@ class Bench:
 
     def model(self, vendor: str, kind: str = "plain") -> Model:
         return self.catalogue.resolve(f"{vendor}-{kind}")
+
+    async def until_in_flight(self, vendor: Any, count: int) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self.simulator.until_in_flight(vendor, count)
 
     def open(
         self, vendor: str, sdk: Any, *, key: str = SIMULATOR_KEY, base_url: str | None = None, limit: int = 4
@@ -142,6 +150,12 @@ class Asker:
         self.deltas = []
         on_delta = self.deltas.append if self.streamed else None
         return await self.provider.complete(whole, timeout_s=timeout_s, on_delta=on_delta)
+
+    async def until_heard(self) -> None:
+        """Wait for the first piece of a streamed answer."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.deltas:
+                await asyncio.sleep(0.001)
 
     @property
     def sent(self) -> dict[str, Any]:

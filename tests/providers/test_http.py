@@ -1,6 +1,7 @@
 """Plain HTTP: what the wire may hold beside the vendors' own chunks."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -8,6 +9,7 @@ import pytest
 from pydantic import SecretStr
 from toold.protocol.errors import ProviderError, ServiceUnavailableError
 from toold.providers import KIMI, Access, Delta
+from toold.providers.connections import Connections
 from toold.providers.http import HttpRoad, http_timeout
 from toold.providers.road import Attempts
 
@@ -28,7 +30,7 @@ class Pieces(httpx.AsyncByteStream):
 def road(answer: Any) -> HttpRoad:
     """A road whose connection answers as told."""
     made = HttpRoad(KIMI, Access(api_key=SecretStr("sk-test-key"), base_url="http://vendor.test/v1/", limit=1))
-    made._client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    made._connections = Connections(made._access, partial(httpx.AsyncClient, transport=httpx.MockTransport(answer)))
     return made
 
 

@@ -1,8 +1,10 @@
 """The contract that every road keeps, plain and streamed: real SDKs and real HTTP against the simulator."""
 
 import asyncio
+import contextlib
 import json
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +30,7 @@ from toold.providers import (
     Message,
     TextPart,
     ToolInvocation,
+    Vendor,
 )
 from toold.providers.http import HttpRoad
 from toold.providers.kimi import kimi_body
@@ -35,6 +38,9 @@ from toold.providers.provider import RoadChoice, VendorProvider
 
 if TYPE_CHECKING:
     from tests.providers.conftest import Asker, Bench
+
+PATIENCE_S = 30.0
+"""Far more than anything here takes, so that what hangs fails."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -248,7 +254,7 @@ async def test_a_hung_vendor_ends_at_the_deadline(asker: "Asker") -> None:
         await asker.ask("[[sim:hang]]", timeout_s=0.1)
     assert caught.value.executed == "maybe"
     assert "0.1 s" in caught.value.message
-    await asker.bench.simulator.until_in_flight(asker.vendor, 0)
+    await asker.bench.until_in_flight(asker.vendor, 0)
 
 
 async def test_a_stream_that_trickles_ends_at_the_deadline(streamer: "Asker") -> None:
@@ -257,7 +263,7 @@ async def test_a_stream_that_trickles_ends_at_the_deadline(streamer: "Asker") ->
         await streamer.ask("[[sim:stream_delay=0.02 say=" + "on and " * 500 + "on]]", timeout_s=0.6)
     assert streamer.deltas
     assert (caught.value.details or {})["silent_s"] < 0.6
-    await streamer.bench.simulator.until_in_flight(streamer.vendor, 0)
+    await streamer.bench.until_in_flight(streamer.vendor, 0)
 
 
 async def test_a_stream_that_stops_midway_ends_at_the_deadline(streamer: "Asker") -> None:
@@ -265,7 +271,7 @@ async def test_a_stream_that_stops_midway_ends_at_the_deadline(streamer: "Asker"
     with pytest.raises(CallTimeoutError):
         await streamer.ask("[[sim:hang_after=4]]", timeout_s=0.6)
     assert streamer.deltas
-    await streamer.bench.simulator.until_in_flight(streamer.vendor, 0)
+    await streamer.bench.until_in_flight(streamer.vendor, 0)
 
 
 async def test_one_attempt_ends_at_the_models_own_time(asker: "Asker") -> None:
@@ -274,19 +280,55 @@ async def test_one_attempt_ends_at_the_models_own_time(asker: "Asker") -> None:
     with pytest.raises(CallTimeoutError) as caught:
         await asker.ask(prompt, timeout_s=8, kind="hasty")
     assert "within 0.2 s" in caught.value.message
-    await asker.bench.simulator.until_in_flight(asker.vendor, 0)
+    await asker.bench.until_in_flight(asker.vendor, 0)
 
 
 async def test_cancelling_closes_the_vendors_connection(asker: "Asker") -> None:
     """A cancelled call raises CancelledError once its work has ended, and nothing runs at the vendor after."""
     asking = asyncio.create_task(asker.ask("[[sim:hang_after=4]]" if asker.streamed else "[[sim:hang]]"))
-    await asker.bench.simulator.until_in_flight(asker.vendor, 1)
-    while asker.streamed and not asker.deltas:
-        await asyncio.sleep(0.001)
+    await asker.bench.until_in_flight(asker.vendor, 1)
+    if asker.streamed:
+        await asker.until_heard()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    await asker.bench.simulator.until_in_flight(asker.vendor, 0)
+    await asker.bench.until_in_flight(asker.vendor, 0)
+
+
+async def test_no_instant_of_a_cancel_leaves_the_vendor_at_work(asker: "Asker") -> None:
+    """Whatever a call is about to do when it is cancelled, it is answered or cancelled, and nothing is left running.
+
+    A cancel after each of the first turns of the loop comes upon connecting, sending, waiting, reading and closing.
+    """
+
+    async def cancelled_after(turns: int, prompt: str) -> None:
+        asking = asyncio.create_task(asker.ask(prompt))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            assert (await asking).text
+
+    async with asyncio.timeout(PATIENCE_S):
+        for turns in range(50):
+            await cancelled_after(turns, "[[sim:hang]]")
+            await cancelled_after(2 * turns, "Hello.")
+    await asker.bench.until_in_flight(asker.vendor, 0)
+
+
+async def test_a_deadline_that_meets_the_https_time_out_closes_the_connection(asker: "Asker") -> None:
+    """An attempt may take as long as the call: then both end in one instant, and in whichever order they come to act
+    the call is a TIMEOUT and nothing runs at the vendor any more.
+    """
+
+    async def timed_out(timeout_s: float) -> None:
+        with pytest.raises(CallTimeoutError):
+            await asker.ask("[[sim:hang]]", timeout_s=timeout_s)
+
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(8):
+            await asyncio.gather(*(timed_out(0.02 + 0.0007 * number) for number in range(4)))
+    await asker.bench.until_in_flight(asker.vendor, 0)
 
 
 async def test_what_the_model_cannot_do_is_never_sent(asker: "Asker") -> None:
@@ -337,6 +379,26 @@ async def test_an_sdk_that_cannot_be_imported_is_passed_over(bench: "Bench") -> 
     completion = await provider.complete(asking, timeout_s=30, on_delta=deltas.append)
     assert completion.text.startswith("Simulated answer")
     await provider.close()
+
+
+async def test_roads_are_opened_one_at_a_time(bench: "Bench") -> None:
+    """Two providers that warm up at once do not import at once: shared packages fail where their imports meet."""
+    running = most = 0
+
+    def importing(vendor: Vendor, access: Access) -> HttpRoad:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        time.sleep(0.01)  # long enough for the other thread to come, were it let in
+        running -= 1
+        return HttpRoad(vendor, access)
+
+    choice = RoadChoice("httpx", "httpx", importing)
+    providers = [VendorProvider(KIMI, _access(bench), kimi_body, [choice]) for _ in range(3)]
+    await asyncio.gather(*(provider.warm_up() for provider in providers))
+    assert most == 1
+    for provider in providers:
+        await provider.close()
 
 
 async def test_without_any_road_the_error_names_the_package(bench: "Bench") -> None:

@@ -42,7 +42,7 @@ async def test_work_waits_for_the_loop(threads: Threads) -> None:
 
 
 async def test_cancelling_frees_the_thread_at_once(threads: Threads) -> None:
-    """A thread that waits for ever is free again when ``run`` returns, and what it waited for is cancelled."""
+    """A thread that waits for ever is free again when ``run`` returns, and what it waited for has ended."""
     one, waiting, cancelled = call(), asyncio.Event(), asyncio.Event()
 
     async def for_ever() -> None:
@@ -53,11 +53,12 @@ async def test_cancelling_frees_the_thread_at_once(threads: Threads) -> None:
             cancelled.set()
 
     running = asyncio.create_task(threads.run(one, lambda: one.wait(for_ever())))
-    await waiting.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    await cancelled.wait()
+    async with asyncio.timeout(30):
+        await waiting.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert cancelled.is_set()
     assert await threads.run(call(), threading.active_count) > 0  # the pool has one thread: it is free
 
 
@@ -67,10 +68,10 @@ async def test_run_returns_only_when_the_thread_has(threads: Threads) -> None:
 
     def stubborn() -> None:
         started.set()
-        release.wait()
+        release.wait(30)
 
     running = asyncio.create_task(threads.run(call(), stubborn))
-    await asyncio.to_thread(started.wait)
+    assert await asyncio.to_thread(started.wait, 30)
     for _ in range(3):
         running.cancel()
         await asyncio.sleep(0)

@@ -1,5 +1,6 @@
 """The simulator's HTTP, as any client sees it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -104,8 +105,9 @@ async def test_requests_are_remembered_without_their_keys(simulator: Simulator, 
 
 async def test_running_requests_are_counted(simulator: Simulator, http: httpx.AsyncClient) -> None:
     """A hung request counts until its client goes, and the peak stays."""
-    async with http.stream("POST", chat(simulator), json=saying("[[sim:hang_after=1]]", stream=True)):
-        await simulator.until_in_flight("kimi", 1)
-        assert simulator.in_flight("glm") == 0
-    await simulator.until_in_flight("kimi", 0)
+    async with asyncio.timeout(30):
+        async with http.stream("POST", chat(simulator), json=saying("[[sim:hang_after=1]]", stream=True)):
+            await simulator.until_in_flight("kimi", 1)
+            assert simulator.in_flight("glm") == 0
+        await simulator.until_in_flight("kimi", 0)
     assert simulator.peak("kimi") >= 1

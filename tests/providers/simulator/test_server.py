@@ -19,7 +19,8 @@ async def test_hung_requests_end_with_the_simulator(catalogue: Catalogue) -> Non
         async with Simulator(catalogue=catalogue) as simulator:
             url = f"{simulator.kimi_base_url}/chat/completions"
             hung = asyncio.create_task(http.post(url, json=HANG))
-            await simulator.until_in_flight("kimi", 1)
+            async with asyncio.timeout(30):
+                await simulator.until_in_flight("kimi", 1)
         with contextlib.suppress(httpx.TransportError):  # as good as a 500: the connection is gone
             assert (await hung).status_code == 500
         with pytest.raises(httpx.ConnectError):
