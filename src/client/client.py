@@ -23,7 +23,7 @@ from .endpoint import Endpoint, Wish, read_announcement, resolve
 from .errors import ConnectionFailedError, ConnectionLostError
 from .records import CallResult, error_text, metrics_record, result_of, version_and_timeout
 
-logger = logging.getLogger("toold.client")
+_log = logging.getLogger(__name__)
 
 FEATURES: Final = ("ack", "stream")
 """What this client understands beyond plain (docs/protocol.md, hello)."""
@@ -93,8 +93,7 @@ class MCPWebSocketClient:
         Raises:
             ConnectionFailedError: it could not.
         """
-        if not await self.connect():
-            raise self._failure()
+        await self._establish()
         return self
 
     async def __aexit__(
@@ -126,21 +125,11 @@ class MCPWebSocketClient:
         only fail again, such as one with a wrong token, is the last. False where none succeeded: ``last_error`` and
         the log say why.
         """
-        async with self._connecting:
-            attempt = 0
-            while not self.connected:
-                attempt += 1
-                try:
-                    broken, self._connection = self._connection, await self._open()
-                    if broken is not None:
-                        await broken.close()
-                except ConnectionFailedError as failed:
-                    self.last_error = failed
-                    logger.warning("attempt %d to connect failed: %s", attempt, failed)
-                    if not failed.retryable or attempt >= max_retries:
-                        return False
-                    await asyncio.sleep(min(backoff_factor**attempt, MAX_BACKOFF_S))
-            return True
+        try:
+            await self._establish(max_retries, backoff_factor)
+        except ConnectionFailedError:
+            return False
+        return True
 
     async def disconnect(self) -> None:
         """Close the connection, if there is one. Calls in flight fail with ``ConnectionLostError``."""
@@ -151,11 +140,11 @@ class MCPWebSocketClient:
 
     async def ensure_connected(self, max_retries: int = 3) -> bool:
         """Connect where no connection stands. A session that was resumed elsewhere is not taken back by itself."""
-        if self._connection is not None and self._connection.close_code == CLOSE_SUPERSEDED:
-            message = f"the session at {self.url} was resumed elsewhere; call connect() to start another"
-            self.last_error = ConnectionFailedError(message, retryable=False)
+        try:
+            await self._restore(max_retries)
+        except ConnectionFailedError:
             return False
-        return await self.connect(max_retries)
+        return True
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
@@ -305,6 +294,39 @@ class MCPWebSocketClient:
     def _find_endpoint(self) -> Endpoint:
         return resolve(self._wish, os.environ, read_announcement(default_state_dir(os.environ)))
 
+    async def _establish(self, max_retries: int = 3, backoff_factor: float = 2.0) -> None:
+        """As ``connect``.
+
+        Raises:
+            ConnectionFailedError: no attempt succeeded; it is the last one's, and ``last_error``.
+        """
+        async with self._connecting:
+            attempt = 0
+            while not self.connected:
+                attempt += 1
+                try:
+                    broken, self._connection = self._connection, await self._open()
+                    if broken is not None:
+                        await broken.close()
+                except ConnectionFailedError as failed:
+                    self.last_error = failed
+                    _log.warning("attempt %d to connect failed: %s", attempt, failed)
+                    if not failed.retryable or attempt >= max_retries:
+                        raise
+                    await asyncio.sleep(min(backoff_factor**attempt, MAX_BACKOFF_S))
+
+    async def _restore(self, max_retries: int = 3) -> None:
+        """As ``ensure_connected``.
+
+        Raises:
+            ConnectionFailedError: as ``_establish``, or the session was resumed elsewhere.
+        """
+        if self._connection is not None and self._connection.close_code == CLOSE_SUPERSEDED:
+            message = f"the session at {self.url} was resumed elsewhere; call connect() to start another"
+            self.last_error = ConnectionFailedError(message, retryable=False)
+            raise self.last_error
+        await self._establish(max_retries)
+
     async def _open(self) -> Connection:
         try:
             self._endpoint = self._find_endpoint()
@@ -317,15 +339,12 @@ class MCPWebSocketClient:
             self._endpoint, hello, tls_context=self._context, max_message_size=self.max_message_size
         )
         if connection.ack.notice:
-            logger.warning("%s: %s", self.url, connection.ack.notice)
+            _log.warning("%s: %s", self.url, connection.ack.notice)
         return connection
 
     async def _ready(self, *, auto_reconnect: bool) -> Connection:
-        if not self.connected and auto_reconnect and not await self.ensure_connected():
-            raise self._failure()
+        if not self.connected and auto_reconnect:
+            await self._restore()
         if self._connection is None:
             raise ConnectionLostError(f"not connected to {self.url}; call connect() first", executed="no")
         return self._connection
-
-    def _failure(self) -> Exception:
-        return self.last_error or ConnectionFailedError(f"no connection to {self.url}", retryable=True)

@@ -205,6 +205,18 @@ async def test_a_call_without_a_daemon_fails_in_words(client: MCPWebSocketClient
     assert "refused the hello" in error
 
 
+async def test_each_call_raises_the_failure_of_its_own_attempt(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient
+) -> None:
+    """Two calls that find no connection try one after the other, and each gets what its own attempt met."""
+    daemon.ack = {"ok": False, "error": NOT_FOUND}
+    one, two = await asyncio.gather(client.call("echo"), client.call("echo"), return_exceptions=True)
+    assert isinstance(one, ConnectionFailedError)
+    assert isinstance(two, ConnectionFailedError)
+    assert one is not two
+    assert daemon.connections == 2
+
+
 async def test_after_a_break_the_next_call_reconnects(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
