@@ -25,7 +25,7 @@ from ..protocol.frames import (
     decode_server_frame,
 )
 
-logger = logging.getLogger("toold.client")
+_log = logging.getLogger(__name__)
 
 OnProgress = Callable[[Progress], None]
 """Called on the event loop for each report of a running call; must not block."""
@@ -93,7 +93,7 @@ class Answers:
                 if waiting:
                     waiting.answer.set_exception(error_from_wire(frame.error))
                 else:
-                    logger.warning("the daemon refused a frame: %s: %s", frame.error.code, frame.error.message)
+                    _log.warning("the daemon refused a frame: %s: %s", frame.error.code, frame.error.message)
             case ProgressFrame():
                 waiting = self._open(frame.request_id)
                 if waiting and waiting.on_progress:
@@ -103,7 +103,7 @@ class Answers:
                 if waiting and waiting.on_chunk:
                     _tell(waiting.on_chunk, frame.text)
             case CallToolAck(notice=str(notice)):
-                logger.warning("call %s: %s", frame.request_id, notice)
+                _log.warning("call %s: %s", frame.request_id, notice)
             case _:
                 pass  # an announcement that this client did not ask for
 
@@ -132,8 +132,8 @@ def answered_with(kind: type[A], answer: object) -> A:
 def _tell(callback: Callable[[Any], None], value: object) -> None:
     try:
         callback(value)
-    except Exception:  # whatever it is, it must not end the reader that all calls depend on
-        logger.exception("a callback of a running call failed")
+    except Exception:  # noqa: BLE001 - whatever it is, it must not end the reader that all calls depend on
+        _log.exception("a callback of a running call failed")
 
 
 def read_frame(data: bytes | str) -> ServerFrame | None:
@@ -148,7 +148,7 @@ def read_frame(data: bytes | str) -> ServerFrame | None:
         except msgspec.ValidationError:
             frame = _salvage(msgspec.json.decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        logger.warning("a frame that is not JSON was skipped: %s", exc)
+        _log.warning("a frame that is not JSON was skipped: %s", exc)
         return None
     return frame
 
@@ -165,9 +165,9 @@ def _salvage(frame: Any) -> ServerFrame | None:
                 structured=frame.get("structured", msgspec.UNSET),
             )
         case {"op": op}:
-            logger.debug("a frame of op %r was skipped", op)
+            _log.debug("a frame of op %r was skipped", op)
         case _:
-            logger.warning("a frame that is no object with an op was skipped")
+            _log.warning("a frame that is no object with an op was skipped")
     return None
 
 

@@ -24,7 +24,7 @@ from .endpoint import Endpoint
 from .errors import ConnectionLostError, closed_with, describe_close
 from .opening import greet, open_socket
 
-logger = logging.getLogger("toold.client")
+_log = logging.getLogger(__name__)
 
 ASK_TIMEOUT_S: Final = 10.0
 """For what the daemon answers at once: list_tools, ping, health, cancel."""
@@ -165,7 +165,7 @@ class Connection:
                     self._answers.deliver(frame)
         except websockets.ConnectionClosed as exc:
             self._end = self._end or closed_with(exc)
-            logger.info("%s: %s", self.endpoint.url, describe_close(*self._end))
+            _log.info("%s: %s", self.endpoint.url, describe_close(*self._end))
         finally:
             self._end = self._end or (1006, "")  # without its reader a connection is none, whatever ended it
             self._answers.fail_all(lambda: self._lost("maybe"))

@@ -24,7 +24,7 @@ from ..protocol.rendezvous import (
     websocket_url,
 )
 
-logger = logging.getLogger("toold.client")
+_log = logging.getLogger(__name__)
 
 HOST_VARIABLES: Final = ("TOOLD_HOST", "EXAI_WS_HOST")
 PORT_VARIABLES: Final = ("TOOLD_PORT", "EXAI_WS_PORT")
@@ -106,13 +106,13 @@ def read_announcement(state_dir: Path) -> Announcement:
     except FileNotFoundError:
         pass
     except (OSError, msgspec.DecodeError) as exc:
-        logger.warning("%s is left out: %s", state_dir / ADDRESS_FILE, exc)
+        _log.warning("%s is left out: %s", state_dir / ADDRESS_FILE, exc)
     try:
         token = (state_dir / TOKEN_FILE).read_text("utf-8", errors="replace").strip() or None
     except FileNotFoundError:
         pass
     except OSError as exc:
-        logger.warning("%s is left out: %s", state_dir / TOKEN_FILE, exc)
+        _log.warning("%s is left out: %s", state_dir / TOKEN_FILE, exc)
     return Announcement(address, token)
 
 

@@ -26,7 +26,7 @@ LOCK_FILE: Final = "daemon.lock"
 DATABASE_FILE: Final = "toold.db"
 MAX_TOKEN_BYTES: Final = 4096
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 class StateError(Exception):
@@ -193,7 +193,7 @@ def _read_token(path: Path) -> SecretStr:
             raise StateError(f"the token file {path} belongs to another user; remove it, and the next start makes one")
         if stat.S_IMODE(status.st_mode) & 0o077:
             os.fchmod(file.fileno(), 0o600)
-            log.warning("the token file was open to others and is closed now", path=str(path))
+            _log.warning("the token file was open to others and is closed now", path=str(path))
         content = file.read(MAX_TOKEN_BYTES)
     token = content.decode("ascii", errors="replace").strip()
     if not USABLE_TOKEN.fullmatch(token):

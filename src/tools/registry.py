@@ -80,7 +80,7 @@ def load_registry() -> Registry:
             if (other := tools.setdefault(tool.name, tool)) is not tool
         )
     for problem in problems:
-        _log.warning("tool_left_out", problem=problem)
+        _log.warning("tool left out", problem=problem)
     return Registry(tools.values(), problems)
 
 
