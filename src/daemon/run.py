@@ -22,6 +22,9 @@ from .state import StateError
 EXIT_OK: Final = 0
 EXIT_CANNOT_START: Final = 1
 
+_LEAVE_S: Final = 1.0
+"""How long work that was given up has to end by itself; its callers are answered already."""
+
 _log = structlog.get_logger("toold.daemon")
 
 
@@ -29,22 +32,16 @@ def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code. What prevents the start is one line on stderr."""
     set_up_logging(settings.log_format, settings.log_level)
     try:
-        left_behind = uvloop.run(_serve(settings))
+        uvloop.run(_serve(settings))
     except (StateError, StoreError, CallError, OSError) as error:
         message = error.message if isinstance(error, CallError) else error
         print(f"toold: cannot start: {message}", file=sys.stderr)  # noqa: T201 - for the person who started it
         return EXIT_CANNOT_START
-    if left_behind:
-        # Threads that a vendor's SDK holds cannot be interrupted, and Python would wait for them.
-        _log.warning("left SDK calls behind", count=left_behind)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(EXIT_OK)
     return EXIT_OK
 
 
-async def _serve(settings: Settings) -> int:
-    """Run until told to stop. Returns how many SDK calls did not return."""
+async def _serve(settings: Settings) -> None:
+    """Run until told to stop."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with running(settings) as daemon:
@@ -53,7 +50,21 @@ async def _serve(settings: Settings) -> int:
         print(banner(daemon), flush=True)  # noqa: T201 - for the person who started it
         await stop.wait()
     _log.info("stopped")
-    return sum(gate.abandoned for gate in daemon.gates.values())
+    await _leave()
+
+
+async def _leave() -> None:
+    """End the process here where a tool or a thread of an SDK does not let go: Python would wait for it for ever."""
+    work = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in work:
+        task.cancel()
+    work.add(asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor()))
+    _, stuck = await asyncio.wait(work, timeout=_LEAVE_S)
+    if stuck:
+        _log.warning("left work behind that does not end", count=len(stuck))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(EXIT_OK)
 
 
 def _on_signal(number: signal.Signals, stop: asyncio.Event) -> None:
