@@ -1,6 +1,6 @@
 """The embedded database: what is kept of each call, and the sums. All SQL of the house is here."""
 
-from .rows import CallRow, ModelSums, Sums, Totals
+from .rows import CallRow, ModelSums, OutboxState, Settled, Sums, Totals
 from .schema import SCHEMA, NewerSchemaError, StoreError, schema_version
 from .store import Store
 from .writer import Content, Retention
@@ -11,7 +11,9 @@ __all__ = [
     "Content",
     "ModelSums",
     "NewerSchemaError",
+    "OutboxState",
     "Retention",
+    "Settled",
     "Store",
     "StoreError",
     "Sums",

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -31,9 +31,14 @@ def values(row: CallRow, arguments: str | None) -> Values:
 
 @functools.cache
 def _insert(rows: int) -> str:
-    one = f"({', '.join('?' * len(COLUMNS))})"
-    return f"INSERT INTO call ({', '.join(COLUMNS)}) VALUES {', '.join([one] * rows)}"  # noqa: S608 - our own names
+    one = f"({', '.join('?' * (1 + len(COLUMNS)))})"
+    return f"INSERT INTO call (seq, {', '.join(COLUMNS)}) VALUES {', '.join([one] * rows)}"  # noqa: S608 - our own names
 
+
+# The outbox remembers numbers whose rows retention has removed: they must not come again.
+_LAST_SEQ = """
+SELECT max(coalesce((SELECT max(seq) FROM call), 0), coalesce((SELECT settled_seq FROM outbox), 0))
+"""
 
 _ADD_TO_TOTALS = """
 INSERT INTO call_total (tool, outcome, provider, model, simulated, currency,
@@ -59,9 +64,10 @@ def add(connection: sqlite3.Connection, rows: Sequence[Values]) -> None:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM call").fetchone()
-        for start in range(0, len(rows), ROWS_PER_STATEMENT):
-            some = rows[start : start + ROWS_PER_STATEMENT]
+        (last,) = connection.execute(_LAST_SEQ).fetchone()
+        numbered = [(seq, *row) for seq, row in enumerate(rows, last + 1)]
+        for start in range(0, len(numbered), ROWS_PER_STATEMENT):
+            some = numbered[start : start + ROWS_PER_STATEMENT]
             connection.execute(_insert(len(some)), tuple(itertools.chain.from_iterable(some)))
         connection.execute(_ADD_TO_TOTALS, (last,))
         connection.execute("COMMIT")
@@ -85,6 +91,7 @@ def forget(connection: sqlite3.Connection, *, before: float, keep_bytes: int) ->
             "DELETE FROM call WHERE seq IN (SELECT seq FROM call ORDER BY seq LIMIT ?)", (SLICE,)
         ).rowcount
     if removed:
+        connection.execute("DELETE FROM refused WHERE NOT EXISTS (SELECT 1 FROM call WHERE call.seq = refused.seq)")
         # As a script: the sqlite3 module takes a single step of a statement that returns no columns, here one page.
         connection.executescript(f"PRAGMA incremental_vacuum({SLICE})")
     return removed
@@ -103,10 +110,12 @@ def recent(connection: sqlite3.Connection, limit: int) -> list[CallRow]:
         f"SELECT {', '.join(COLUMNS)} FROM call ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own names
         (limit,),
     )
-    return [_row(dict(zip(COLUMNS, fields, strict=True))) for fields in found]
+    return [row(fields) for fields in found]
 
 
-def _row(fields: dict[str, Any]) -> CallRow:
+def row(columns: Iterable[Any]) -> CallRow:
+    """A row as the database gives it, in the order of ``COLUMNS``."""
+    fields = dict(zip(COLUMNS, columns, strict=True))
     fields["simulated"] = bool(fields["simulated"])
     if fields["arguments"] is not None:
         fields["arguments"] = msgspec.json.decode(fields["arguments"])

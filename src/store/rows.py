@@ -76,3 +76,31 @@ class Totals(msgspec.Struct, kw_only=True):
     by_outcome: dict[str, int]
     """``ok`` or an error's code → calls."""
     by_model: list[ModelSums]
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """What has become of some calls of the outbox, up to one of them."""
+
+    up_to: int
+    """The seq of the last of them."""
+    at: float
+    """When, in Unix seconds."""
+    sent: int = 0
+    refused: dict[int, str] = {}
+    """Seq of a call that was not taken → why."""
+    dropped: int = 0
+    """Calls that retention removed before they could be sent."""
+
+
+class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the calls have been sent; the numbers count from the first call that ever was."""
+
+    settled_seq: int
+    """Up to here nothing is left to send."""
+    backlog: int
+    """Calls still to send."""
+    sent: int
+    refused: int
+    dropped: int
+    last_sent_at: float | None
+    """Unix time; None before the first."""

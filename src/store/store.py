@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from . import calls
-from .rows import CallRow, Totals
+from . import calls, outbox
+from .rows import CallRow, OutboxState, Settled, Totals
 from .schema import StoreError, open_for_reading
 from .writer import Content, Retention, Writer
 
@@ -34,6 +34,8 @@ class Store:
         self._reading: sqlite3.Connection | None = None
         self.record: Final[Callable[[CallRow], None]] = self._writer.record
         """Have a call's row written soon. Never blocks, never raises; on the event loop's thread only."""
+        self.settle: Final[Callable[[Settled], None]] = self._writer.settle
+        """Have it written soon what became of calls that were unsent. Never blocks."""
 
     @property
     def problem(self) -> str | None:
@@ -69,6 +71,24 @@ class Store:
             StoreError: the file cannot be read.
         """
         return await self._read(calls.totals)
+
+    async def outbox(self) -> OutboxState:
+        """How far the calls have been sent to Supabase.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return await self._read(outbox.state)
+
+    async def unsent(self, after: int, limit: int) -> list[tuple[int, CallRow]]:
+        """The oldest calls after a seq (``OutboxState.settled_seq``), each with its own, in order.
+
+        Seqs have no gaps but where retention has removed calls.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return await self._read(lambda connection: outbox.unsent(connection, after, limit))
 
     async def close(self) -> None:
         """Write what is left, within 5 s, and close the file."""

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from . import calls
-from .rows import CallRow
+from . import calls, outbox
+from .rows import CallRow, Settled
 from .schema import StoreError, open_database
 
 GROUP_WINDOW_S: Final = 0.1
@@ -55,7 +55,7 @@ class Writer:
         self._connection: sqlite3.Connection | None = open_database(path)
 
         # From the loop's thread to the writer's.
-        self._queue = collections.deque[CallRow | concurrent.futures.Future[None]]()
+        self._queue = collections.deque[CallRow | Settled | concurrent.futures.Future[None]]()
         self._wake = threading.Event()  # there is something in the queue, or nothing will come any more
         self._hurry = threading.Event()  # somebody waits: do not gather a group first
         self._stopping = False
@@ -66,6 +66,7 @@ class Writer:
 
         # The writer's own.
         self._group: list[calls.Values] = []  # taken from the queue, not yet committed
+        self._settled: list[Settled] = []  # taken from the queue, not yet committed
         self._flushes: list[concurrent.futures.Future[None]] = []  # taken from the queue, not yet told
         self._bytes_out = 0
         self._unfit = 0
@@ -100,6 +101,11 @@ class Writer:
         if not self._wake.is_set():
             self._wake.set()
 
+    def settle(self, settled: Settled) -> None:
+        """Have it written down soon. What is lost in a crash is sent again, which does no harm."""
+        self._queue.append(settled)
+        self._wake.set()
+
     def flush(self) -> concurrent.futures.Future[None]:
         """Done once all rows recorded before have been committed, or the disk has refused them."""
         done = concurrent.futures.Future[None]()
@@ -125,7 +131,7 @@ class Writer:
 
     def _run(self) -> None:
         while not self._stopping or self._queue:
-            if not self._group:
+            if not (self._group or self._settled):
                 self._wake.wait(max(0.0, self._retention_due - time.monotonic()))
             self._hurry.wait(RETRY_S if self.problem else GROUP_WINDOW_S)
             # Cleared before the queue is read: what comes in between sets them again.
@@ -149,6 +155,9 @@ class Writer:
     def _take(self) -> None:
         while self._queue:
             entry = self._queue.popleft()
+            if isinstance(entry, Settled):
+                self._settled.append(entry)
+                continue
             if not isinstance(entry, CallRow):
                 self._flushes.append(entry)
                 continue
@@ -165,7 +174,7 @@ class Writer:
             return None
 
     def _write(self) -> None:
-        if not self._group:
+        if not self._group and not self._settled:
             return
         try:
             self._commit()
@@ -179,12 +188,19 @@ class Writer:
     def _commit(self) -> None:
         if self._connection is None:
             self._connection = open_database(self._path)
+        if self._group:
+            self._commit_group(self._connection)
+        if self._settled:
+            outbox.settle(self._connection, self._settled)
+            self._settled.clear()
+
+    def _commit_group(self, connection: sqlite3.Connection) -> None:
         try:
-            calls.add(self._connection, self._group)
+            calls.add(connection, self._group)
         except Exception as error:
             if _is_the_disk(error):
                 raise
-            self._commit_one_by_one(self._connection)
+            self._commit_one_by_one(connection)
         else:
             self.written += len(self._group)
             self._group.clear()

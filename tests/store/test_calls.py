@@ -76,7 +76,7 @@ def test_sums_are_those_of_the_rows(groups: list[list[tuple[str, str, str | None
         ("id", "transport", "principal", "session_id", "session_label", "client", "request_id"), "x"
     )
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(STEPS[0])
+        connection.executescript(";".join(STEPS))
         for group in groups:
             add(
                 connection,
