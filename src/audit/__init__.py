@@ -3,6 +3,5 @@
 from .content import content_kept, redact
 from .project import project
 from .redaction import REDACTED, is_secret_name, redact_text
-from .shape import shape
 
-__all__ = ["REDACTED", "content_kept", "is_secret_name", "project", "redact", "redact_text", "shape"]
+__all__ = ["REDACTED", "content_kept", "is_secret_name", "project", "redact", "redact_text"]

@@ -9,17 +9,12 @@ from .doctor import diagnose
 from .run import run
 from .setting_sources import SettingsError, load_settings
 from .settings import Settings
-from .state import AlreadyRunningError, StateError, StateFolder, read_address
 
 __all__ = [
-    "AlreadyRunningError",
     "Check",
     "Settings",
     "SettingsError",
-    "StateError",
-    "StateFolder",
     "diagnose",
     "load_settings",
-    "read_address",
     "run",
 ]

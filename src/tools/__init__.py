@@ -5,27 +5,20 @@ providers' neutral request and the catalogue. What it must never know: sockets, 
 """
 
 from .binding import bind
-from .context import Completion, CompletionRequest, DaemonView, Delta, OnDelta, ToolContext
-from .files import FileAccess, TextFile
-from .registry import ENTRY_POINT_GROUP, Registry, load_registry
+from .context import DaemonView, ToolContext
+from .files import FileAccess
+from .registry import Registry, load_registry
 from .result import content
-from .tool import Answer, Arguments, Tool, ToolFunction, tool
+from .tool import Answer, Arguments, Tool, tool
 
 __all__ = [
-    "ENTRY_POINT_GROUP",
     "Answer",
     "Arguments",
-    "Completion",
-    "CompletionRequest",
     "DaemonView",
-    "Delta",
     "FileAccess",
-    "OnDelta",
     "Registry",
-    "TextFile",
     "Tool",
     "ToolContext",
-    "ToolFunction",
     "bind",
     "content",
     "load_registry",

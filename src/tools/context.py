@@ -3,10 +3,8 @@
 from typing import Any, Protocol
 
 from ..protocol.calls import ClientInfo, Principal
-from ..providers import Catalogue, Completion, CompletionRequest, Delta, OnDelta
+from ..providers import Catalogue, Completion, CompletionRequest, OnDelta
 from .files import FileAccess
-
-__all__ = ["Completion", "CompletionRequest", "DaemonView", "Delta", "OnDelta", "ToolContext"]
 
 
 class DaemonView(Protocol):

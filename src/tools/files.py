@@ -27,8 +27,6 @@ class TextFile:
     name: str
     """Its path below the root that it lies in."""
     text: str
-    lines: int
-    bytes: int
 
 
 class FileAccess:
@@ -52,35 +50,27 @@ class FileAccess:
             return self
         return FileAccess(self.roots, denied=self._denied, start=self._start / folder)
 
-    def resolve(self, path: str) -> Path:
-        """Where ``path`` leads, links followed. It may not exist: only who opens it knows.
-
-        Raises:
-            InvalidArgumentsError: no path at all.
-            PermissionDeniedError: it leads outside the roots or to what is denied, whether or not it exists.
-        """
-        return self._located(path)[1]
-
-    async def read_text(self, path: str, *, max_bytes: int = MAX_TEXT_BYTES) -> TextFile:
+    async def read_text(self, path: str) -> TextFile:
         """The text file at ``path``, read off the event loop.
 
         Raises:
-            InvalidArgumentsError: not a regular file, over ``max_bytes``, binary, or not UTF-8.
+            InvalidArgumentsError: no path at all, not a regular file, over ``MAX_TEXT_BYTES``, binary, or not UTF-8.
             NotFoundError: there is no such file below the roots.
-            PermissionDeniedError: as ``resolve``, or the operating system refuses it.
+            PermissionDeniedError: it leads outside the roots or to what is denied, whether or not it exists; or the
+                operating system refuses it.
         """
-        return await asyncio.to_thread(self._read_text, path, max_bytes)
+        return await asyncio.to_thread(self._read_text, path)
 
-    async def read_image(self, path: str, *, max_bytes: int = MAX_IMAGE_BYTES) -> str:
+    async def read_image(self, path: str) -> str:
         """The image file at ``path`` (PNG, JPEG, WebP or GIF by its first bytes) as a ``data:`` URL.
 
         Raises:
-            CallError: as ``read_text``.
+            CallError: as ``read_text``, with the bound ``MAX_IMAGE_BYTES``.
         """
-        return await asyncio.to_thread(self._read_image, path, max_bytes)
+        return await asyncio.to_thread(self._read_image, path)
 
-    def _read_text(self, path: str, max_bytes: int) -> TextFile:
-        name, data = self._read(path, max_bytes)
+    def _read_text(self, path: str) -> TextFile:
+        name, data = self._read(path, MAX_TEXT_BYTES)
         if b"\0" in data:
             raise InvalidArgumentsError(f"{_shown(path)} is a binary file; only text can be attached")
         try:
@@ -89,11 +79,10 @@ class FileAccess:
             raise InvalidArgumentsError(
                 f"{_shown(path)} is not UTF-8 (byte {error.start}); convert it, or leave it out if it is binary"
             ) from error
-        lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-        return TextFile(name, text, lines, len(data))
+        return TextFile(name, text)
 
-    def _read_image(self, path: str, max_bytes: int) -> str:
-        _, data = self._read(path, max_bytes)
+    def _read_image(self, path: str) -> str:
+        _, data = self._read(path, MAX_IMAGE_BYTES)
         kind = image_type(data)
         if kind is None:
             raise InvalidArgumentsError(f"{_shown(path)} is no PNG, JPEG, WebP or GIF image; convert it to one")

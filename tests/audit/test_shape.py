@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.audit import shape
+from toold.audit.shape import shape
 
 # Values are told from names and from the shape's own words by letters that neither has.
 values = st.text("äöüßÄÖÜ", min_size=1, max_size=30)
