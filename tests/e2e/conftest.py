@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
@@ -149,6 +150,11 @@ class Peer:
         """Call a tool and wait for its answer."""
         await self.send(op="call_tool", request_id=request_id, name=name, arguments=arguments)
         return await self.until("call_tool_res", request_id)
+
+    async def status(self, **arguments: Any) -> dict[str, Any]:
+        """What ``status`` says now, by an id of its own: an earlier id would bring the earlier answer again."""
+        state: dict[str, Any] = (await self.call(uuid4().hex, "status", **arguments))["structured"]
+        return state
 
 
 def clean_environment(state: Path) -> dict[str, str]:

@@ -51,13 +51,10 @@ def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
     ("flags", "env", "toml", "named"),
     [
         ((), {"TOOLD_PORT": "70000"}, "", "port (TOOLD_PORT): must be less than or equal to 65535"),
-        ((), {"TOOLD_LOG_FORMAT": "jsn"}, "", "log_format (TOOLD_LOG_FORMAT): must be auto, console, json"),
         ((), {"GLM_BASE_URL": "bigmodel"}, "", "glm_base_url (GLM_BASE_URL): must be a URL"),
         ((), {"TOOLD_TOKEN": "fifteen-letters"}, "", "token (TOOLD_TOKEN): must have 16"),
-        (("--port", "-1"), {}, "", "port (--port): must be greater than or equal to 0"),
         (("--no-auth", *EVERYBODY), {}, "", "auth (--no-auth): may be off only where host is loopback"),
         ((), {}, "max_runing = 2", "toold.toml: has no setting named 'max_runing'; did you mean 'max_running'?"),
-        ((), {}, "grace_period_s = 0", "grace_period_s (toold.toml): must be greater than 0"),
         ((), {}, "port = ", "toold.toml: is not valid TOML"),
         ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model: unknown model 'kimi-k9'"),
     ],
@@ -197,7 +194,7 @@ async def test_a_killed_daemon_leaves_nothing_in_the_way(start_daemon: Any, comm
     first = start_daemon()
     async with first.peer(session_id="before-the-crash") as peer:
         await peer.call(1, "echo", text="x")
-        while not (await peer.call(2, "status"))["structured"]["recent"]:
+        while not (await peer.status())["recent"]:
             pass  # rows are written in groups, some milliseconds later
     os.kill(first.process.pid, signal.SIGKILL)
     first.process.wait()
@@ -205,5 +202,5 @@ async def test_a_killed_daemon_leaves_nothing_in_the_way(start_daemon: Any, comm
     second = start_daemon()
     async with second.peer() as peer:
         assert (await peer.call(1, "echo", text="x"))["error"] is None
-        recent = (await peer.call(2, "status"))["structured"]["recent"]
+        recent = (await peer.status(recent=100))["recent"]
     assert "before-the-crash" in {row["session"] for row in recent}

@@ -1,0 +1,166 @@
+"""SIGTERM: who is told, what is still answered, what is cut off, and that the process ends in time whatever hangs."""
+
+import asyncio
+import signal
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+LONG_S = 300.0
+"""Longer than any of these tests may take: what runs for so long was not waited for."""
+
+
+async def hold(peer: Any) -> None:
+    """Have a call run that keeps a drain open until it is cancelled or the grace period is over."""
+    await peer.send(op="call_tool", request_id="hold", name="bad_hangs", arguments={"seconds": LONG_S})
+    await peer.until("call_tool_ack", "hold")
+
+
+async def let_go(peer: Any) -> None:
+    """Cancel the call that ``hold`` started."""
+    await peer.send(op="cancel", request_id="hold")
+    assert (await peer.until("call_tool_res", "hold"))["error"]["code"] == "CANCELLED"
+
+
+async def closed(peer: Any) -> tuple[list[str], int | None]:
+    """Read to the end: the ops that still came, and the close code."""
+    ops = []
+    try:
+        while True:
+            ops.append((await peer.receive())["op"])
+    except ConnectionClosed:
+        return ops, peer.socket.close_code
+
+
+async def ended(daemon: Any) -> int:
+    """The exit code of a daemon that was told to stop; a second signal would end it at once."""
+    code: int = await asyncio.to_thread(daemon.process.wait, timeout=30)
+    return code
+
+
+async def test_a_drain_lets_calls_finish_and_takes_no_more(start_daemon: Any) -> None:
+    """What runs is answered; new calls, new connections and probes are told; then all are closed with 1012."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
+    async with daemon.peer(features=["ack", "going_away"]) as told, daemon.peer() as plain:
+        await hold(told)
+        await plain.send(op="call_tool", request_id="runs", name="echo", arguments={"text": "done", "delay_ms": 500})
+        await plain.send(op="ping")
+        await plain.until("pong")
+        daemon.process.send_signal(signal.SIGTERM)
+        assert (await told.until("going_away"))["deadline_ms"] == LONG_S * 1000
+
+        refused = (await told.call("new", "echo", text="x"))["error"]
+        assert (refused["code"], refused["executed"], refused["retryable"]) == ("SERVICE_UNAVAILABLE", "no", True)
+        with pytest.raises(InvalidStatus) as turned_away:
+            await connect(daemon.url).__aenter__()
+        assert turned_away.value.response.status_code == 503
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{daemon.http_port}", trust_env=False) as http:
+            ready = await http.get("/readyz")
+            assert (ready.status_code, ready.json()["status"]) == (503, "stopping")
+            assert ready.json()["reasons"]
+            assert (await http.get("/healthz")).status_code == 200
+
+        frame = await plain.receive()  # not told that the daemon goes: it would not understand
+        assert (frame["request_id"], frame["outputs"][0]["text"]) == ("runs", "done")
+        await let_go(told)
+        assert await closed(told) == ([], 1012)
+        assert await closed(plain) == ([], 1012)
+    assert await ended(daemon) == 0
+    assert "Traceback" not in daemon.logged()
+
+
+async def test_what_is_cut_off_is_answered_before_the_close(start_daemon: Any) -> None:
+    """After the grace period a local call may be sent again, and of a write nobody knows how it ended."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
+    async with daemon.peer(features=["ack"]) as peer:
+        for tool in ("write_hangs", "bad_hangs"):
+            await peer.send(op="call_tool", request_id=tool, name=tool, arguments={"seconds": LONG_S})
+            await peer.until("call_tool_ack", tool)
+        await peer.call("both run now", "echo", text="x")
+        daemon.process.send_signal(signal.SIGTERM)
+        errors = {}
+        for _ in range(2):
+            frame = await peer.until("call_tool_res")
+            errors[frame["request_id"]] = [frame["error"][field] for field in ("code", "executed", "retryable")]
+        assert errors == {
+            "write_hangs": ["OUTCOME_UNKNOWN", "maybe", False],
+            "bad_hangs": ["SERVICE_UNAVAILABLE", "no", True],
+        }
+        assert await closed(peer) == ([], 1012)
+    assert await ended(daemon) == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "tool", "arguments"),
+    [
+        ("running", "bad_ignores_cancel", {"seconds": LONG_S}),
+        ("glm", "chat", {"prompt": "[[sim:hang]]", "model": "glm-4.6"}),
+        ("kimi", "chat", {"prompt": "[[sim:hang]]", "model": "kimi-k2-thinking"}),
+        ("glm", "chat", {"prompt": "[[sim:hang_after=2]]", "model": "glm-4.6"}),
+    ],
+    ids=["a tool that ignores its cancellation", "GLM hangs", "Kimi hangs", "GLM hangs in mid-stream"],
+)
+async def test_the_process_ends_in_time_whatever_hangs(
+    start_daemon: Any, limit: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    """The caller has its one answer, and the exit code is 0."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
+    async with daemon.peer(features=["ack", "stream"]) as peer:
+        await peer.send(op="call_tool", request_id=1, name=tool, arguments=arguments, timeout_ms=LONG_S * 1000)
+        await peer.until("call_tool_ack")
+        async with asyncio.timeout(30):
+            while not await in_use(peer, limit):
+                await asyncio.sleep(0.01)
+        daemon.process.send_signal(signal.SIGTERM)
+        answer = await peer.until("call_tool_res", 1)
+        assert answer["error"]["code"] in {"SERVICE_UNAVAILABLE", "OUTCOME_UNKNOWN"}
+        assert (await closed(peer))[1] == 1012
+    assert await ended(daemon) == 0
+    assert "Traceback" not in daemon.logged()
+
+
+async def in_use(peer: Any, limit: str) -> int:
+    """How many permits of the daemon (``running``) or of a provider are taken."""
+    limits = (await peer.status())["limits"]
+    permits: dict[str, int] = limits["running"] if limit == "running" else limits["providers"][limit]
+    return permits["in_use"]
+
+
+async def test_ctrl_c_ends_it_like_sigterm(start_daemon: Any) -> None:
+    """SIGINT drains too, and leaves neither address nor lock."""
+    daemon = start_daemon()
+    async with daemon.peer() as peer:
+        daemon.process.send_signal(signal.SIGINT)
+        assert await closed(peer) == ([], 1012)
+    assert await ended(daemon) == 0
+    assert not (daemon.state / "daemon.json").exists()
+
+
+async def test_a_second_signal_ends_at_once(start_daemon: Any) -> None:
+    """Who will not wait for the grace period sends it again; the exit code tells."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
+    async with daemon.peer(features=["ack", "going_away"]) as peer:
+        await hold(peer)
+        daemon.process.send_signal(signal.SIGTERM)
+        await peer.until("going_away")
+        daemon.process.send_signal(signal.SIGTERM)
+        assert (await closed(peer))[1] == 1006
+    assert await ended(daemon) == 128 + signal.SIGTERM
+
+
+async def test_a_client_that_reads_nothing_does_not_hold_up_the_end(start_daemon: Any) -> None:
+    """Its answers are stuck in full buffers; the daemon ends all the same, long before a ping would tell."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2", TOOLD_PING_INTERVAL_S=str(LONG_S))
+    async with daemon.peer() as watcher, daemon.peer() as deaf:
+        deaf.socket.transport.pause_reading()
+        for number in range(4):
+            await deaf.send(op="call_tool", request_id=number, name="echo", arguments={"text": "x" * 8_000_000})
+        async with asyncio.timeout(30):
+            while (await watcher.status())["totals"]["by_tool"].get("echo", {}).get("calls") != 4:
+                await asyncio.sleep(0.01)
+        daemon.process.send_signal(signal.SIGTERM)
+        assert await ended(daemon) == 0
+        deaf.socket.transport.abort()
