@@ -106,7 +106,7 @@ async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> H
         )
         raise ConnectionFailedError(message, retryable=False)
     if not ack.ok:
-        error: CallError = error_from_wire(ack.error) if ack.error else ProtocolError("the daemon gave no reason")
+        error: CallError = error_from_wire(ack.error) if ack.error else ProtocolError("The daemon gave no reason.")
         message = f"{endpoint.url} refused the hello: {error.code.value}: {error.message}"
         raise ConnectionFailedError(message, retryable=error.transient)
     return ack

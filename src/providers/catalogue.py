@@ -159,7 +159,7 @@ class Catalogue:
         if provider not in self._defaults:
             known = ", ".join(sorted(self._defaults))
             raise InvalidArgumentsError(
-                f"unknown provider {provider!r}; there are {known}", details={"fields": {"provider": "unknown"}}
+                f"{provider!r} is no known provider; there are {known}.", details={"fields": {"provider": "unknown"}}
             )
         return self._defaults[provider]
 
@@ -190,8 +190,8 @@ def _refuse_unknown_keys(table: Mapping[str, Any], cls: type[Model | Price], whe
 def _unknown_model(name: str, by_name: Mapping[str, Model]) -> InvalidArgumentsError:
     close = close_names(name.strip(), by_name, n=8)  # aliases among them, several of one model
     suggestions = list(dict.fromkeys(by_name[match].id for match in close))[:3]
-    hint = did_you_mean(suggestions) or "`listmodels` shows those that there are"
+    hint = did_you_mean(suggestions) or "`listmodels` shows those that there are."
     return InvalidArgumentsError(
-        f"unknown model {name[:100]!r}; {hint}",
+        f"{name[:100]!r} is no known model; {hint}",
         details={"fields": {"model": f"unknown; {hint}"}, "suggestions": suggestions},
     )

@@ -76,55 +76,55 @@ def refused(vendor: Vendor, refusal: Refusal, *, secret: str, now: datetime) -> 
     code, status = refusal.code, refusal.status
     if status == 401 or code in _KEY_CODES:
         return ProviderError(
-            f"{vendor.label} refused the API key; check {vendor.key_setting} ({said})", executed="no", transient=False
+            f"{vendor.label} refused the API key; check {vendor.key_setting} ({said}).", executed="no", transient=False
         )
     if code in _BALANCE_CODES:
         return RateLimitedError(
-            f"the balance or quota of the {vendor.label} account is used up; top it up, waiting does not help ({said})",
+            f"The balance or quota of the {vendor.label} account is used up; top it up, waiting is no help ({said}).",
             transient=False,
         )
     if code in _LENGTH_CODES or _LENGTH_WORDS.search(said):
         return ContextLengthExceededError(
-            f"the request is too long for the model ({said}); send less, or name a model with a larger window"
+            f"The request is too long for the model ({said}); send less, or name a model with a larger window."
         )
     if code in _CONTENT_CODES:
         return ProviderError(
-            f"{vendor.label} refused the content of the request as unsafe; reword it ({said})",
+            f"{vendor.label} refused the content of the request as unsafe; reword it ({said}).",
             executed="maybe" if status == 0 else "no",
         )
     if status == 429:
         return RateLimitedError(
-            f"{vendor.label} takes no more calls for now ({said})",
+            f"{vendor.label} takes no more calls for now ({said}).",
             retry_after_ms=_retry_after_ms(refusal.retry_after, now),
         )
     if status >= 500 or status == 408:
         return ServiceUnavailableError(
-            f"{vendor.label} failed with HTTP {status} ({said})",
+            f"{vendor.label} failed with HTTP {status} ({said}).",
             executed="maybe",
             retry_after_ms=_retry_after_ms(refusal.retry_after, now),
         )
     if status == 0:
-        return ProviderError(f"{vendor.label} broke off its answer with an error ({said})")
-    return ProviderError(f"{vendor.label} refused the request with HTTP {status} ({said})", executed="no")
+        return ProviderError(f"{vendor.label} broke off its answer with an error ({said}).")
+    return ProviderError(f"{vendor.label} refused the request with HTTP {status} ({said}).", executed="no")
 
 
 def unreachable(vendor: Vendor, error: BaseException) -> ServiceUnavailableError:
     """The connection failed; nothing was executed where it was never made."""
     if never_connected(error):
-        return ServiceUnavailableError(f"{vendor.label} cannot be reached; check its base URL and the network")
-    return ServiceUnavailableError(f"the connection to {vendor.label} broke before the answer", executed="maybe")
+        return ServiceUnavailableError(f"{vendor.label} cannot be reached; check its base URL and the network.")
+    return ServiceUnavailableError(f"The connection to {vendor.label} broke before the answer.", executed="maybe")
 
 
 def timed_out(vendor: Vendor, seconds: float, *, silent_s: float) -> CallTimeoutError:
     """The answer was not whole within the time of one attempt, or of all; nothing came in the last ``silent_s``."""
     return CallTimeoutError(
-        f"{vendor.label} did not finish its answer within {seconds:.3g} s", details={"silent_s": round(silent_s, 1)}
+        f"{vendor.label} did not finish its answer within {seconds:.3g} s.", details={"silent_s": round(silent_s, 1)}
     )
 
 
 def not_understood(vendor: Vendor, why: str) -> ProviderError:
     """The vendor answered, but not in its documented shape."""
-    return ProviderError(f"{vendor.label} answered something that is not understood: {why}")
+    return ProviderError(f"{vendor.label} answered something that is not understood: {why}.")
 
 
 def never_connected(error: BaseException) -> bool:

@@ -36,7 +36,7 @@ def kimi_body(request: CompletionRequest, *, stream: bool) -> Body:
 
 def _image_url(url: str) -> str:
     if not url.startswith("data:"):
-        message = "Kimi takes images as data: URLs alone; attach the image itself instead of its address"
+        message = "Kimi takes images as data: URLs alone; attach the image itself instead of its address."
         raise InvalidArgumentsError(message, details={"fields": {"images": message}})
     return url
 

@@ -98,11 +98,11 @@ class VendorProvider:
             raise failures.not_understood(self._vendor, str(error)) from error
         except BrokenOffError as error:
             raise ServiceUnavailableError(
-                f"{self.label} broke off its answer before it was finished", executed="maybe"
+                f"{self.label} broke off its answer before it was finished.", executed="maybe"
             ) from error
         except FilteredError as error:
             raise ProviderError(
-                f"{self.label} withheld its answer as unsafe; reword the request", executed="yes"
+                f"{self.label} withheld its answer as unsafe; reword the request.", executed="yes"
             ) from error
 
     async def warm_up(self) -> None:
@@ -137,7 +137,7 @@ class VendorProvider:
             self.road = road.name
             return road
         raise ServiceUnavailableError(
-            f"{self.label} needs the package {self._wanted}, which is not installed or cannot be imported"
+            f"{self.label} needs the package {self._wanted}, which is not installed or cannot be imported."
         )
 
     def _open(self, choice: RoadChoice) -> Road:

@@ -19,15 +19,15 @@ def check(request: CompletionRequest) -> None:
     """
     model = request.model
     if not request.messages and not request.files:
-        raise _refused("messages", "there is nothing to ask: the request has no message")
+        raise _refused("messages", "There is nothing to ask: the request has no message.")
     if "image" not in model.inputs and _has_image(request):
-        raise _refused("images", f"{model.id} takes no images; `listmodels` shows those that do")
+        raise _refused("images", f"{model.id} takes no images; `listmodels` shows those that do.")
     if request.tools and not model.tools:
-        raise _refused("tools", f"{model.id} cannot call tools; `listmodels` shows those that can")
+        raise _refused("tools", f"{model.id} cannot call tools; `listmodels` shows those that can.")
     if request.thinking is True and model.thinking == "none":
-        raise _refused("thinking", f"{model.id} cannot think first; leave thinking out or name a model that can")
+        raise _refused("thinking", f"{model.id} cannot think first; leave thinking out or name a model that can.")
     if request.thinking is False and model.thinking == "always":
-        raise _refused("thinking", f"{model.id} always thinks first; leave thinking out or name another model")
+        raise _refused("thinking", f"{model.id} always thinks first; leave thinking out or name another model.")
     _check_numbers(request)
 
 
@@ -35,13 +35,13 @@ def _check_numbers(request: CompletionRequest) -> None:
     model = request.model
     if request.temperature is not None:
         if model.fixed_temperature:
-            raise _refused("temperature", f"{model.id} has a fixed temperature; leave temperature out")
+            raise _refused("temperature", f"{model.id} has a fixed temperature; leave temperature out.")
         if not 0 <= request.temperature <= 1:
-            raise _refused("temperature", f"{model.id} takes a temperature from 0 to 1, not {request.temperature:g}")
+            raise _refused("temperature", f"{model.id} takes a temperature from 0 to 1, not {request.temperature:g}.")
     if request.max_tokens is not None:
         bound = model.max_output or model.context_window
         if not 0 < request.max_tokens <= bound:
-            raise _refused("max_tokens", f"{model.id} takes max_tokens from 1 to {bound}, not {request.max_tokens}")
+            raise _refused("max_tokens", f"{model.id} takes max_tokens from 1 to {bound}, not {request.max_tokens}.")
 
 
 def body(request: CompletionRequest, *, stream: bool, image_url: Callable[[str], str]) -> Body:

@@ -104,7 +104,9 @@ def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetail
     ]
     if (more := len(fields) - len(named)) > 0:
         named.append(f"and {more} more in details.fields")
-    return InvalidArgumentsError(f"{tool.name}: {'; '.join(named)}", details={"fields": fields})
+    told = "; ".join(named)
+    end = "" if told.endswith((".", "?")) else "."
+    return InvalidArgumentsError(f"{tool.name}: {told}{end}", details={"fields": fields})
 
 
 def _path(error: ErrorDetails, arguments: dict[str, Any]) -> list[str]:

@@ -72,12 +72,12 @@ class FileAccess:
     def _read_text(self, path: str) -> TextFile:
         name, data = self._read(path, MAX_TEXT_BYTES)
         if b"\0" in data:
-            raise InvalidArgumentsError(f"{_shown(path)} is a binary file; only text can be attached")
+            raise InvalidArgumentsError(f"{_shown(path)} is a binary file; only text can be attached.")
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InvalidArgumentsError(
-                f"{_shown(path)} is not UTF-8 (byte {error.start}); convert it, or leave it out if it is binary"
+                f"{_shown(path)} is not UTF-8 (byte {error.start}); convert it, or leave it out if it is binary."
             ) from error
         return TextFile(name, text)
 
@@ -85,15 +85,15 @@ class FileAccess:
         _, data = self._read(path, MAX_IMAGE_BYTES)
         kind = image_type(data)
         if kind is None:
-            raise InvalidArgumentsError(f"{_shown(path)} is no PNG, JPEG, WebP or GIF image; convert it to one")
+            raise InvalidArgumentsError(f"{_shown(path)} is no PNG, JPEG, WebP or GIF image; convert it to one.")
         return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
     def _located(self, path: str) -> tuple[Path, Path]:
         """The root that ``path`` leads into, and where it leads."""
         if not path:
-            raise InvalidArgumentsError("a file's path is empty; name a file")
+            raise InvalidArgumentsError("The path is empty; name a file.")
         if "\0" in path:
-            raise InvalidArgumentsError("a file's path holds a NUL character; no file is called that")
+            raise InvalidArgumentsError("The path holds a NUL character; no file is called that.")
         try:
             # `..` goes first, as text, so that no folder outside the roots is looked at on the way.
             target = Path(os.path.realpath(os.path.normpath(self._start / path)))
@@ -166,7 +166,7 @@ def _contents(descriptor: int, path: str, max_bytes: int) -> bytes:
             data = file.read(max_bytes + 1)  # one byte more tells of a file that grows, or has no size (as in /proc)
     if (size := max(status.st_size, len(data))) > max_bytes:
         raise InvalidArgumentsError(
-            f"{_shown(path)} has {size:,} bytes; {max_bytes:,} are allowed: give a shorter file, or a part of it"
+            f"{_shown(path)} has {size:,} bytes; {max_bytes:,} are allowed: give a shorter file, or a part of it."
         )
     return data
 
@@ -183,32 +183,32 @@ def _shown(path: str) -> str:
 def _outside(path: str) -> PermissionDeniedError:
     return PermissionDeniedError(
         f"{_shown(path)} is not below the folders that this daemon may read; name a file there, or let the operator "
-        "add its folder to TOOLD_WORKSPACE"
+        "add its folder to TOOLD_WORKSPACE."
     )
 
 
 def _not_regular(path: str, mode: int) -> InvalidArgumentsError:
     if stat.S_ISDIR(mode):
-        return InvalidArgumentsError(f"{_shown(path)} is a folder; name the files in it that are meant")
-    return InvalidArgumentsError(f"{_shown(path)} is a pipe, socket or device; only regular files are read")
+        return InvalidArgumentsError(f"{_shown(path)} is a folder; name the files in it that are meant.")
+    return InvalidArgumentsError(f"{_shown(path)} is a pipe, socket or device; only regular files are read.")
 
 
 def _refused(path: str, error: OSError) -> CallError:
     """The operating system's refusal, without the server's own paths."""
     match error.errno:
         case errno.ENOENT | errno.ENOTDIR:
-            return NotFoundError(f"there is no file {_shown(path)}; relative paths start at the first workspace folder")
+            return NotFoundError(f"{_shown(path)} does not exist; relative paths start at the first workspace folder.")
         case errno.EACCES | errno.EPERM:
             return PermissionDeniedError(
-                f"the daemon's user may not read {_shown(path)}; change the file's permissions"
+                f"{_shown(path)} may not be read by the daemon's user; change the file's permissions."
             )
         case errno.ELOOP:
             return InvalidArgumentsError(
-                f"{_shown(path)} is a link that leads in a circle, or changed while it was read"
+                f"{_shown(path)} is a link that leads in a circle, or changed while it was read."
             )
         case errno.ENXIO:
             return _not_regular(path, stat.S_IFSOCK)
         case errno.ENAMETOOLONG:
-            return InvalidArgumentsError(f"{_shown(path)} is longer than a path can be")
+            return InvalidArgumentsError(f"{_shown(path)} is longer than a path can be.")
         case _:
-            return InvalidArgumentsError(f"{_shown(path)} cannot be read: {os.strerror(error.errno or errno.EIO)}")
+            return InvalidArgumentsError(f"{_shown(path)} cannot be read: {os.strerror(error.errno or errno.EIO)}.")

@@ -64,7 +64,7 @@ def require_room(model: Model, usable: Sequence[Model], *, tokens: int, max_toke
     """
     if max_tokens is not None and model.max_output is not None and max_tokens > model.max_output:
         what = f"{model.id} answers with at most {model.max_output:,} tokens, not {max_tokens:,}"
-        raise InvalidArgumentsError(f"max_tokens: {what}", details={"fields": {"max_tokens": what}})
+        raise InvalidArgumentsError(f"max_tokens: {what}.", details={"fields": {"max_tokens": what}})
     needed = tokens + (max_tokens or 0)
     if needed <= model.context_window:
         return
@@ -78,7 +78,7 @@ def require_room(model: Model, usable: Sequence[Model], *, tokens: int, max_toke
         f"it would fit {_either(names)}" if names else "send less: no model that is available here has room for it"
     )
     raise ContextLengthExceededError(
-        f"the request has about {tokens:,} tokens{answer}, {model.id} holds {model.context_window:,}; {way_out}",
+        f"The request has about {tokens:,} tokens{answer}, {model.id} holds {model.context_window:,}; {way_out}.",
         details={
             "estimated_tokens": tokens,
             "max_tokens": max_tokens,
@@ -91,7 +91,7 @@ def require_room(model: Model, usable: Sequence[Model], *, tokens: int, max_toke
 def _cannot(field: str, what: str, able: Sequence[Model]) -> InvalidArgumentsError:
     names = [model.id for model in able[:_NAMED]]
     way_out = f"name one that does as model: {_either(names)}" if names else "no model that is available here does"
-    return InvalidArgumentsError(f"{field}: {what}; {way_out}", details={"fields": {field: what}, "models": names})
+    return InvalidArgumentsError(f"{field}: {what}; {way_out}.", details={"fields": {field: what}, "models": names})
 
 
 def _either(names: Sequence[str]) -> str:

@@ -110,5 +110,5 @@ def _loaded(entry_point: EntryPoint) -> list[Tool]:
 
 def _not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
     suggestions = close_names(name, known)
-    hint = did_you_mean(suggestions) or "list_tools has all names"
-    return ToolNotFoundError(f"there is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})
+    hint = did_you_mean(suggestions) or "list_tools has all names."
+    return ToolNotFoundError(f"There is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})

@@ -95,7 +95,7 @@ def _not_json(value: object, tool: str, cause: Exception) -> ToolExecutionError:
             reason += " and holds half of a surrogate pair, which is no Unicode text"
         elif isinstance(culprit, dict):
             reason += " with keys that are neither strings nor numbers"
-    return ToolExecutionError(f"tool {tool!r} returned what JSON cannot hold: {reason}", executed="yes")
+    return ToolExecutionError(f"The tool {tool!r} returned what JSON cannot hold: {reason}.", executed="yes")
 
 
 def _culprit(value: object, where: str) -> tuple[str, object]:

@@ -1,5 +1,10 @@
 """The error table is complete in both directions, and every error says what to do."""
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from toold.protocol.errors import (
     ERROR_CLASSES,
@@ -51,3 +56,37 @@ def test_an_unknown_code_becomes_an_internal_error() -> None:
     error = error_from_wire(ToolError("BRAND_NEW", "Something.", "maybe", False))
     assert isinstance(error, InternalError)
     assert error.message == "Something."
+
+
+SRC = Path(__file__).parents[2] / "src"
+NAMES = {cls.__name__ for cls in ERROR_CLASSES.values()}
+
+
+def written_messages() -> Iterator[tuple[str, list[ast.expr]]]:
+    """Where a message is written beside its class, and the parts that it is made of: texts and values."""
+    for path in sorted(SRC.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMES and node.args:
+                message = node.args[0]
+                if isinstance(message, ast.JoinedStr):
+                    yield f"{path.relative_to(SRC)}:{node.lineno}", message.values
+                elif isinstance(message, ast.Constant):
+                    yield f"{path.relative_to(SRC)}:{node.lineno}", [message]
+
+
+def test_messages_are_sentences() -> None:
+    """What a client reads begins with a capital letter or a name, and ends with a full stop or a question mark."""
+    ill_written = []
+    for place, (first, *_, last) in ((place, [*parts, parts[-1]]) for place, parts in written_messages()):
+        begins = not isinstance(first, ast.Constant) or re.match(r"[A-Z]|[a-z_]+: |hello ", str(first.value))
+        ends = str(last.value).endswith((".", "?")) if isinstance(last, ast.Constant) else names_its_end(last)
+        if not (begins and ends):
+            ill_written.append(place)
+    assert len(list(written_messages())) > 40
+    assert ill_written == []
+
+
+def names_its_end(part: ast.expr) -> bool:
+    """A value at the end is a hint, which is a whole clause, or the end that fits what was said."""
+    value = part.value if isinstance(part, ast.FormattedValue) else None
+    return isinstance(value, ast.Name) and value.id in {"hint", "end"}

@@ -76,7 +76,7 @@ def test_a_name_is_never_replaced(name: str) -> None:
 
 def test_a_misspelt_model_is_suggested() -> None:
     """The error says what may have been meant."""
-    with pytest.raises(InvalidArgumentsError, match=r"unknown model 'glm4\.6'; did you mean 'glm-4\.6'") as caught:
+    with pytest.raises(InvalidArgumentsError, match=r"'glm4\.6' is no known model; did you mean 'glm-4\.6'") as caught:
         SHIPPED.resolve("glm4.6")
     assert (caught.value.details or {})["suggestions"][0] == "glm-4.6"
 
@@ -89,7 +89,7 @@ def test_a_model_unlike_any_other_points_to_the_list() -> None:
 
 def test_an_unknown_provider_has_no_default() -> None:
     """The error names those that there are."""
-    with pytest.raises(InvalidArgumentsError, match="unknown provider 'openai'; there are glm, kimi"):
+    with pytest.raises(InvalidArgumentsError, match="'openai' is no known provider; there are glm, kimi"):
         SHIPPED.default("openai")
 
 

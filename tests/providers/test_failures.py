@@ -186,7 +186,7 @@ def test_a_connection_that_was_never_made_executed_nothing() -> None:
 def test_a_time_out_says_how_long_the_vendor_was_silent() -> None:
     """For people the whole time, for the breaker the silence."""
     error = timed_out(GLM, 30.0, silent_s=1.25)
-    assert error.message == "GLM (Zhipu) did not finish its answer within 30 s"
+    assert error.message == "GLM (Zhipu) did not finish its answer within 30 s."
     assert error.details == {"silent_s": 1.2}
 
 

@@ -126,7 +126,7 @@ def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, A
     """Each wrong, missing or surplus argument is named by its path, with what should be there."""
     message, fields = refused(arguments)
     assert fields == {field: wrong}
-    assert message == f"do: {field} {wrong}"
+    assert message == f"do: {field} {wrong}" + ("" if wrong.endswith("?") else ".")
 
 
 def test_everything_wrong_is_told_at_once() -> None:
@@ -174,7 +174,7 @@ def test_many_errors_are_bounded() -> None:
     """A long list of wrong items gives a short message and bounded details."""
     message, fields = refused({"words": list(range(10_000))})
     assert len(fields) == MAX_FIELDS_IN_DETAILS
-    assert message.endswith("and 56 more in details.fields")
+    assert message.endswith("and 56 more in details.fields.")
     assert len(message) < 1000
 
 
@@ -196,7 +196,7 @@ def test_half_a_surrogate_pair_can_be_told_of() -> None:
     """Text that is no Unicode is named by its field, in an error that JSON can carry back."""
     assert refused({"count": "\ud800"})[1] == {"count": 'should be an integer, not "?"'}
     assert refused({"pin": "\ud800"})[1] == {"pin": "is no Unicode text: it holds half of a surrogate pair"}
-    assert refused({"\udfff": 1})[0] == "do: a name is no Unicode text: it holds half of a surrogate pair"
+    assert refused({"\udfff": 1})[0] == "do: a name is no Unicode text: it holds half of a surrogate pair."
 
 
 def test_arguments_nested_without_end_are_refused() -> None:

@@ -188,8 +188,8 @@ async def test_a_request_over_the_window_is_not_sent(context: "Context", write: 
     write("a.txt", "x" * 40_000)
     error = await fail(context, ContextLengthExceededError, model="small", files=["a.txt"], max_tokens=500)
     assert error.message == (
-        "the request has about 10,001 tokens and 500 for the answer, kimi-small holds 8,000; "
-        "it would fit kimi-see or glm-muse"
+        "The request has about 10,001 tokens and 500 for the answer, kimi-small holds 8,000; "
+        "it would fit kimi-see or glm-muse."
     )
     assert error.details == {
         "estimated_tokens": 10_001,
@@ -208,7 +208,7 @@ async def test_more_than_the_model_ever_answers_is_refused(context: "Context") -
 @pytest.mark.parametrize(
     ("files", "kind", "says"),
     [
-        (["ok.txt", "gone.txt"], NotFoundError, "files.1: there is no file 'gone.txt'"),
+        (["ok.txt", "gone.txt"], NotFoundError, "files.1: 'gone.txt' does not exist"),
         (["../x.txt"], PermissionDeniedError, "files.0: '../x.txt' is not below the folders"),
         (["a.gif"], InvalidArgumentsError, "files.0: 'a.gif' is a binary file"),
     ],

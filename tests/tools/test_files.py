@@ -95,7 +95,7 @@ async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Pat
             await access.read_text(path)
         assert caught.value.message == (
             f"{path!r} is not below the folders that this daemon may read; name a file there, or let the operator "
-            "add its folder to TOOLD_WORKSPACE"
+            "add its folder to TOOLD_WORKSPACE."
         )
 
 
@@ -151,7 +151,7 @@ async def test_a_missing_file_is_not_found(access: FileAccess, write: Write) -> 
     """A file that is not there, or lies below a file, is named as the caller named it."""
     write("a.txt", "hi")
     for path in ("b.txt", "a.txt/b.txt"):
-        with pytest.raises(NotFoundError, match=f"there is no file '{path}'"):
+        with pytest.raises(NotFoundError, match=f"'{path}' does not exist"):
             await access.read_text(path)
 
 
