@@ -1,22 +1,18 @@
 """The embedded database: what is kept of each call, and the sums. All SQL of the house is here."""
 
-from .rows import CallRow, ModelSums, OutboxState, Settled, Sums, Totals
-from .schema import SCHEMA, NewerSchemaError, StoreError, schema_version
+from .rows import CallRow, OutboxState, Settled, Totals
+from .schema import SCHEMA, StoreError, schema_version
 from .store import Store
-from .writer import Content, Retention
+from .writer import Retention
 
 __all__ = [
     "SCHEMA",
     "CallRow",
-    "Content",
-    "ModelSums",
-    "NewerSchemaError",
     "OutboxState",
     "Retention",
     "Settled",
     "Store",
     "StoreError",
-    "Sums",
     "Totals",
     "schema_version",
 ]

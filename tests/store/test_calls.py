@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.store import CallRow, Sums, calls
+from toold.store import CallRow, calls
+from toold.store.rows import Sums
 from toold.store.schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]

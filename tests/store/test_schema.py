@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from toold.store import SCHEMA, CallRow, NewerSchemaError, Store, StoreError, schema_version
-from toold.store.schema import STEPS, open_database
+from toold.store import SCHEMA, CallRow, Store, StoreError, schema_version
+from toold.store.schema import STEPS, NewerSchemaError, open_database
 
 SECOND = "ALTER TABLE call ADD COLUMN mood TEXT; UPDATE call SET mood = 'good'"
 

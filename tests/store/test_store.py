@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from toold.store import CallRow, ModelSums, Retention, Store, StoreError, Sums
+from toold.store import CallRow, Retention, Store, StoreError
+from toold.store.rows import ModelSums, Sums
 
 MakeRow = Callable[..., CallRow]
 
