@@ -1,0 +1,204 @@
+"""The client library against the real daemon: every way to call, many calls at once, and what a restart does."""
+
+import asyncio
+import random
+import signal
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
+from toold.protocol.calls import Progress
+from toold.protocol.errors import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ToolExecutionError
+
+MakeClient = Callable[..., MCPWebSocketClient]
+
+
+@pytest.fixture
+def make_client(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> MakeClient:
+    """Clients of the daemon that all tests share, told of nothing else that this machine may have."""
+    forget_this_machine(monkeypatch, daemon)
+
+    def make(**wishes: Any) -> MCPWebSocketClient:
+        return MCPWebSocketClient("127.0.0.1", daemon.port, **{"token": daemon.token, **wishes})
+
+    return make
+
+
+def forget_this_machine(monkeypatch: pytest.MonkeyPatch, daemon: Any) -> None:
+    """Have clients of this process look for a daemon in that daemon's state folder alone."""
+    for name in ("HOST", "PORT", "TOKEN"):
+        monkeypatch.delenv(f"TOOLD_{name}", raising=False)
+        monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(daemon.state))
+
+
+@pytest.fixture
+async def client(make_client: MakeClient) -> AsyncIterator[MCPWebSocketClient]:
+    async with make_client() as connected:
+        yield connected
+
+
+async def test_a_client_without_arguments_finds_the_daemon_by_its_state_folder(
+    daemon: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Address and token are where the daemon left them."""
+    forget_this_machine(monkeypatch, daemon)
+    async with MCPWebSocketClient() as client:
+        assert client.url == daemon.url
+        assert client.hello is not None
+        assert client.hello.features == ("ack", "stream")
+        assert {"chat", "echo"} <= {tool.name for tool in await client.list_tools()}
+        assert (await client.health())["status"] == "ready"
+        assert await client.ping() > 0
+
+
+async def test_call_tool_returns_success_outputs_and_error(client: MCPWebSocketClient) -> None:
+    """The tuple of existing code, for a call that succeeds and for one that fails."""
+    assert await client.call_tool("echo", {"text": "hi"}) == (True, [{"type": "text", "text": "hi"}], None)
+    success, outputs, error = await client.call_tool("bad_raises", {})
+    assert (success, outputs) == (False, [])
+    assert error is not None
+    assert error.startswith("TOOL_EXECUTION_ERROR: ")
+    assert "bad_raises" in error
+
+
+async def test_call_returns_data_or_raises_by_code(client: MCPWebSocketClient) -> None:
+    """A result has text, data and metadata; an error is the exception of its code."""
+    value = {"a": [1, None, 2.5, "ü"]}
+    result = await client.call("echo", {"value": value})
+    assert result.structured == value
+    assert result.metadata.latency_ms > 0
+    with pytest.raises(InvalidArgumentsError, match="txt"):
+        await client.call("echo", {"txt": "x"})
+    with pytest.raises(ToolExecutionError, match="bad_raises"):
+        await client.call("bad_raises")
+    with pytest.raises(CallTimeoutError, match=r"0\.1"):
+        await client.call("bad_hangs", timeout=0.1)
+
+
+async def test_execute_tool_with_metrics_takes_both_shapes(client: MCPWebSocketClient) -> None:
+    """As old scripts call it, with version and iteration, and as documented, with a time-out."""
+    old = await client.execute_tool_with_metrics("echo", {"text": "x"}, "v1.2", iteration=3)
+    assert (old["tool_name"], old["baseline_version"], old["iteration"]) == ("echo", "v1.2", 3)
+    assert (old["status"], old["output_count"]) == ("success", 1)
+    assert old["latency_ms"] > 0
+    new = await client.execute_tool_with_metrics("bad_hangs", {}, 0.1)
+    assert (new["status"], new["iteration"]) == ("error", 1)
+    assert new["error"].startswith("TIMEOUT: ")
+    assert "baseline_version" not in new
+
+
+async def test_many_calls_at_once_each_get_their_own_answer(make_client: MakeClient) -> None:
+    """200 calls with random delays over ten connections, each with what its own arguments said."""
+    delays = random.Random(7)  # noqa: S311 - to vary the order, and the same at each run
+
+    async def one(client: MCPWebSocketClient, number: int) -> None:
+        result = await client.call("echo", {"value": number, "delay_ms": delays.randrange(100)})
+        assert result.structured == number
+
+    async def twenty(session: int) -> None:
+        async with make_client() as client:
+            await asyncio.gather(*(one(client, session * 20 + number) for number in range(20)))
+
+    await asyncio.gather(*(twenty(session) for session in range(10)))
+
+
+async def test_progress_and_pieces_reach_their_callbacks(client: MCPWebSocketClient) -> None:
+    """Reports come before the result, and the pieces joined are its text."""
+    reports: list[Progress] = []
+    pieces: list[str] = []
+    result = await client.call("reports", on_progress=reports.append, on_chunk=pieces.append)
+    assert reports[0] == Progress("half", 1.0, 2.0)
+    assert "".join(pieces) == result.text == "one two"
+    pieces.clear()
+    answer = await client.call("chat", {"prompt": "Stream this.", "model": "glm-4.6"}, on_chunk=pieces.append)
+    assert len(pieces) > 1
+    assert "".join(pieces) == answer.text
+
+
+async def test_cancel_ends_a_running_call(client: MCPWebSocketClient) -> None:
+    """The one who waits gets CANCELLED; what is not running any more cannot be cancelled."""
+    running = asyncio.Event()
+    arguments = {"text": "x", "delay_ms": 60_000}
+    call = asyncio.create_task(client.call("echo", arguments, request_id="long", on_progress=lambda _: running.set()))
+    await running.wait()
+    assert await client.cancel("long")
+    with pytest.raises(CallCancelledError):
+        await call
+    assert not await client.cancel("long")
+
+
+async def test_who_stops_waiting_has_the_call_cancelled(client: MCPWebSocketClient, make_peer: Any) -> None:
+    """A task that is cancelled frees what its call holds on the daemon."""
+    running = asyncio.Event()
+    arguments = {"text": "x", "delay_ms": 60_000}
+    call = asyncio.create_task(client.call("echo", arguments, on_progress=lambda _: running.set()))
+    await running.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    async with make_peer() as watcher, asyncio.timeout(20):
+        while (await watcher.status())["limits"]["running"]["in_use"]:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_plain_client_is_served(make_client: MakeClient) -> None:
+    """Without features there is no ack and no piece, and calls are answered all the same."""
+    async with make_client(features=()) as client:
+        assert client.hello is not None
+        assert client.hello.features == ()
+        assert (await client.call("reports")).text == "one two"
+        with pytest.raises(ValueError, match="stream"):
+            await client.call("reports", on_chunk=print)
+
+
+async def test_a_wrong_token_is_said_and_not_tried_again(make_client: MakeClient) -> None:
+    """connect is False at once, the reason names the token and how to get it; the context manager raises it."""
+    client = make_client(token="not-the-token-at-all")
+    assert not await client.connect(max_retries=10, backoff_factor=100)
+    assert isinstance(client.last_error, ConnectionFailedError)
+    assert "toold token" in str(client.last_error)
+    assert "not-the-token-at-all" not in str(client.last_error)
+    assert (await client.call_tool("echo", {"text": "x"}))[0] is False
+    with pytest.raises(ConnectionFailedError, match="UNAUTHORIZED"):
+        async with client:
+            pass
+
+
+async def test_a_restarted_daemon_is_found_again_between_calls(
+    start_daemon: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With auto_reconnect the next call connects anew, to wherever the daemon listens now; without it raises."""
+    daemon = start_daemon()
+    forget_this_machine(monkeypatch, daemon)
+    async with MCPWebSocketClient() as client:
+        assert (await client.call("echo", {"text": "before"})).text == "before"
+        assert client.hello is not None
+        assert client.hello.server is not None
+        epoch = client.hello.server.epoch
+        assert await asyncio.to_thread(daemon.stop) == 0
+        second = await asyncio.to_thread(start_daemon)
+        with pytest.raises(ConnectionLostError):
+            await client.call("echo", {"text": "x"}, auto_reconnect=False)
+        assert (await client.call("echo", {"text": "after"})).text == "after"
+        assert client.url == second.url
+        assert client.hello.server.epoch != epoch
+
+
+async def test_a_call_that_the_daemons_death_cuts_off_is_not_sent_again(
+    start_daemon: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller is told that it may have run; only a call that was never sent goes to the next daemon."""
+    daemon = start_daemon()
+    forget_this_machine(monkeypatch, daemon)
+    async with MCPWebSocketClient() as client:
+        running = asyncio.Event()
+        arguments = {"text": "x", "delay_ms": 60_000}
+        call = asyncio.create_task(client.call("echo", arguments, on_progress=lambda _: running.set()))
+        await running.wait()
+        daemon.process.send_signal(signal.SIGKILL)
+        with pytest.raises(ConnectionLostError) as lost:
+            await call
+        assert lost.value.executed == "maybe"
+        assert not client.connected
