@@ -1,0 +1,175 @@
+"""The command line as processes against the real daemon: what is printed where, and with which exit code."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Toold = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def toold(command: Any, daemon: Any) -> Toold:
+    """Runs a command that finds the daemon that all tests share by its state folder."""
+
+    def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        done: subprocess.CompletedProcess[str] = command(*arguments, state=daemon.state, **more)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def test_a_call_prints_its_answer_and_nothing_else(toold: Toold) -> None:
+    """Words by the tool's schema, standard input as an argument, exit code 0."""
+    called = toold("call", "echo", "text=@-", "delay_ms=1", stdin="from a pipe")
+    assert (called.returncode, called.stdout, called.stderr) == (0, "from a pipe\n", "")
+
+
+def test_json_is_one_object_for_a_program(toold: Toold) -> None:
+    """With the same fields for a result and for an error, whose exit code is 1."""
+    called = toold("call", "echo", 'value:={"a": [1, null]}', "--json")
+    answer = json.loads(called.stdout)
+    assert called.returncode == 0
+    assert (answer["structured"], answer["error"]) == ({"a": [1, None]}, None)
+    assert answer["metadata"]["latency_ms"] > 0
+    failed = toold("call", "bad_raises", "--json")
+    error = json.loads(failed.stdout)
+    assert failed.returncode == 1
+    assert set(error) == set(answer)
+    assert (error["outputs"], error["error"]["code"]) == ([], "TOOL_EXECUTION_ERROR")
+
+
+def test_an_error_is_on_stderr_with_what_to_do(toold: Toold) -> None:
+    """The daemon's code and message, the advice below, exit code 1, and nothing on stdout."""
+    failed = toold("call", "echo", "text=x", "delay_ms=1000", "--timeout", "0.05")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    first, advice = failed.stderr.splitlines()
+    assert first.startswith("TIMEOUT: ")
+    assert "timeout_ms" in advice
+
+
+@pytest.mark.parametrize(
+    ("words", "suggestion"),
+    [
+        (["ehco", "text=x"], "did you mean 'echo'?"),
+        (["echo", "txet=x"], "did you mean 'text'?"),
+        (["echo", "text=x", "delay_ms=soon"], "delay_ms"),
+    ],
+)
+def test_a_misspelt_call_is_not_sent(toold: Toold, words: list[str], suggestion: str) -> None:
+    """Exit code 2, and the close name."""
+    refused = toold("call", *words)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert suggestion in refused.stderr
+
+
+def test_stream_prints_what_a_vendor_says_of_a_file(toold: Toold, daemon: Any, tmp_path: Path) -> None:
+    """The text comes once; a relative path starts where the command runs, and must lie in the daemon's workspace."""
+    (daemon.state.parent / "talk.md").write_text("# The file in question\n")
+    words = ("prompt=What is it about?", f"files={daemon.state.parent / 'talk.md'}", "model=glm-4.6")
+    called = toold("call", "chat", *words, "--stream")
+    assert called.returncode == 0
+    assert called.stdout.count("The file in question") == 1
+    assert "asking glm-4.6" in called.stderr
+    (tmp_path / "elsewhere.md").write_text("not to be read\n")
+    refused = toold("call", "chat", "prompt=x", "files=elsewhere.md")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("PERMISSION_DENIED: ")
+    assert "elsewhere.md" in refused.stderr
+
+
+def test_tools_lists_all_or_shows_one(toold: Toold) -> None:
+    """One line a tool; of one tool its arguments and an example; as JSON what ``list_tools`` says."""
+    listed = toold("tools")
+    assert listed.returncode == 0
+    assert re.search(r"^chat +Ask a Kimi or GLM model", listed.stdout, re.MULTILINE)
+    assert re.search(r"^write_hangs +A write that hangs\.$", listed.stdout, re.MULTILINE)
+    shown = toold("tools", "echo")
+    assert "delay_ms" in shown.stdout
+    assert "toold call echo" in shown.stdout
+    (chat,) = [tool for tool in json.loads(toold("tools", "--json").stdout) if tool["name"] == "chat"]
+    assert chat["inputSchema"]["required"] == ["prompt"]
+    assert toold("tools", "ehco").returncode == 2
+
+
+def test_status_tells_of_the_daemon_and_its_calls(toold: Toold, daemon: Any) -> None:
+    """In words, and as the ``status`` tool's own object."""
+    shown = toold("status")
+    assert shown.returncode == 0
+    assert f"ws://127.0.0.1:{daemon.port}/" in shown.stdout
+    assert f"pid {daemon.process.pid}" in shown.stdout
+    status = json.loads(toold("status", "--json", "--recent", "0").stdout)
+    assert (status["status"], status["pid"], status["recent"]) == ("ready", daemon.process.pid, [])
+
+
+def test_token_prints_the_token_or_its_place(toold: Toold, daemon: Any) -> None:
+    """For other clients, and for scripts that read the file themselves."""
+    assert toold("token").stdout == daemon.token + "\n"
+    assert toold("token", "--path").stdout == str(daemon.state / "token") + "\n"
+
+
+def test_doctor_finds_the_running_daemon_well(toold: Toold, daemon: Any) -> None:
+    """With its settings, which are the environment's, every check is ok; no secret is shown."""
+    looked = toold("doctor", "--json", TOOLD_PORT=str(daemon.port), TOOLD_HTTP_PORT=str(daemon.http_port))
+    checks = {check["name"]: check for check in json.loads(looked.stdout)}
+    assert looked.returncode == 0
+    assert checks["daemon"]["status"] == checks["token"]["status"] == checks["port"]["status"] == "ok"
+    assert str(daemon.process.pid) in checks["daemon"]["message"]
+    assert daemon.token not in looked.stdout
+
+
+@pytest.mark.parametrize("words", [("call", "echo", "text=x"), ("tools",), ("status", "--json")])
+def test_without_a_daemon_the_exit_code_is_3(command: Any, words: tuple[str, ...]) -> None:
+    """One line that says where it looked and how to start one."""
+    failed = command(*words, TOOLD_PORT="1")
+    assert (failed.returncode, failed.stdout) == (3, "")
+    assert failed.stderr.count("\n") == 1
+    assert "127.0.0.1:1" in failed.stderr
+    assert "toold serve" in failed.stderr
+
+
+def test_a_refused_token_is_exit_code_3(toold: Toold) -> None:
+    """The line says that it is the token, and does not repeat it."""
+    refused = toold("call", "echo", "text=x", TOOLD_TOKEN="not-the-token-at-all")
+    assert refused.returncode == 3
+    assert "UNAUTHORIZED" in refused.stderr
+    assert "not-the-token-at-all" not in refused.stderr
+
+
+async def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: Any, make_peer: Any) -> None:
+    """The command ends with 130 and says nothing more; the daemon cancels a call that would have gone on without it."""
+    arguments = [sys.executable, "-m", "toold", "call", "write_hangs", "seconds=300"]
+    process = await asyncio.create_subprocess_exec(
+        *arguments, env=daemon.env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    async with make_peer() as watcher, asyncio.timeout(30):
+        while not (await watcher.status())["limits"]["running"]["in_use"]:
+            await asyncio.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        output, errors = await process.communicate()
+        assert (process.returncode, output, errors) == (130, b"", b"")
+        while (await watcher.status())["limits"]["running"]["in_use"]:
+            await asyncio.sleep(0.01)
+        outcomes: list[tuple[str, str]] = []
+        while not outcomes:
+            recent = (await watcher.status(recent=100))["recent"]
+            outcomes = [(row["outcome"], row["message"]) for row in recent if row["tool"] == "write_hangs"]
+    assert outcomes == [("CANCELLED", "The call was cancelled as its caller asked.")]
+
+
+def test_demo_ends_by_itself_with_exit_code_0(command: Any, tmp_path: Path) -> None:
+    """The tour has a daemon of its own, whatever the environment says of another, and leaves nothing behind."""
+    (tmp_path / "README.md").write_text("# Something to talk about\n")
+    toured = command("demo", TOOLD_PORT="1", TOOLD_TOKEN="not-the-token-at-all")
+    assert toured.returncode == 0, toured.stdout + toured.stderr
+    assert "failed" not in toured.stdout
+    assert "CANCELLED" in toured.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
