@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from ..audit import content_kept
+from ..audit import Sender, SupabaseRemote, content_kept
 from ..protocol.errors import CallError, ServiceUnavailableError
 from ..protocol.frames import ServerInfo
 from ..protocol.rendezvous import Address, is_loopback
@@ -34,6 +34,8 @@ from .transports.http import side_app
 from .transports.websocket import WebSocketOptions, WebSocketServer
 from .vendors import VENDORS, Vendors, open_vendors
 
+_SENDING_GRACE_S: Final = 2.0
+"""How long the end waits for the audit's last rows to reach Supabase; what is left goes at the next start."""
 _SDK_GRACE_S: Final = 2.0
 """How long the end waits for SDK calls whose callers are answered already."""
 
@@ -57,6 +59,7 @@ class Daemon:
         self.registry = registry
         self.started_at = time.time()
         self._store = store
+        self.sender = _sender(settings, store)
         self._vendors = vendors
         self._default_model = _default_model(settings, catalogue, vendors)
         self.gates = {
@@ -113,11 +116,18 @@ class Daemon:
             "tools": len(self.registry.tools),
             "limits": status.limits(self.router, self.gates),
             "providers": self.providers(),
-            "audit": {"written": self._store.written, "dropped": self._store.dropped, "problem": self._store.problem},
+            "audit": {
+                "written": self._store.written,
+                "dropped": self._store.dropped,
+                "problem": self._store.problem,
+                "remote": {"state": "off"},
+            },
         }
         try:
             shown["totals"] = status.totals_row(await self._store.totals())
             shown["recent"] = [status.call_row(row) for row in await self._store.recent(recent)]
+            if self.sender:
+                shown["audit"]["remote"] = await self.sender.status()
         except StoreError as error:
             shown["problems"].append(str(error))
         return shown
@@ -160,6 +170,7 @@ class Daemon:
             connections=lambda: self.websocket.connections,
             rows_written=lambda: self._store.written,
             rows_dropped=lambda: self._store.dropped,
+            rows_unsent=lambda: self.sender.backlog if self.sender else 0,
         )
 
 
@@ -183,6 +194,8 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         vendors = open_vendors(settings, simulator)
         registry = load_registry()
         daemon = Daemon(settings, state=state, store=store, catalogue=catalogue, vendors=vendors, registry=registry)
+        if daemon.sender:
+            parts.push_async_callback(daemon.sender.close, _SENDING_GRACE_S)
         for gate in daemon.gates.values():
             parts.push_async_callback(gate.close, _SDK_GRACE_S)
         await daemon.http.start()
@@ -190,6 +203,8 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         await daemon.websocket.start()
         parts.push_async_callback(daemon.websocket.close)
         state.write_address(daemon.address())
+        if daemon.sender:
+            daemon.sender.start()
         background = [asyncio.create_task(daemon.router.keep_beat(), name="beat")]
         # The SDKs take seconds to import: in threads, now that calls are taken; the first one waits for its own.
         background.append(asyncio.create_task(_warm_up(vendors), name="warm up"))
@@ -230,6 +245,16 @@ def _default_model(settings: Settings, catalogue: Catalogue, vendors: Vendors) -
     return None
 
 
+def _sender(settings: Settings, store: Store) -> Sender | None:
+    """What sends the audit to Supabase; None where the address or the key is not set."""
+    url, key = settings.supabase_url, settings.supabase_service_role_key
+    if url is None or key is None:
+        if url or key:
+            _log.warning("the audit is not sent: it needs supabase_url and supabase_service_role_key, and has one")
+        return None
+    return Sender(store, lambda: SupabaseRemote(url, key))
+
+
 def _denied(settings: Settings) -> tuple[Path, ...]:
     """What no call may read: the state folder has the token and the database, ``toold.toml`` may have keys."""
     return (settings.state_dir, *(root / CONFIG_FILE for root in settings.workspace))
@@ -244,6 +269,8 @@ def _bounds(settings: Settings) -> Bounds:
         max_timeout_s=settings.max_timeout_s,
         max_frame_bytes=settings.max_frame_bytes,
         progress_interval_s=settings.progress_interval_s,
+        result_ttl_s=settings.result_ttl_s,
+        max_kept_bytes=settings.max_kept_bytes,
     )
 
 

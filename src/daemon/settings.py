@@ -85,6 +85,7 @@ class Settings(BaseSettings):
     glm_concurrency: Count = 4
     max_connections: Count = 5000
     max_frame_bytes: FrameBytes = MAX_FRAME_BYTES
+    max_kept_bytes: Count = 128 * 1024**2
 
     # Time, in seconds.
     default_timeout_s: Seconds = DEFAULT_TIMEOUT_S
@@ -94,6 +95,7 @@ class Settings(BaseSettings):
     ping_timeout_s: Seconds = 20.0
     hello_timeout_s: Seconds = 10.0
     grace_period_s: Seconds = 10.0
+    result_ttl_s: Seconds = 86_400.0
 
     # What is written down.
     log_format: Annotated[Literal["auto", "console", "json"], CaseInsensitive] = "auto"

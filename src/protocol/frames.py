@@ -73,6 +73,18 @@ class Cancel(_Frame, tag="cancel", frozen=True):
     request_id: RequestId
 
 
+class CallStatusQuery(_Frame, tag="call_status", frozen=True):
+    """Ask what is known of some request ids."""
+
+    request_ids: list[RequestId]
+
+
+class Forget(_Frame, tag="forget", frozen=True):
+    """The client has these results; they need not be kept. There is no answer."""
+
+    request_ids: list[RequestId]
+
+
 class ListTools(_Frame, tag="list_tools", frozen=True):
     """Ask for the tools of this connection's toolset."""
 
@@ -91,7 +103,7 @@ class Health(_Frame, tag="health", frozen=True):
     request_id: RequestId | None = None
 
 
-ClientFrame = Hello | CallTool | ToolCallAlias | Cancel | ListTools | Ping | Health
+ClientFrame = Hello | CallTool | ToolCallAlias | Cancel | CallStatusQuery | Forget | ListTools | Ping | Health
 
 # --- from the server -------------------------------------------------------------------------------------------------
 
@@ -185,6 +197,12 @@ class CancelRes(_Frame, tag="cancel_res", frozen=True):
     status: CallStatus
 
 
+class CallStatusRes(_Frame, tag="call_status_res", frozen=True):
+    """What is known of each id; numbers stand as JSON's names must, as strings."""
+
+    calls: dict[str, CallStatus]
+
+
 class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True, frozen=True):
     """The tools, in a stable order; ``rev`` changes when they do."""
 
@@ -232,6 +250,7 @@ ServerFrame = (
     | StreamChunk
     | CallToolRes
     | CancelRes
+    | CallStatusRes
     | ListToolsRes
     | Pong
     | HealthRes

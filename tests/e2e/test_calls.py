@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -129,7 +130,7 @@ async def all_permits_back(peer: Any) -> None:
     """Return once nothing but this status call is in use."""
     async with asyncio.timeout(10):
         while True:
-            limits = (await peer.call("status", "status"))["structured"]["limits"]
+            limits = (await peer.call(uuid4().hex, "status"))["structured"]["limits"]
             held = [limits["running"], *limits["providers"].values()]
             if not any(permits["in_use"] or permits["waiting"] or permits.get("abandoned") for permits in held):
                 return
@@ -157,6 +158,36 @@ async def test_the_same_id_again_attaches_or_conflicts(peer: Any) -> None:
     assert (await peer.receive())["op"] == "pong"  # and nothing else
 
 
+async def test_a_done_calls_id_replays_its_answer(peer: Any) -> None:
+    """The same answer comes again, marked as replayed; its progress does not."""
+    first = await peer.call("r", "reports")
+    await peer.send(op="call_tool", request_id="r", name="reports", arguments={})
+    again = await peer.receive()
+    assert (again["op"], again["metadata"]["replayed"]) == ("call_tool_res", True)
+    assert again["outputs"] == first["outputs"]
+    conflict = await peer.call("r", "echo", text="other")
+    assert conflict["error"]["code"] == "REQUEST_ID_CONFLICT"
+
+
+async def test_call_status_tells_what_is_known_and_forget_forgets(peer: Any) -> None:
+    """A vendor's call that is forgotten is expired and never runs again; a local one is as if it had never been."""
+    await peer.send(op="call_tool", request_id=1, name="bad_hangs", arguments={})
+    await peer.call("local", "echo", text="x")
+    await peer.call("chat", "chat", prompt="hello", model="glm-4.6")
+    ids = [1, "local", "chat", "never"]
+    await peer.send(op="call_status", request_ids=ids)
+    known = await peer.until("call_status_res")
+    assert known["calls"] == {"1": "running", "local": "done", "chat": "done", "never": "unknown"}
+    await peer.send(op="forget", request_ids=["local", "chat", "never"])
+    await peer.send(op="call_status", request_ids=ids)
+    known = await peer.until("call_status_res")
+    assert known["calls"] == {"1": "running", "local": "unknown", "chat": "expired", "never": "unknown"}
+    expired = await peer.call("chat", "chat", prompt="hello", model="glm-4.6")
+    assert expired["error"]["code"] == "RESULT_EXPIRED"
+    await peer.send(op="cancel", request_id=1)
+    await peer.until("call_tool_res", 1)
+
+
 async def test_past_its_bound_a_session_is_told_at_once(make_peer: Any) -> None:
     """The 33rd call in flight gets OVER_CAPACITY with a time to come again; another session is not concerned."""
     async with make_peer() as other, make_peer() as peer:
@@ -181,7 +212,7 @@ async def test_a_disconnect_ends_its_read_only_calls(daemon: Any, make_peer: Any
         await all_permits_back(peer)
         async with asyncio.timeout(10):
             while True:
-                recent = (await peer.call("s", "status", recent=50))["structured"]["recent"]
+                recent = (await peer.call(uuid4().hex, "status", recent=50))["structured"]["recent"]
                 outcomes = {row["tool"]: row["outcome"] for row in reversed(recent) if row["session"] == "e2e-test"}
                 if outcomes.get("chat") == "CANCELLED" and outcomes.get("bad_hangs") == "CANCELLED":
                     break
@@ -201,7 +232,7 @@ async def test_a_hung_vendor_gives_its_permits_back_and_delays_nobody(start_daem
                 await waiting.until("call_tool_ack", number)
             assert (await watcher.call("e", "echo", text="x"))["error"] is None
             assert (await watcher.call("k", "chat", prompt="hello", model="kimi-k2-thinking"))["error"] is None
-            glm = (await watcher.call("s", "status"))["structured"]["limits"]["providers"]["glm"]
+            glm = (await watcher.call(uuid4().hex, "status"))["structured"]["limits"]["providers"]["glm"]
             assert (glm["in_use"], glm["waiting"]) == (2, 98)
             for number in range(100):
                 frame = await (a, b, c, d)[number % 4].until("call_tool_res")
@@ -218,7 +249,7 @@ async def test_with_a_limit_of_two_six_calls_all_come_back(start_daemon: Any) ->
             await peer.send(op="call_tool", request_id=number, name="chat", arguments=arguments)
         peak, answers = 0, 0
         while answers < 6:
-            frame = await peer.call("s", "status")
+            frame = await peer.call(uuid4().hex, "status")
             peak = max(peak, frame["structured"]["limits"]["providers"]["glm"]["in_use"])
             answers = frame["structured"]["totals"]["by_tool"].get("chat", {}).get("calls", 0)
         assert peak == 2

@@ -3,6 +3,7 @@
 import traceback
 
 import structlog
+from msgspec.structs import replace
 
 from ...protocol.calls import Metadata, Timings, ToolResult
 from ...protocol.errors import (
@@ -36,6 +37,11 @@ def metadata_of(running: RunningCall, now: float) -> Metadata:
         cost=meter.cost,
         simulated=meter.simulated or None,
     )
+
+
+def replayed(result: ToolResult) -> ToolResult:
+    """The stored result of a call that is done, marked as such."""
+    return replace(result, metadata=replace(result.metadata, replayed=True))
 
 
 def failed(running: RunningCall, error: CallError, now: float) -> ToolResult:

@@ -16,10 +16,17 @@ from uuid import uuid4
 
 import structlog
 
-from ...protocol.calls import ClientInfo, Metadata, Principal, RequestId, Timings, ToolCall, ToolResult
+from ...protocol.calls import CallStatus, ClientInfo, Metadata, Principal, RequestId, Timings, ToolCall, ToolResult
 from ...protocol.decoding import request_key
-from ...protocol.errors import CallError, RequestIdConflictError, ServiceUnavailableError, ToolError
+from ...protocol.errors import (
+    CallError,
+    RequestIdConflictError,
+    ResultExpiredError,
+    ServiceUnavailableError,
+    ToolError,
+)
 from ...protocol.session import SessionCalls, Verdict
+from ...protocol.shelf import Shelf
 from ...tools import DaemonView, FileAccess, Registry, Tool, bind, content
 from ..observe import bind_call
 from . import outcome
@@ -46,6 +53,9 @@ class Bounds:
     max_timeout_s: float
     max_frame_bytes: int
     progress_interval_s: float
+    result_ttl_s: float
+    max_kept_bytes: int
+    """Of one principal's results."""
 
 
 class Recorder(Protocol):
@@ -84,6 +94,8 @@ class Router:
         self._services = Services(daemon, files, gates, absent)
         # Accepted calls whose answer is not sent yet.
         self._calls: dict[tuple[str, str], RunningCall] = {}
+        # Results for those who ask again, by principal.
+        self._shelves: dict[str, Shelf] = {}
         # Answers for tools that do not end; held so that they are not collected.
         self._answers: set[asyncio.Task[None]] = set()
         self._ids = count(1)
@@ -110,22 +122,24 @@ class Router:
         self, label: str, principal: Principal, client: ClientInfo, *, transport: str, streaming: bool
     ) -> Session:
         """A new client's standing, with its own bounds."""
+        session_id = uuid4().hex
         return Session(
-            id=uuid4().hex,
+            id=session_id,
             label=label,
             principal=principal,
             client=client,
             transport=transport,
             streaming=streaming,
-            calls=SessionCalls(self.bounds.max_accepted_per_session),
+            calls=SessionCalls(session_id, self.bounds.max_accepted_per_session, self._shelf_of(principal)),
             permits=Permits("session", self.bounds.max_running_per_session),
         )
 
     def submit(self, session: Session, call: ToolCall, port: CallPort) -> RunningCall | ToolResult | None:
         """Let one call onto the road.
 
-        Returns the accepted call, which runs from now on and is answered through ``port``; or the refusal, which the
-        transport sends; or None where the call runs already under the same id, and its one answer will come.
+        Returns the accepted call, which runs from now on and is answered through ``port``; or a result that the
+        transport sends at once, a refusal or the stored result of a call that is done; or None where the call runs
+        already under the same id, and its one answer will come.
         Never raises for what a caller did.
         """
         received = self._clock()
@@ -135,10 +149,10 @@ class Router:
             tool = self.registry.get(call.name)
             arguments = bind(tool, call.arguments)
             key = request_key(call.request_id)
-            verdict = session.calls.accept(key, tool.name, call.arguments)
-            if verdict is Verdict.SAME:
-                return None
-            self._check(verdict, session, tool, key)
+            verdict = session.calls.accept(key, tool.name, call.arguments, received, local=tool.local)
+            if verdict is not Verdict.NEW:
+                return self._repeat(verdict, session, key, received)
+            self._admit(session, tool, key)
         except CallError as error:
             return self._refuse(session, call, error, received)
         timeout_s, lowered = deadline_s(
@@ -172,6 +186,10 @@ class Router:
         self._recorder.refused(session, ToolCall(request_id, "", {}), result, call_id=self._next_id())
         return result
 
+    def status_of(self, session: Session, request_id: RequestId) -> CallStatus:
+        """What is known of one of a session's request ids."""
+        return session.calls.status(request_key(request_id), self._clock())
+
     def cancel(self, session: Session, key: str) -> bool:
         """End a session's running call as its caller asks. False where no such call runs."""
         running = self._calls.get((session.id, key))
@@ -180,11 +198,12 @@ class Router:
         self._end(running, EndedBy.CALLER)
         return True
 
-    def leave(self, port: CallPort) -> None:
-        """A connection is gone: of its calls end those that are to end with it."""
+    def leave(self, session: Session, port: CallPort) -> None:
+        """A connection is gone: of its calls end those that are to end with it, and its results go."""
         for running in list(self._calls.values()):
             if running.port is port and running.ends_with_connection:
                 self._end(running, EndedBy.DISCONNECT)
+        session.calls.end()
 
     async def close(self, reason: str, grace_s: float) -> None:
         """Take no more calls, let what runs finish for ``grace_s`` seconds, then end it and answer for it."""
@@ -213,15 +232,22 @@ class Router:
 
     # --- the road ----------------------------------------------------------------------------------------------------
 
-    def _check(self, verdict: Verdict, session: Session, tool: Tool, key: str) -> None:
-        if verdict is Verdict.CONFLICT:
-            raise RequestIdConflictError
+    def _repeat(self, verdict: Verdict, session: Session, key: str, now: float) -> ToolResult | None:
+        """A request id that was used before, or a session that is full: the stored result, nothing, or a refusal."""
+        if verdict is Verdict.SAME:
+            return None
+        result = session.calls.result(key, now)
+        if verdict is Verdict.DONE and result is not None:
+            return outcome.replayed(result)
         if verdict is Verdict.FULL:
             raise session_is_full(self.bounds.max_accepted_per_session)
+        raise RequestIdConflictError if verdict is Verdict.CONFLICT else ResultExpiredError
+
+    def _admit(self, session: Session, tool: Tool, key: str) -> None:
         free = tool.unmetered or (session.permits.free and self.permits.free)
         refusal = too_many_waiting(Load(free, self.accepted - self.permits.in_use, self.bounds.max_waiting))
         if refusal is not None:
-            session.calls.forget(key)
+            session.calls.withdraw(key)
             raise refusal
 
     def _refuse(self, session: Session, call: ToolCall, error: CallError, received: float) -> ToolResult:
@@ -229,6 +255,12 @@ class Router:
         result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
         self._recorder.refused(session, call, result, call_id=self._next_id())
         return result
+
+    def _shelf_of(self, principal: Principal) -> Shelf:
+        shelf = self._shelves.get(principal.name)
+        if shelf is None:
+            shelf = self._shelves[principal.name] = Shelf(self.bounds.max_kept_bytes, self.bounds.result_ttl_s)
+        return shelf
 
     def _next_id(self) -> str:
         return f"{self._epoch}-{next(self._ids):x}"
@@ -279,12 +311,14 @@ class Router:
         running.answered = True
         if running.timer is not None:
             running.timer.cancel()
+        size = 0
         try:
             answer, result = self._fit(running, result)
-            self._record(running, result, len(answer))
+            size = len(answer)
+            self._record(running, result, size)
             await running.port.deliver(running, answer)
         finally:
-            running.session.calls.finish(running.key)
+            running.session.calls.finish(running.key, result, size, running.call.frame_bytes, self._clock())
             del self._calls[running.session.id, running.key]
             running.task = running.timer = None  # they refer back to the call
             if not self._calls:

@@ -14,12 +14,15 @@ from ...protocol.calls import Progress, RequestId, ToolCall, ToolResult
 from ...protocol.decoding import Refusal, call_request, decode_client_frame, request_key
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import (
+    CallStatusQuery,
+    CallStatusRes,
     CallTool,
     CallToolAck,
     CallToolRes,
     Cancel,
     CancelRes,
     ErrorFrame,
+    Forget,
     GoingAway,
     Health,
     HealthRes,
@@ -77,7 +80,7 @@ class Connection:
             while True:
                 await self._receive(await receive())
         finally:
-            self._router.leave(self)
+            self._router.leave(self._session, self)
             if self._reporter is not None:
                 self._reporter.cancel()
 
@@ -97,6 +100,11 @@ class Connection:
                 await self._refuse(frame)
             case Cancel():
                 await self._cancel(frame)
+            case CallStatusQuery():
+                known = {str(one): self._router.status_of(self._session, one) for one in frame.request_ids}
+                await self._send(CallStatusRes(known))
+            case Forget():
+                self._session.calls.forget(map(request_key, frame.request_ids))
             case ListTools():
                 registry = self._router.registry
                 await self._send(ListToolsRes(registry.infos, registry.rev, frame.request_id))
@@ -137,7 +145,7 @@ class Connection:
     async def _cancel(self, frame: Cancel) -> None:
         key = request_key(frame.request_id)
         if not self._router.cancel(self._session, key):
-            await self._send(CancelRes(frame.request_id, self._session.calls.status(key)))
+            await self._send(CancelRes(frame.request_id, self._router.status_of(self._session, frame.request_id)))
 
     # --- answers out: what dispatch asks of a CallPort ----------------------------------------------------------------
 

@@ -191,7 +191,7 @@ class WebSocketServer:
                 default_timeout_s=bounds.default_timeout_s,
                 max_timeout_s=bounds.max_timeout_s,
                 progress_window_s=0.0,  # nothing is kept for a client that comes back, yet
-                result_ttl_s=0.0,
+                result_ttl_s=bounds.result_ttl_s,
             ),
         )
 

@@ -20,7 +20,6 @@ from toold.protocol.calls import (
     Usage,
 )
 from toold.protocol.decoding import request_key
-from toold.protocol.session import SessionCalls
 from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Message, OnDelta
 from toold.tools import FileAccess, Registry, Tool, ToolContext
 
@@ -32,6 +31,8 @@ BOUNDS = Bounds(
     max_timeout_s=1800.0,
     max_frame_bytes=100_000,
     progress_interval_s=5.0,
+    result_ttl_s=60.0,
+    max_kept_bytes=1_000_000,
 )
 
 
@@ -188,9 +189,9 @@ class House:
         )
 
     def session(self, label: str = "test", running: int = 8, *, streaming: bool = False) -> Session:
-        accepted = self.router.bounds.max_accepted_per_session
-        calls, permits = SessionCalls(accepted), Permits("session", running)
-        return Session(f"id-{label}", label, LOCAL, ClientInfo(), "test", streaming, calls, permits)
+        session = self.router.open_session(label, LOCAL, ClientInfo(), transport="test", streaming=streaming)
+        session.permits = Permits("session", running)
+        return session
 
     def submit(
         self,

@@ -152,7 +152,7 @@ async def test_cancel_ends_a_running_call_with_one_answer(house: Any, make: Any)
     await home.answered()
     assert home.port.answers[1].error.code == "CANCELLED"
     assert not home.router.cancel(session, running.key)
-    assert session.calls.status(running.key) == "done"
+    assert home.router.status_of(session, 1) == "done"
 
 
 async def test_cancel_before_the_first_step_is_answered_too(house: Any, make: Any) -> None:
@@ -186,6 +186,48 @@ async def test_the_same_id_attaches_or_conflicts(house: Any, make: Any) -> None:
     assert (await home.call(session, "1", "say")).ok  # the string is another id
     home.router.cancel(session, running.key)
     await home.answered()
+
+
+async def test_a_done_calls_id_replays_its_result(house: Any, make: Any) -> None:
+    """The tool runs once; the repeat gets the same outputs, marked as replayed; other content is refused."""
+    runs: list[int] = []
+
+    async def count(arguments: Any, context: Any) -> Any:
+        runs.append(1)
+        return {"run": len(runs)}
+
+    home = house([make("count", count, read_only=False)])
+    session = home.session()
+    first = await home.call(session, 1, "count", arguments={"a": 1})
+    again = home.submit(session, 1, "count", {"a": 1})
+    assert isinstance(again, ToolResult)
+    assert (again.outputs, again.structured, again.metadata.replayed) == (first.outputs, {"run": 1}, True)
+    assert first.metadata.replayed is None
+    assert home.submit(session, 1, "count", {"a": 2}).error.code == "REQUEST_ID_CONFLICT"
+    assert runs == [1]
+    assert len(home.recorder.ended_calls) == 1
+
+
+async def test_a_result_that_is_not_kept_any_more_is_expired_and_not_run_again(house: Any, make: Any) -> None:
+    """A write is never repeated because its answer is gone; a local call may be."""
+    home = house([make("write", say, read_only=False), make("say", say)], max_kept_bytes=1)
+    session = home.session()
+    for request_id, name in ((1, "write"), (2, "say")):
+        await home.call(session, request_id, name)
+    expired = home.submit(session, 1, "write")
+    assert (expired.error.code, expired.error.executed, expired.error.retryable) == ("RESULT_EXPIRED", "yes", False)
+    assert (home.router.status_of(session, 1), home.router.status_of(session, 2)) == ("expired", "unknown")
+    del home.port.answers[2]
+    assert (await home.call(session, 2, "say")).ok
+
+
+async def test_failed_calls_are_replayed_as_failed(house: Any, make: Any) -> None:
+    """An error is an answer like any other: the same id gets it again."""
+    home = house([make("bad", raising(ValueError("x")))])
+    session = home.session()
+    await home.call(session, 1, "bad")
+    again = home.submit(session, 1, "bad")
+    assert (again.error.code, again.metadata.replayed) == ("TOOL_EXECUTION_ERROR", True)
 
 
 async def test_two_sessions_with_the_same_request_id_get_their_own_results(house: Any, make: Any) -> None:
@@ -222,7 +264,7 @@ async def test_only_so_many_calls_may_wait(house: Any, make: Any) -> None:
     running += [home.submit(session, number, "hang") for number in (1, 2)]
     refusal = home.submit(session, 3, "say")
     assert refusal.error.code == "OVER_CAPACITY"
-    assert session.calls.status("n3") == "unknown"
+    assert home.router.status_of(session, 3) == "unknown"
     for call in running:
         home.router.cancel(session, call.key)
     await home.answered()
@@ -389,7 +431,7 @@ def submit_and_end(home: Any, session: Any, number: int, name: str, end: str) ->
     elif end == "cancel":
         home.router.cancel(session, running.key)
     elif end == "leave":
-        home.router.leave(home.port)
+        home.router.leave(session, home.port)
 
 
 async def answers_or_hangs(request: CompletionRequest, on_delta: OnDelta | None) -> str:
