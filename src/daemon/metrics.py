@@ -56,6 +56,7 @@ class Gauges:
     connections: Callable[[], int]
     rows_written: Callable[[], int]
     rows_dropped: Callable[[], int]
+    rows_unsent: Callable[[], int]
 
 
 class Metrics:
@@ -177,3 +178,6 @@ class _Scraped(Collector):
         yield GaugeMetricFamily("toold_connections", "Connections open.", value=self._gauges.connections())
         yield CounterMetricFamily("toold_audit_rows_written", "Audit rows kept.", value=self._gauges.rows_written())
         yield CounterMetricFamily("toold_audit_rows_dropped", "Audit rows lost.", value=self._gauges.rows_dropped())
+        yield GaugeMetricFamily(
+            "toold_audit_rows_unsent", "Audit rows still to send to Supabase.", value=self._gauges.rows_unsent()
+        )

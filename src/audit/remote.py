@@ -1,0 +1,77 @@
+"""Supabase's tables, through the asynchronous client of the ``supabase`` package."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+import httpx
+from pydantic import SecretStr
+
+from ..store import CallRow
+from . import verdict
+from .verdict import Failure
+from .wire import records
+
+TIMEOUT_S: Final = 30.0
+"""For each step of a request; a Supabase that is slow is not yet one that is down."""
+
+
+class NotWrittenError(Exception):
+    """Supabase did not take calls; ``failure`` says what that means. Some of their rows may be there."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class Remote(Protocol):
+    """Where the audit's calls go."""
+
+    async def write(self, rows: Sequence[CallRow]) -> None:
+        """Have all rows of these calls there; what is there already stays once.
+
+        Raises:
+            NotWrittenError: not all of them are.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        ...
+
+
+class SupabaseRemote:
+    """A Supabase project. Construct it in a thread, since it imports ``supabase``, which takes half a second.
+
+    Raises:
+        ImportError: the package is not installed.
+    """
+
+    def __init__(self, url: str, key: SecretStr) -> None:
+        supabase: Any = import_module("supabase")
+        # A client of our own, for the answers' status, which the package's errors do not tell.
+        self._http = httpx.AsyncClient(timeout=TIMEOUT_S, event_hooks={"response": [_check]})
+        options = supabase.AsyncClientOptions(
+            auto_refresh_token=False, persist_session=False, httpx_client=self._http, postgrest_client_retry=False
+        )
+        self._client: Any = supabase.AsyncClient(url, key.get_secret_value(), options)
+
+    async def write(self, rows: Sequence[CallRow]) -> None:
+        for table, some in records(rows).items():
+            if some:
+                await self._upsert(table, some)
+
+    async def _upsert(self, table: str, some: list[dict[str, Any]]) -> None:
+        request = self._client.table(table).upsert(some, on_conflict="id", returning="minimal")
+        try:
+            await request.execute()
+        except httpx.TransportError as error:
+            raise NotWrittenError(verdict.unreachable(error)) from error
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+
+async def _check(response: httpx.Response) -> None:
+    if not response.is_success:
+        raise NotWrittenError(verdict.judge(response.status_code, await response.aread()))

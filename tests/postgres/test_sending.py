@@ -1,0 +1,267 @@
+"""The sender against what Supabase is made of: every call arrives, once, whatever stops and starts on the way."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from toold.audit import Sender, SupabaseRemote
+from toold.client import MCPWebSocketClient
+from toold.daemon.daemon import running
+from toold.daemon.settings import Settings
+from toold.store import CallRow, Retention, Store
+
+MakeRow = Callable[..., CallRow]
+StartSender = Callable[[str], Sender]
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention())
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def start(store: Store, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StartSender]:
+    """A function that starts a sender with a key, which is closed at the end; it pauses shortly after failures."""
+    monkeypatch.setattr("toold.audit.sender.pause_s", lambda *_: 0.05)
+    senders = []
+
+    def begin(key: str) -> Sender:
+        sender = Sender(store, lambda: SupabaseRemote(gateway.url, SecretStr(key)))
+        sender.start()
+        senders.append(sender)
+        return sender
+
+    yield begin
+    for sender in senders:
+        await sender.close(30)
+
+
+async def until(reached: Callable[[], Awaitable[object]]) -> None:
+    """Wait for what other processes and threads do."""
+    async with asyncio.timeout(60):
+        while not await reached():
+            await asyncio.sleep(0.02)
+
+
+async def settled(store: Store, rows: int) -> None:
+    """Wait until so many calls are sent or refused."""
+
+    async def reached() -> bool:
+        outbox = await store.outbox()
+        return outbox.sent + outbox.refused >= rows
+
+    await until(reached)
+
+
+async def test_every_call_arrives_once(
+    store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
+) -> None:
+    """More calls than a batch arrive whole and in all three tables, and the outbox is empty then."""
+    at = int(time.time()) - 1000.75
+    rows = [row(id=f"call-{number}", session_id=f"s-{number % 2}", started_at=at + number) for number in range(450)]
+    asked = row(
+        id="asked",
+        session_id="s-0",
+        started_at=at,
+        arguments={"text": "str[3]"},
+        provider="kimi",
+        model="kimi-k2",
+        simulated=True,
+        input_tokens=3,
+        output_tokens=4,
+        cost_amount=0.5,
+        cost_currency="USD",
+        provider_ms=9.5,
+    )
+    for one in (*rows, asked):
+        store.record(one)
+    start(service_key)
+    await settled(store, 451)
+    assert database.sql("SELECT count(*), count(DISTINCT id) FROM toold_calls") == "451|451"
+    times = "extract(epoch FROM first_call_at)::float, extract(epoch FROM last_call_at)::float"
+    assert database.sql(f"SELECT id, {times} FROM toold_sessions ORDER BY id").splitlines() == [  # noqa: S608 - our own names
+        f"s-0|{at}|{at + 448}",
+        f"s-1|{at + 1}|{at + 449}",
+    ]
+    assert (
+        database.sql(
+            "SELECT call_id, provider, model, simulated, latency_ms, input_tokens, output_tokens, cost_amount, "
+            "cost_currency FROM toold_provider_calls"
+        )
+        == "asked|kimi|kimi-k2|t|9.5|3|4|0.5|USD"
+    )
+    assert database.sql("SELECT arguments->>'text', latency_ms FROM toold_calls WHERE id = 'asked'") == "str[3]|1.5"
+    outbox = await store.outbox()
+    assert (outbox.sent, outbox.backlog, outbox.refused, outbox.dropped) == (451, 0, 0, 0)
+
+
+async def test_sent_twice_there_once(gateway: Any, service_key: str, database: Any, row: MakeRow) -> None:
+    """What is sent again, because nobody knew that it had arrived, changes nothing."""
+    remote = await asyncio.to_thread(SupabaseRemote, gateway.url, SecretStr(service_key))
+    rows = [row(id=name, provider="kimi") for name in "abc"]
+    for some in (rows, rows, rows[1:]):
+        await remote.write(some)
+    await remote.close()
+    assert database.sql("SELECT count(*) FROM toold_calls; SELECT count(*) FROM toold_provider_calls") == "3\n3"
+
+
+async def test_postgrest_stopped_and_started_under_load(
+    store: Store, start: StartSender, service_key: str, database: Any, postgrest: Any, row: MakeRow
+) -> None:
+    """While calls go on PostgREST dies twice and comes back: every call is there, once."""
+    sender = start(service_key)
+
+    async def failed() -> bool:
+        return bool((await sender.status())["failures_in_a_row"])
+
+    def calls(first: int, last: int) -> None:
+        for number in range(first, last):
+            store.record(row(id=f"call-{number}"))
+
+    for start_at in (0, 600):
+        calls(start_at, start_at + 300)
+        await settled(store, start_at + 300)
+        postgrest.stop()
+        calls(start_at + 300, start_at + 600)
+        await until(failed)
+        await asyncio.to_thread(postgrest.start)
+    await settled(store, 1200)
+    assert database.sql("SELECT count(*), count(DISTINCT id) FROM toold_calls") == "1200|1200"
+    assert (await sender.status())["refused"] == 0
+
+
+async def test_postgresql_stopped_and_started(
+    store: Store, start: StartSender, service_key: str, database: Any, cluster: Any, row: MakeRow
+) -> None:
+    """With PostgREST up and its database down calls wait, and none counts as refused."""
+    sender = start(service_key)
+    store.record(row(id="before"))
+    await settled(store, 1)
+    await asyncio.to_thread(cluster.stop)
+    try:
+        store.record(row(id="between"))
+
+        async def failed() -> bool:
+            return bool((await sender.status())["failures_in_a_row"])
+
+        await until(failed)
+    finally:
+        await asyncio.to_thread(cluster.start)
+    await settled(store, 2)
+    assert database.sql("SELECT id FROM toold_calls ORDER BY id") == "before\nbetween"
+    assert (await sender.status())["refused"] == 0
+
+
+async def test_a_slow_supabase_holds_up_nobody(
+    store: Store, start: StartSender, service_key: str, database: Any, gateway: Any, row: MakeRow
+) -> None:
+    """While an answer is awaited calls are recorded as ever; they go when it has come."""
+    gateway.open.clear()
+    sender = start(service_key)
+    store.record(row(id="first"))
+
+    async def asked() -> bool:
+        return bool(gateway.requests)
+
+    await until(asked)
+    for number in range(300):
+        store.record(row(id=f"call-{number}"))
+    await store.flush()
+    assert (store.written, sender.backlog, (await sender.status())["state"]) == (301, 301, "sending")
+    gateway.open.set()
+    await settled(store, 301)
+    assert database.sql("SELECT count(*) FROM toold_calls") == "301"
+
+
+async def test_a_refused_call_keeps_no_other_back(
+    store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
+) -> None:
+    """Calls that a constraint forbids are set aside and counted, with PostgreSQL's reason; all others arrive."""
+    for number in range(100):
+        store.record(row(id=f"call-{number}", latency_ms=-1.0 if number in {0, 41, 99} else 1.0))
+    sender = start(service_key)
+    await settled(store, 100)
+    assert database.sql("SELECT count(*), count(DISTINCT id) FROM toold_calls") == "97|97"
+    status = await sender.status()
+    assert (status["sent"], status["refused"], status["backlog"], status["last_error"]) == (97, 3, 0, None)
+
+
+async def test_nul_characters_keep_no_call_out(
+    store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
+) -> None:
+    """PostgreSQL takes no NUL in a text; a caller who sends some is in the audit all the same."""
+    store.record(row(tool="ec\0ho", arguments={"a\0": ["\0"]}))
+    start(service_key)
+    await settled(store, 1)
+    assert database.sql("SELECT tool, arguments FROM toold_calls") == 'ec\ufffdho|{"a\ufffd": ["\ufffd"]}'
+
+
+async def test_the_anon_key_loses_nothing(
+    store: Store, start: StartSender, anon_key: str, service_key: str, database: Any, row: MakeRow
+) -> None:
+    """With the wrong key calls wait, and the status says which setting to mend; with the right one they go."""
+    store.record(row())
+    sender = start(anon_key)
+
+    async def told() -> bool:
+        return "TOOLD_SUPABASE_SERVICE_ROLE_KEY" in str((await sender.status())["last_error"])
+
+    await until(told)
+    assert (await store.outbox()).backlog == 1
+    await sender.close(30)
+    start(service_key)
+    await settled(store, 1)
+    assert database.sql("SELECT count(*) FROM toold_calls") == "1"
+
+
+async def test_closing_sends_what_is_left(
+    store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
+) -> None:
+    """What was recorded before the end is in Supabase after it, more than a batch too."""
+    sender = start(service_key)
+    for number in range(450):
+        store.record(row(id=f"call-{number}"))
+    await sender.close(60)
+    assert database.sql("SELECT count(*) FROM toold_calls") == "450"
+    await store.flush()
+    assert (await store.outbox()).backlog == 0
+
+
+async def test_closing_waits_for_no_dead_supabase(
+    store: Store, start: StartSender, service_key: str, gateway: Any, row: MakeRow
+) -> None:
+    """Where no answer comes the end is not held up past its time, and the calls stay unsent."""
+    gateway.open.clear()
+    sender = start(service_key)
+    store.record(row())
+    async with asyncio.timeout(30):
+        await sender.close(0.2)
+    assert (await store.outbox()).backlog == 1
+
+
+async def test_the_daemon_sends(gateway: Any, service_key: str, database: Any, tmp_path: Path) -> None:
+    """A daemon with Supabase's settings sends its calls, says so in its status, and its last ones at its end."""
+    settings = Settings(
+        state_dir=tmp_path,
+        port=0,
+        http_port=0,
+        simulate=True,
+        workspace=(tmp_path,),
+        supabase_url=gateway.url,
+        supabase_service_role_key=SecretStr(service_key),
+    )
+    async with running(settings) as daemon:
+        token = (tmp_path / "token").read_text().strip()
+        async with MCPWebSocketClient("127.0.0.1", daemon.websocket.port, token) as client:
+            await client.call("echo", {"text": "Hello"})
+            status = (await client.call("status", {})).structured
+        assert isinstance(status, dict)
+        assert status["audit"]["remote"].keys() >= {"state", "backlog", "sent", "refused", "last_sent_at", "last_error"}
+    assert database.sql("SELECT tool FROM toold_calls ORDER BY started_at") == "echo\nstatus"
