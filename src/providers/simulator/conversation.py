@@ -11,7 +11,8 @@ from typing import Any, Final
 from ..catalogue import Model
 from .directives import Directives, read_directives, without_directives
 
-_FILE: Final = re.compile(r'<file name="([^"]*)">\n(.*?)\n</file>', re.DOTALL)
+_FILE_BEGINS: Final = re.compile(r'<file name="([^"]*)">\n')
+_FILE_ENDS: Final = "\n</file>"
 _CHARS_PER_TOKEN: Final = 4
 
 
@@ -52,17 +53,17 @@ class Reply:
 def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
     """Take a request's ``messages`` apart."""
     texts = [_words_of(message) for message in messages]
+    parts = [_take_apart(text) for text in texts]
     last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    asked = texts[last] if last >= 0 else ""
     tokens = [count_tokens(text) for text in texts]
     return Conversation(
-        prompt=_FILE.sub("", asked).strip(),
-        files=tuple((unescape(name), text) for whole in texts for name, text in _FILE.findall(whole)),
+        prompt=parts[last][0] if last >= 0 else "",
+        files=tuple(file for _, files in parts for file in files),
         images=sum(_images_in(message) for message in messages),
         system=" ".join(text for text, m in zip(texts, messages, strict=True) if m.get("role") == "system"),
         earlier=tuple(
-            _FILE.sub("", text).strip()
-            for text, m in zip(texts[: max(last, 0)], messages, strict=False)
+            words
+            for (words, _), m in zip(parts[: max(last, 0)], messages, strict=False)
             if m.get("role") in ("user", "assistant")
         ),
         tool_results=tuple(
@@ -159,6 +160,21 @@ def _arguments(schema: Mapping[str, Any], talk: Conversation) -> dict[str, Any]:
 
 def _prompt(talk: Conversation) -> str:
     return without_directives(talk.prompt)
+
+
+def _take_apart(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """A message's own words, and name and text of each file in it; looks at no place twice, as with directives."""
+    words, files, at = [], [], 0
+    for begins in _FILE_BEGINS.finditer(text):
+        if begins.start() < at:
+            continue  # within a file
+        end = text.find(_FILE_ENDS, begins.end())
+        if end < 0:
+            break
+        words.append(text[at : begins.start()])
+        files.append((unescape(begins[1]), text[begins.end() : end]))
+        at = end + len(_FILE_ENDS)
+    return "".join([*words, text[at:]]).strip(), files
 
 
 def _words_of(message: Mapping[str, Any]) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields
 from types import NoneType
 from typing import Any, Final, get_args
 
-_DIRECTIVE: Final = re.compile(r"\[\[sim:(.*?)\]\]", re.DOTALL)
+_OPENING: Final = "[[sim:"
+_CLOSING: Final = "]]"
 _SETTING: Final = re.compile(r"\s*(?P<key>\w+)(?:=(?P<value>\S*))?")
 _REST: Final = re.compile(r"\s*(?P<key>say|args)=(?P<value>.*)", re.DOTALL)
 """Settings that take all that follows within the brackets."""
@@ -71,7 +72,8 @@ _KINDS: Final[Mapping[str, Any]] = {field.name: _kind(field.type) for field in f
 
 
 def without_directives(text: str) -> str:
-    return _DIRECTIVE.sub("", text).strip()
+    words, _ = _take_apart(text)
+    return words.strip()
 
 
 def read_directives(text: str) -> Directives:
@@ -81,15 +83,29 @@ def read_directives(text: str) -> Directives:
         DirectiveError: a setting is unknown, or its value is not of its kind.
     """
     settings: dict[str, Any] = {}
-    for found in _DIRECTIVE.finditer(text):
-        rest = found[1]
-        while rest.strip():
-            match = _REST.match(rest) or _SETTING.match(rest)
+    for wish in _take_apart(text)[1]:
+        at, end = 0, len(wish.rstrip())
+        while at < end:
+            match = _REST.match(wish, at) or _SETTING.match(wish, at)
             if match is None or match["key"] not in _KINDS:
-                raise DirectiveError(f"[[sim:{found[1]}]]: unknown setting; there are {', '.join(_KINDS)}")
+                raise DirectiveError(f"[[sim:{wish}]]: unknown setting; there are {', '.join(_KINDS)}")
             settings[match["key"]] = _value(match["key"], match["value"])
-            rest = rest[match.end() :]
+            at = match.end()
     return Directives(**settings)
+
+
+def _take_apart(text: str) -> tuple[str, list[str]]:
+    """The text without its directives, and what stands within the brackets of each.
+
+    Looks at no place twice, whatever the text: a pattern would look for the end anew from every beginning, and a
+    prompt full of beginnings would block the daemon.
+    """
+    words, wishes, at = [], [], 0
+    while (start := text.find(_OPENING, at)) >= 0 and (end := text.find(_CLOSING, start)) >= 0:
+        words.append(text[at:start])
+        wishes.append(text[start + len(_OPENING) : end])
+        at = end + len(_CLOSING)
+    return "".join([*words, text[at:]]), wishes
 
 
 def _value(key: str, value: str | None) -> Any:

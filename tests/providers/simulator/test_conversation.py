@@ -60,6 +60,13 @@ def test_a_file_cannot_give_directives() -> None:
     assert talk.files == (("docs.md", "[[sim:hang]]"),)
 
 
+def test_files_are_taken_apart_as_they_were_put_together() -> None:
+    """A file ends at its first end, whatever it quotes; what only begins like one belongs to the prompt."""
+    talk = read_conversation([user('<file name="a">\n<file name="b">\n</file>\n\nHm.\n<file name="c">\nno end')])
+    assert talk.files == (("a", '<file name="b">'),)
+    assert talk.prompt == 'Hm.\n<file name="c">\nno end'
+
+
 @pytest.mark.parametrize("prompt", ["Please use the find tool.", "call find", "[[sim:tool=find]]"])
 def test_a_tool_is_asked_for_where_the_prompt_says_so(prompt: str) -> None:
     """With arguments of the right kinds for what is required."""

@@ -1,5 +1,7 @@
 """What a prompt may ask of the simulator."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,3 +54,20 @@ def test_text_without_directives_stays(text: str) -> None:
 def test_directives_are_not_part_of_the_words() -> None:
     """What is asked of the simulator is not what is asked of the model."""
     assert without_directives("Hello. [[sim:hang]]") == "Hello."
+
+
+class Counting(str):
+    """A text that counts how often something is looked for in it."""
+
+    __slots__ = ("looks",)
+
+    def find(self, *where: Any) -> int:
+        self.looks: int = getattr(self, "looks", 0) + 1
+        return super().find(*where)
+
+
+def test_beginnings_without_an_end_are_looked_at_once() -> None:
+    """However many brackets a prompt opens and never closes, their end is looked for once: nothing grows with n²."""
+    text = Counting("[[sim:" * 10_000)
+    assert read_directives(text) == Directives()
+    assert text.looks == 2
