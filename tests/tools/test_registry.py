@@ -10,6 +10,9 @@ import pytest
 from toold.protocol.errors import ToolNotFoundError
 from toold.tools import Arguments, Registry, Tool, ToolContext, load_registry, tool
 
+OWN = {"chat", "echo", "listmodels", "provider_capabilities", "status", "version"}
+"""The tools that ship with the daemon; a checkout may have more."""
+
 
 def make(name: str, description: str = "Do it.") -> Tool:
     async def do(arguments: Arguments, context: ToolContext) -> None: ...
@@ -58,14 +61,13 @@ def test_a_name_like_no_other_is_answered_with_where_to_look() -> None:
 
 def test_the_daemons_own_tools_are_there() -> None:
     """Each file with a decorated function is found by being there."""
-    names = [tool.name for tool in load_registry().tools]
-    assert names == ["chat", "echo", "listmodels", "provider_capabilities", "status", "version"]
-    assert {tool.source for tool in load_registry().tools} == {"toold"}
+    own = {tool.name for tool in load_registry().tools if tool.source == "toold"}
+    assert own >= OWN
 
 
 def test_only_asking_models_leaves_the_house() -> None:
     """``chat`` alone is open-world; status and version answer even when everything is busy."""
-    tools = load_registry().tools
+    tools = [tool for tool in load_registry().tools if tool.name in OWN]
     assert [tool.name for tool in tools if not tool.local] == ["chat"]
     assert [tool.name for tool in tools if tool.unmetered] == ["status", "version"]
 
@@ -134,15 +136,17 @@ def test_an_installed_packages_tools_are_served(tmp_path: Path) -> None:
 
 
 def test_the_documented_example_is_a_tool(tmp_path: Path) -> None:
-    """What docs/writing-a-tool.md shows works as it stands there, under the entry point that it shows."""
+    """What docs/writing-a-tool.md shows works as it stands there, under the entry point that it shows; but for its
+    name, which a reader's own file in src/tools/ may have taken.
+    """
     page = DOCUMENTED.read_text()
     example = page.partition("```python\n")[2].partition("```")[0]
     entry_point = page.partition('"toold.tools"]\n')[2].partition("\n")[0].strip().replace('"', "")
     installed(tmp_path, "acme-tools", entry_point)
     (tmp_path / "acme_tools").mkdir()
-    (tmp_path / "acme_tools" / "wordcount.py").write_text(example)
+    (tmp_path / "acme_tools" / "wordcount.py").write_text(example.replace('@tool("wordcount"', '@tool("acme_words"'))
     sources, problems, _, _ = load_with(tmp_path)
-    assert (sources["wordcount"], problems) == ("acme-tools", [])
+    assert (sources["acme_words"], problems) == ("acme-tools", [])
 
 
 @pytest.mark.parametrize(
@@ -160,7 +164,7 @@ def test_a_package_that_cannot_be_loaded_is_left_out(tmp_path: Path, value: str,
     """What a package does wrong is told and logged with its name; the daemon's own tools are all there."""
     installed(tmp_path, "acme-tools", f"x = {value}", broken=source)
     sources, problems, _, log = load_with(tmp_path)
-    assert len(sources) == 6
+    assert sources.keys() >= OWN
     assert len(problems) == 1
     assert f"tools of acme-tools ({value}) were left out" in problems[0]
     assert says in problems[0]
