@@ -1,0 +1,115 @@
+"""Supabase's client against an HTTP server of the test: what it asks for, and what its failures become."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from toold.audit.remote import NotWrittenError, SupabaseRemote
+from toold.serving import HttpServer
+from toold.store import CallRow
+
+KEY = SecretStr("sb_secret_for_the_tests")
+ROW = CallRow(
+    id="call-1",
+    started_at=1_800_000_000.0,
+    transport="websocket",
+    principal="local",
+    session_id="s-1",
+    session_label="label",
+    client="tests",
+    request_id='"1"',
+    tool="chat",
+    outcome="ok",
+    latency_ms=1.0,
+    provider="kimi",
+)
+
+
+class Endpoint:
+    """Answers ``status`` and ``body`` to everything, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.status, self.body = 201, b""
+        self.asked: list[Request] = []
+        self.bodies: list[Any] = []
+        self.url = ""
+
+    async def answer(self, request: Request) -> Response:
+        self.asked.append(request)
+        self.bodies.append(json.loads(await request.body()))
+        return Response(self.body, self.status)
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[Endpoint]:
+    endpoint = Endpoint()
+    app = Starlette(routes=[Route("/rest/v1/{table}", endpoint.answer, methods=["POST"])])
+    server = HttpServer(app, "127.0.0.1", 0, "--port")
+    await server.start()
+    endpoint.url = f"http://127.0.0.1:{server.port}"
+    yield endpoint
+    await server.close()
+
+
+@pytest.fixture
+async def remote(endpoint: Endpoint) -> AsyncIterator[SupabaseRemote]:
+    remote = await asyncio.to_thread(SupabaseRemote, endpoint.url, KEY)
+    yield remote
+    await remote.close()
+
+
+async def test_rows_are_upserted_by_id(remote: SupabaseRemote, endpoint: Endpoint) -> None:
+    """Each table gets one request, which merges by id, wants no rows back, and carries the key."""
+    await remote.write([ROW])
+    assert [request.path_params["table"] for request in endpoint.asked] == [
+        "toold_sessions",
+        "toold_calls",
+        "toold_provider_calls",
+    ]
+    for request, rows in zip(endpoint.asked, endpoint.bodies, strict=True):
+        assert request.query_params["on_conflict"] == "id"
+        assert {"resolution=merge-duplicates", "return=minimal"} <= set(request.headers["prefer"].split(","))
+        assert request.headers["apikey"] == KEY.get_secret_value()
+        assert len(rows) == 1
+
+
+async def test_a_table_without_rows_is_not_asked(remote: SupabaseRemote, endpoint: Endpoint) -> None:
+    """Calls that asked no vendor make no request for provider calls."""
+    await remote.write([CallRow(**{name: getattr(ROW, name) for name in ROW.__struct_fields__} | {"provider": None})])
+    assert len(endpoint.asked) == 2
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(503, "later"), (401, "setup"), (400, "refused")])
+async def test_refusals_carry_their_verdict(
+    remote: SupabaseRemote, endpoint: Endpoint, status: int, verdict: str
+) -> None:
+    """What the server answers is judged by status and body, once, without retries of the client's own."""
+    endpoint.status, endpoint.body = status, b'{"code":null,"message":"words"}'
+    with pytest.raises(NotWrittenError, match="words") as raised:
+        await remote.write([ROW])
+    assert raised.value.failure.verdict == verdict
+    assert len(endpoint.asked) == 1
+
+
+async def test_nobody_there_is_later() -> None:
+    """A connection that cannot be made is no fault of the rows."""
+    remote = await asyncio.to_thread(SupabaseRemote, "http://127.0.0.1:1", KEY)
+    with pytest.raises(NotWrittenError, match="no answer") as raised:
+        await remote.write([ROW])
+    assert raised.value.failure.verdict == "later"
+    await remote.close()
+
+
+async def test_the_key_is_in_no_error(remote: SupabaseRemote, endpoint: Endpoint) -> None:
+    """Where a server quotes the key, the error does not."""
+    endpoint.status, endpoint.body = 401, json.dumps({"message": f"bad key {KEY.get_secret_value()}"}).encode()
+    with pytest.raises(NotWrittenError) as raised:
+        await remote.write([ROW])
+    assert KEY.get_secret_value() not in str(raised.value)
