@@ -161,35 +161,50 @@ class Gateway:
         self.open.set()
         self.requests = 0
         self.url = ""
+        self._running = set[asyncio.Task[None]]()
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._begin, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:
         self._server.close()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
         await self._server.wait_closed()
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            self.requests += 1
-            await self.open.wait()
+            writer.write(await self._answer(reader))
+            await writer.drain()
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client is gone
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.requests += 1
+        await self.open.wait()
+        try:
             to_reader, to_writer = await asyncio.open_unix_connection(self._upstream)
         except OSError:
-            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        except asyncio.IncompleteReadError:
-            pass
-        else:
-            # One request a connection, so that only its head is to be rewritten.
-            to_writer.write(head.replace(b" /rest/v1/", b" /", 1).replace(b"keep-alive", b"close", 1))
-            up = asyncio.create_task(_copy(reader, to_writer))
-            answer = await to_reader.read()
-            status, _, rest = answer.partition(b"\r\n")
-            writer.write(b"\r\n".join([status, b"Connection: close", rest]) if answer else b"")
+            return b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        # One request a connection, so that only its head and its answer's are to be rewritten.
+        to_writer.write(head.replace(b" /rest/v1/", b" /", 1).replace(b"keep-alive", b"close", 1))
+        up = asyncio.create_task(_copy(reader, to_writer))
+        try:
+            status, _, rest = (await to_reader.read()).partition(b"\r\n")
+            return b"\r\n".join([status, b"Connection: close", rest]) if rest else b""
+        finally:
             up.cancel()
             to_writer.close()
-        writer.close()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
