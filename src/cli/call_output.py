@@ -108,7 +108,7 @@ def json_answer(request_id: str, outcome: CallResult | CallError) -> bytes:
         "metadata": None,
     }
     if isinstance(outcome, CallError):
-        answer["error"] = outcome.to_tool_error(repeatable=True)  # transient was set from the wire's retryable
+        answer["error"] = outcome.to_tool_error()
     else:
         answer |= {"outputs": outcome.outputs, "structured": outcome.structured, "metadata": outcome.metadata}
     return msgspec.json.encode(answer)

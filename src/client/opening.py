@@ -108,5 +108,5 @@ async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> H
     if not ack.ok:
         error: CallError = error_from_wire(ack.error) if ack.error else ProtocolError("The daemon gave no reason.")
         message = f"{endpoint.url} refused the hello: {error.code.value}: {error.message}"
-        raise ConnectionFailedError(message, retryable=error.transient)
+        raise ConnectionFailedError(message, retryable=error.retryable)
     return ack

@@ -82,8 +82,9 @@ class CallError(Exception):
     """The call could not be answered with a result.
 
     Raise a subclass from a tool or a provider. ``executed`` says whether an effect may have happened, where the
-    raiser knows better than the class does; ``transient`` whether the same call may succeed later; dispatch derives
-    ``retryable`` from both and from the tool's annotations.
+    raiser knows better than the class does; ``transient`` whether the same call may succeed later. From both follows
+    ``retryable``: it may be sent again without a second effect. Dispatch says so too where the tool's annotations
+    allow it; an error that came over the wire has what the daemon said.
     """
 
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL_ERROR
@@ -103,6 +104,7 @@ class CallError(Exception):
         self.message = message or (type(self).__doc__ or "").splitlines()[0]
         self.executed: Executed = executed or self.default_executed
         self.transient = self.default_transient if transient is None else transient
+        self.retryable = self.transient and self.executed == "no"
         self.retry_after_ms = retry_after_ms
         self.details = details
         super().__init__(self.message)
@@ -113,7 +115,7 @@ class CallError(Exception):
             code=self.code.value,
             message=self.message,
             executed=self.executed,
-            retryable=self.transient and (self.executed == "no" or repeatable),
+            retryable=self.retryable or (self.transient and repeatable),
             retry_after_ms=self.retry_after_ms,
             details=self.details,
         )
@@ -290,10 +292,12 @@ def error_from_wire(error: ToolError) -> CallError:
         cls = ERROR_CLASSES[ErrorCode(error.code)]
     except ValueError:
         cls = InternalError
-    return cls(
+    raised = cls(
         error.message,
         executed=error.executed,
         transient=error.retryable,
         retry_after_ms=error.retry_after_ms,
         details=error.details,
     )
+    raised.retryable = error.retryable
+    return raised

@@ -100,7 +100,7 @@ async def test_a_client_side_time_out_cancels_the_call_and_its_late_answer_reach
     slow = await peer.expect("call_tool")
     with pytest.raises(CallTimeoutError, match="did not answer") as late:
         await task
-    assert (late.value.executed, late.value.transient) == ("maybe", False)
+    assert (late.value.executed, late.value.retryable) == ("maybe", False)
     assert (await peer.expect("cancel"))["request_id"] == slow["request_id"]
     monkeypatch.undo()
     task = start(client, "next")

@@ -28,7 +28,7 @@ def test_a_frame_with_an_error_raises_it() -> None:
     error = ToolError("TIMEOUT", "too slow", "maybe", retryable=True, details={"a": 1})
     with pytest.raises(CallTimeoutError, match="too slow") as raised:
         result_of(CallToolRes("id", [], error, METADATA))
-    assert (raised.value.transient, raised.value.details) == (True, {"a": 1})
+    assert (raised.value.retryable, raised.value.details) == (True, {"a": 1})
 
 
 def test_an_error_is_one_line() -> None:

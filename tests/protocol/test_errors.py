@@ -48,7 +48,16 @@ def test_an_error_survives_the_wire() -> None:
     assert isinstance(received, OverCapacityError)
     assert (received.message, received.executed, received.retry_after_ms) == ("Later.", "no", 250)
     assert received.details == {"bound": 32}
-    assert received.transient
+    assert received.retryable
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_retryable_is_what_the_daemon_said(retryable: bool) -> None:
+    """A client cannot know the tool's annotations, so it reads and passes on the daemon's word."""
+    sent = CallTimeoutError("Later.", executed="maybe").to_tool_error(repeatable=retryable)
+    received = error_from_wire(sent)
+    assert received.retryable is retryable
+    assert received.to_tool_error() == sent
 
 
 def test_an_unknown_code_becomes_an_internal_error() -> None:
