@@ -1,0 +1,89 @@
+"""A daemon within the test's loop, with the tools that the test wrote, and raw peers of its WebSocket port."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+from toold.daemon.daemon import Daemon, running
+from toold.protocol.calls import Annotations
+from toold.tools import Registry, Tool, ToolContext
+from websockets.asyncio.client import ClientConnection, connect
+
+Frame = dict[str, Any]
+
+
+class AnyArguments(BaseModel):
+    """Takes whatever it is given."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+Function = Callable[[AnyArguments, ToolContext], Awaitable[Any]]
+
+
+class Peer:
+    """A raw connection: frames as dicts, one way and the other."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+
+    async def send(self, op: str, **fields: Any) -> None:
+        await self.socket.send(json.dumps({"op": op, **fields}))
+
+    async def receive(self) -> Frame:
+        async with asyncio.timeout(20):
+            frame: Frame = json.loads(await self.socket.recv())
+            return frame
+
+    async def until_answered(self, request_id: object) -> list[Frame]:
+        """All frames up to this call's answer, the answer last."""
+        frames = [await self.receive()]
+        while (frames[-1]["op"], frames[-1].get("request_id")) != ("call_tool_res", request_id):
+            frames.append(await self.receive())
+        return frames
+
+
+@pytest.fixture(scope="session")
+def make_tool() -> Callable[..., Tool]:
+    """A function that makes a tool of one function."""
+
+    def make(name: str, function: Function, *, read_only: bool = True) -> Tool:
+        annotations = Annotations(read_only, False, False, False)
+        return Tool(name, f"The tool {name} of a test.", AnyArguments, function, annotations)
+
+    return make
+
+
+@pytest.fixture
+async def serve(settings_with: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Any]]:
+    """``await serve(*tools, **environment)``: a running daemon, without SDKs; stopped after the test."""
+    quick = {"TOOLD_SIMULATE": "true", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http"}
+    async with AsyncExitStack() as stack:
+
+        async def start(*tools: Tool, **env: str) -> Daemon:
+            monkeypatch.setattr("toold.daemon.daemon.load_registry", lambda: Registry(tools))
+            return await stack.enter_async_context(
+                running(settings_with(**quick, TOOLD_AUTH="false", TOOLD_GRACE_PERIOD_S="0.1", **env))
+            )
+
+        yield start
+
+
+@pytest.fixture
+async def join(request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., Any]]:
+    """``await join(daemon, **hello)``: a peer that said hello and was let in; closed before the daemon is stopped."""
+    request.getfixturevalue("serve")
+    async with AsyncExitStack() as stack:
+
+        async def enter(daemon: Daemon, **hello: Any) -> Peer:
+            url = f"ws://127.0.0.1:{daemon.websocket.port}/"
+            peer = Peer(await stack.enter_async_context(connect(url, compression=None, max_size=None)))
+            await peer.send("hello", **hello)
+            assert (await peer.receive())["ok"]
+            return peer
+
+        yield enter

@@ -1,0 +1,155 @@
+"""One connection: what is sent to which client, to readers that are behind, and what a disconnect ends."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+CLOG = 16_000_000
+"""Bytes of an answer that fills every buffer between the daemon and a client that does not read."""
+
+
+async def clog(arguments: Any, context: Any) -> str:
+    """Answers with more than the buffers hold."""
+    return "x" * CLOG
+
+
+async def talk(arguments: Any, context: Any) -> str:
+    """Reports and streams a thousand times, a turn of the loop apart."""
+    for number in range(1000):
+        context.progress(f"step {number}", number, 1000)
+        context.stream(f"{number} ")
+        await asyncio.sleep(0)
+    return "".join(f"{number} " for number in range(1000))
+
+
+async def test_a_reader_that_is_behind_gets_less_progress_and_every_word(serve: Any, join: Any, make_tool: Any) -> None:
+    """Reports of one call are coalesced, pieces joined, numbered without gaps; the answer comes last and whole."""
+    daemon = await serve(make_tool("clog", clog), make_tool("talk", talk))
+    peer = await join(daemon, features=["stream"])
+    peer.socket.transport.pause_reading()
+    await peer.send("call_tool", request_id="clog", name="clog")
+    await peer.send("call_tool", request_id="talk", name="talk")
+    await peer.send("call_tool", request_id="end", name="talk")
+    async with asyncio.timeout(20):
+        while any(not call.answered for call in daemon.router._calls.values()) or daemon.router.accepted < 2:
+            await asyncio.sleep(0.01)
+    peer.socket.transport.resume_reading()
+    frames = await peer.until_answered("end")
+    for request_id in ("talk", "end"):
+        *reports, answer = [frame for frame in frames if frame["request_id"] == request_id]
+        assert answer["op"] == "call_tool_res"
+        progress = [frame for frame in reports if frame["op"] == "progress"]
+        chunks = [frame for frame in reports if frame["op"] == "stream_chunk"]
+        assert len(progress) + len(chunks) < 20
+        assert [frame["seq"] for frame in chunks] == list(range(1, len(chunks) + 1))
+        assert "".join(frame["text"] for frame in chunks) == answer["outputs"][0]["text"]
+
+
+async def test_a_reader_that_keeps_up_gets_each_report(serve: Any, join: Any, make_tool: Any) -> None:
+    """Where nobody is behind nothing is dropped, and seq counts from 1."""
+
+    async def slowly(arguments: Any, context: Any) -> str:
+        for number in range(3):
+            context.progress(f"step {number}", number, 3)
+            while not heard.is_set():
+                await asyncio.sleep(0.001)
+            heard.clear()
+        return "done"
+
+    heard = asyncio.Event()
+    peer = await join(await serve(make_tool("slowly", slowly)), features=["ack"])
+    await peer.send("call_tool", request_id=1, name="slowly")
+    assert (await peer.receive())["op"] == "call_tool_ack"
+    for number in range(3):
+        frame = await peer.receive()
+        assert (frame["op"], frame["seq"], frame["message"]) == ("progress", number + 1, f"step {number}")
+        assert (frame["done"], frame["total"]) == (number, 3)
+        heard.set()
+    assert (await peer.receive())["op"] == "call_tool_res"
+
+
+@pytest.mark.parametrize(
+    ("features", "ops"),
+    [
+        ([], {"call_tool_res"}),
+        (["ack"], {"call_tool_ack", "progress", "call_tool_res"}),
+        (["stream"], {"progress", "stream_chunk", "call_tool_res"}),
+        (["ack", "stream"], {"call_tool_ack", "progress", "stream_chunk", "call_tool_res"}),
+    ],
+)
+async def test_a_client_gets_what_it_understands(
+    serve: Any, join: Any, make_tool: Any, features: list[str], ops: set[str]
+) -> None:
+    """A plain one nothing but the answer, between beats; others what their features name."""
+    peer = await join(await serve(make_tool("talk", talk)), features=features)
+    await peer.send("call_tool", request_id=1, name="talk")
+    assert {frame["op"] for frame in await peer.until_answered(1)} == ops
+
+
+async def test_the_older_spelling_of_the_id_is_echoed_in_every_frame(serve: Any, join: Any, make_tool: Any) -> None:
+    """A client that wrote ``id`` finds it in ack, progress, chunks and answer, beside request_id."""
+    peer = await join(await serve(make_tool("talk", talk)), features=["ack", "stream"])
+    await peer.send("tool_call", id="old", tool="talk")
+    assert {frame["id"] for frame in await peer.until_answered("old")} == {"old"}
+    await peer.send("call_tool", request_id="new", name="talk")
+    assert not any("id" in frame for frame in await peer.until_answered("new"))
+
+
+@pytest.mark.parametrize(
+    ("read_only", "on_disconnect", "ends"),
+    [
+        (True, None, True),
+        (True, "keep", False),
+        (True, "cancel", True),
+        (False, None, False),
+        (False, "keep", False),
+        (False, "cancel", True),
+    ],
+)
+async def test_what_a_disconnect_ends(
+    serve: Any, join: Any, make_tool: Any, read_only: bool, on_disconnect: str | None, ends: bool
+) -> None:
+    """Unless the caller said, what only reads ends with its connection, and what may write goes on."""
+    go_on, outcomes = asyncio.Event(), asyncio.Queue[str]()
+
+    async def wait(arguments: Any, context: Any) -> str:
+        context.progress("waiting")
+        try:
+            await go_on.wait()
+        except asyncio.CancelledError:
+            outcomes.put_nowait("cancelled")
+            raise
+        outcomes.put_nowait("finished")
+        return "done"
+
+    daemon = await serve(make_tool("wait", wait, read_only=read_only))
+    peer = await join(daemon, features=["ack"])
+    await peer.send("call_tool", request_id=1, name="wait", on_disconnect=on_disconnect)
+    while (await peer.receive())["op"] != "progress":
+        pass
+    await peer.socket.close()
+    async with asyncio.timeout(20):
+        while daemon.websocket.connections:
+            await asyncio.sleep(0.001)
+        go_on.set()
+        assert await outcomes.get() == ("cancelled" if ends else "finished")
+        while daemon.router.accepted:
+            await asyncio.sleep(0.001)
+    assert daemon.router.permits.in_use == 0
+
+
+async def test_what_cannot_be_sent_of_a_report_costs_no_answer(serve: Any, join: Any, make_tool: Any) -> None:
+    """Half of a surrogate pair, which a stream may be cut at, is no Unicode: the rest of the call goes its way."""
+
+    async def odd(arguments: Any, context: Any) -> str:
+        context.progress("odd \ud83d")
+        context.stream("odd \ud83d")
+        await asyncio.sleep(0.01)
+        context.stream(" and \ude00")
+        return "done"
+
+    peer = await join(await serve(make_tool("odd", odd)), features=["ack", "stream"])
+    await peer.send("call_tool", request_id=1, name="odd")
+    *_, answer = await peer.until_answered(1)
+    assert answer["outputs"][0]["text"] == "done"

@@ -1,0 +1,158 @@
+"""The WebSocket server: who may connect, what the hello is answered with, and how connections end."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from toold.version import __version__
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+
+async def echo(arguments: Any, context: Any) -> Any:
+    """Says back what it was told."""
+    return {"said": arguments.model_extra}
+
+
+@pytest.fixture
+async def daemon(serve: Any, make_tool: Any) -> Any:
+    return await serve(make_tool("echo", echo))
+
+
+async def closed(peer: Any) -> tuple[list[str], int | None, str]:
+    """Read to the end: the ops that still came, the close code and its reason."""
+    ops: list[str] = []
+    try:
+        while True:
+            ops.append((await peer.receive())["op"])
+    except ConnectionClosed:
+        return ops, peer.socket.close_code, peer.socket.close_reason or ""
+
+
+async def hello(daemon: Any, **fields: Any) -> dict[str, Any]:
+    """The ack that a hello gets."""
+    async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as socket:
+        await socket.send(json.dumps({"op": "hello", **fields}))
+        ack: dict[str, Any] = json.loads(await socket.recv())
+        return ack
+
+
+async def test_the_ack_says_what_a_client_must_know(daemon: Any) -> None:
+    """Protocol, server, features that both have, instructions from the live tools, and the limits as they are set."""
+    ack = await hello(daemon, session_id="my-label", features=["ack", "stream", "flying"])
+    assert (ack["ok"], ack["session_id"], ack["protocol"], ack["resumed"]) == (True, "my-label", 1, False)
+    assert "session_id_generated" not in ack
+    assert (ack["server"]["name"], ack["server"]["version"]) == ("toold", __version__)
+    assert sorted(ack["features"]) == ["ack", "stream"]
+    assert "echo" in ack["instructions"]
+    assert "SIMULATED" in ack["instructions"]
+    bounds = daemon.router.bounds
+    limits = ack["limits"]
+    assert limits["max_frame_bytes"] == bounds.max_frame_bytes
+    assert limits["max_inflight"] == bounds.max_accepted_per_session
+    assert (limits["default_timeout_s"], limits["max_timeout_s"]) == (30, 1800)
+    assert limits["ping_interval_s"] == 20
+
+
+async def test_every_start_has_an_epoch_of_its_own(serve: Any, make_tool: Any) -> None:
+    """By it a client tells that the daemon is another one."""
+    first = await hello(await serve(make_tool("echo", echo)))
+    second = await hello(await serve(make_tool("echo", echo), TOOLD_STATE_DIR="another"))
+    assert first["server"]["epoch"] != second["server"]["epoch"]
+
+
+async def test_one_label_twice_is_two_sessions(daemon: Any, join: Any) -> None:
+    """Closing one does nothing to the other, and their calls do not meet."""
+    one, two = await join(daemon, session_id="same"), await join(daemon, session_id="same")
+    await one.send("call_tool", request_id=1, name="echo", arguments={"by": "one"})
+    await two.send("call_tool", request_id=1, name="echo", arguments={"by": "two"})
+    assert (await one.receive())["structured"] == {"said": {"by": "one"}}
+    assert (await two.receive())["structured"] == {"said": {"by": "two"}}
+    await one.socket.close()
+    await two.send("ping", request_id="p")
+    assert (await two.receive())["op"] == "pong"
+
+
+async def test_past_the_limit_a_connection_is_closed_with_1008(serve: Any, join: Any, make_tool: Any) -> None:
+    """The reason says how many there may be; those that are open go on, and one that goes makes room."""
+    daemon = await serve(make_tool("echo", echo), TOOLD_MAX_CONNECTIONS="2")
+    first, second = await join(daemon), await join(daemon)
+    async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as third:
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(third.recv(), 20)
+        assert third.close_code == 1008
+        assert "2 connections" in (third.close_reason or "")
+    await first.send("ping")
+    assert (await first.receive())["op"] == "pong"
+    await second.socket.close()
+    async with asyncio.timeout(20):
+        while daemon.websocket.connections > 1:
+            await asyncio.sleep(0.001)
+    assert (await hello(daemon))["ok"]
+
+
+async def test_connections_are_those_that_said_hello(daemon: Any, join: Any) -> None:
+    """One that has not yet is not counted, though it takes its place among those that there may be."""
+    async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None):
+        await join(daemon)
+        assert daemon.websocket.connections == 1
+        assert "connections=2/5000" in repr(daemon.websocket)
+
+
+async def test_origins_that_the_operator_allowed_may_connect(serve: Any, make_tool: Any) -> None:
+    """Exactly those; a client without an origin is no browser and is let in."""
+    daemon = await serve(make_tool("echo", echo), TOOLD_ALLOWED_ORIGINS="https://tools.example")
+    url = f"ws://127.0.0.1:{daemon.websocket.port}/"
+    async with connect(url, additional_headers={"Origin": "https://tools.example"}) as socket:
+        await socket.send('{"op":"hello"}')
+        assert json.loads(await socket.recv())["ok"]
+    for origin in ("https://tools.example.evil", "http://tools.example", "null"):
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(url, additional_headers={"Origin": origin}).__aenter__()
+        assert refused.value.response.status_code == 403
+    assert (await hello(daemon))["ok"]
+
+
+async def test_the_end_is_announced_to_those_who_understand_it(daemon: Any, join: Any) -> None:
+    """``going_away`` with the time that is left goes to clients with the feature, and to nobody else."""
+    told, plain = await join(daemon, features=["going_away"]), await join(daemon)
+    await daemon.websocket.announce_end(1500.0)
+    assert await told.receive() == {"op": "going_away", "deadline_ms": 1500.0}
+    await plain.send("ping")
+    assert (await plain.receive())["op"] == "pong"
+
+
+async def test_closing_tells_all_to_come_back(daemon: Any, join: Any) -> None:
+    """1012 with a reason, to each; then nobody is connected and nothing listens."""
+    peers = [await join(daemon) for _ in range(3)]
+    port = daemon.websocket.port
+    await daemon.websocket.close()
+    for peer in peers:
+        assert await closed(peer) == ([], 1012, "the daemon stops; come back")
+    assert daemon.websocket.connections == 0
+    with pytest.raises(OSError, match="Connect call failed"):
+        await connect(f"ws://127.0.0.1:{port}/").__aenter__()
+
+
+async def test_a_daemon_that_goes_down_lets_nobody_in(daemon: Any, join: Any) -> None:
+    """While it drains a new connection gets 503; an old one is told that no call is taken."""
+    peer = await join(daemon)
+    await daemon.router.close("The daemon is going down.", 0.0)
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(f"ws://127.0.0.1:{daemon.websocket.port}/").__aenter__()
+    assert refused.value.response.status_code == 503
+    await peer.send("call_tool", request_id=1, name="echo")
+    assert (await peer.receive())["error"]["code"] == "SERVICE_UNAVAILABLE"
+
+
+async def test_no_hello_in_time_is_closed_with_4002(serve: Any, make_tool: Any) -> None:
+    """The ack says how long one has, before the close."""
+    daemon = await serve(make_tool("echo", echo), TOOLD_HELLO_TIMEOUT_S="0.1")
+    async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as socket:
+        ack = json.loads(await asyncio.wait_for(socket.recv(), 20))
+        assert (ack["ok"], ack["error"]["code"]) == (False, "PROTOCOL_ERROR")
+        assert "0.1 s" in ack["error"]["message"]
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(socket.recv(), 20)
+        assert socket.close_code == 4002
