@@ -15,6 +15,8 @@ from .suggest import close_names, did_you_mean
 
 _decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_MAX_ID_BITS: Final = 1024
+"""Of a number as request id: as large as any that a double holds."""
 _CALL_OPS: Final = ("call_tool", "tool_call")
 OPS: Final = tuple(sorted(str(frame.__struct_config__.tag) for frame in get_args(ClientFrame)))
 """Every op that a client may send."""
@@ -60,8 +62,8 @@ def call_request(frame: CallTool) -> CallRequest | Refusal:
     """Resolve the older spellings of a ``call_tool``, and refuse what cannot be called."""
     echo_id = frame.id is not None
     request_id = frame.request_id if frame.request_id is not None else frame.id
-    if isinstance(request_id, str) and len(request_id) > MAX_REQUEST_ID_CHARS:
-        message = f"request_id: {len(request_id)} characters; at most {MAX_REQUEST_ID_CHARS} are taken."
+    if request_id is not None and not _can_be_echoed(request_id):
+        message = f"request_id: too long; at most {MAX_REQUEST_ID_CHARS} characters or {_MAX_ID_BITS} bits are taken."
         return Refusal(_invalid_request(message))
     name = frame.name if frame.name is not None else _alias_name(frame.tool)
     if not name:
@@ -115,6 +117,8 @@ def _readable_id(value: dict[str, Any]) -> tuple[RequestId | None, bool]:
 def _can_be_echoed(request_id: RequestId) -> bool:
     if isinstance(request_id, str):
         return len(request_id) <= MAX_REQUEST_ID_CHARS and not _SURROGATE.search(request_id)
+    if isinstance(request_id, int):
+        return request_id.bit_length() <= _MAX_ID_BITS
     return math.isfinite(request_id)
 
 

@@ -71,6 +71,34 @@ async def bad_floods(arguments: Nothing, context):
     """Returns more than a frame takes."""
     return "x" * (21 * 1024 * 1024)
 
+class What(Arguments):
+    """What to stream."""
+    kind: str
+
+@tool("bad_streams", read_only=True, open_world=False)
+async def bad_streams(arguments: What, context):
+    """Reports what cannot be sent."""
+    if arguments.kind == "number":
+        context.stream(123)
+    if arguments.kind == "progress":
+        context.progress(object())
+    if arguments.kind == "surrogate":
+        context.progress("\\ud800", float("inf"), 1)
+        context.stream("\\ud800")
+    if arguments.kind == "flood":
+        for _ in range(3):
+            context.stream("x" * 1_000_000)
+    return "ok"
+
+class _Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+@tool("bad_error", read_only=True, open_world=False)
+async def bad_error(arguments: Nothing, context):
+    """Raises what has no text."""
+    raise _Mute
+
 @tool("write_hangs", read_only=False, open_world=False)
 async def write_hangs(arguments: Seconds, context):
     """A write that hangs."""

@@ -158,6 +158,7 @@ async def test_a_frame_over_the_limit_closes_with_1009_and_nobody_else_notices(d
         ("bad_raises", "TOOL_EXECUTION_ERROR", "maybe"),
         ("bad_exits", "TOOL_EXECUTION_ERROR", "maybe"),
         ("bad_returns", "TOOL_EXECUTION_ERROR", "yes"),
+        ("bad_error", "TOOL_EXECUTION_ERROR", "maybe"),
         ("bad_floods", "RESULT_TOO_LARGE", "yes"),
     ],
 )
@@ -167,6 +168,34 @@ async def test_a_bad_tool_is_answered_for(peer: Any, tool: str, code: str, execu
     assert (frame["error"]["code"], frame["error"]["executed"]) == (code, executed)
     assert "Traceback" not in frame["error"]["message"]
     assert (await peer.call(2, "echo", text="x"))["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [("number", "TOOL_EXECUTION_ERROR"), ("progress", "TOOL_EXECUTION_ERROR"), ("surrogate", None)]
+)
+async def test_a_report_that_cannot_be_sent_costs_no_answer(peer: Any, kind: str, error: str | None) -> None:
+    """What a tool streams or reports wrongly is its own error, or is mended; its call is answered."""
+    frame = await peer.call(1, "bad_streams", kind=kind)
+    assert (frame["error"] and frame["error"]["code"]) == error
+
+
+async def test_a_long_streamed_piece_goes_out_in_frames_that_fit(peer: Any) -> None:
+    """Joined pieces are cut again, and none is lost."""
+    await peer.send(op="call_tool", request_id=1, name="bad_streams", arguments={"kind": "flood"})
+    lengths = []
+    while (frame := await peer.receive())["op"] != "call_tool_res":
+        lengths.append(len(frame.get("text", "")))
+    assert sum(lengths) == 3_000_000
+    assert max(lengths) <= 65_536
+
+
+@pytest.mark.parametrize("rest", ['"op":"nope"', '"op":"call_tool","arguments":[]', '"op":"call_tool","name":"echo"'])
+async def test_an_id_of_hundreds_of_digits_is_refused_and_the_connection_goes_on(peer: Any, rest: str) -> None:
+    """It cannot be a number anywhere else, so the error has no address."""
+    await peer.socket.send('{"request_id":' + "1" * 400 + "," + rest + "}")
+    frame = await peer.until("error")
+    assert "request_id" not in frame
+    assert (await peer.call(1, "echo", text="x"))["error"] is None
 
 
 @pytest.mark.parametrize("tool", ["bad_hangs", "bad_ignores_cancel"])

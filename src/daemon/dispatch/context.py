@@ -1,8 +1,10 @@
 """The concrete ``ToolContext``: one running call as its tool sees it."""
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -12,6 +14,9 @@ from ...providers import Completion, CompletionRequest, OnDelta
 from ...tools import DaemonView, FileAccess
 from .calls import RunningCall
 from .gate import ProviderGate
+
+_MESSAGE_CHARS: Final = 1000
+"""A progress message is for a person; more of it is cut."""
 
 
 class Services(msgspec.Struct, frozen=True, eq=False):
@@ -64,12 +69,13 @@ class CallContext:
         running = self._running
         if running.answered:
             return
-        running.latest = Progress(message, done, total)
+        running.latest = Progress(_sendable(message)[:_MESSAGE_CHARS], _finite(done), _finite(total))
         if running.port.progress(running, running.latest):
             running.last_report = time.monotonic()
 
     def stream(self, text: str) -> None:
         running = self._running
+        text = _sendable(text)
         if text and running.session.streaming and not running.answered:
             running.last_report = time.monotonic()
             running.port.chunk(running, text)
@@ -104,3 +110,19 @@ class CallContext:
         if completion.cost is not None and not meter.simulated:  # what is simulated costs nothing
             costs = meter.costs = meter.costs or {}
             costs[completion.cost.currency] = costs.get(completion.cost.currency, 0.0) + completion.cost.amount
+
+
+def _sendable(text: str) -> str:
+    """Half of a surrogate pair becomes a question mark: it is no Unicode text, and cannot be sent.
+
+    Raises:
+        TypeError: the tool reported something else than a string.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a report is a string, not {type(text).__name__}")
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _finite(number: float | None) -> float | None:
+    """JSON has no infinities, and knows no other numbers than these."""
+    return float(number) if isinstance(number, int | float) and math.isfinite(number) else None

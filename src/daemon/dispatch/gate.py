@@ -51,32 +51,40 @@ class ProviderGate:
         Raises:
             CallError: as ``Provider.complete``; ServiceUnavailableError at once while the vendor keeps failing.
         """
-        clock = time.monotonic
-        asked = clock()
+        asked = time.monotonic()
         if self._breaker.state(asked) == "open":  # no need to stand in line for it
             self._admit(asked)
-        granted, go = asyncio.Event(), asyncio.Event()
-        work = asyncio.create_task(self._hold_and_ask(request, deadline, on_delta, granted, go))
+        granted = asyncio.Event()
+        work = asyncio.create_task(self._hold_and_ask(request, deadline, on_delta, granted))
         self._work.add(work)
         work.add_done_callback(self._work.discard)
         try:
             await asyncio.sleep(0)  # the task takes a free permit in its first step
-            if not granted.is_set() and permit.held:
-                async with permit.paused():
-                    await granted.wait()
-            else:
-                await granted.wait()
-            began = clock()
-            meter.queue_s += began - asked
-            go.set()
-            try:
-                return await asyncio.shield(work)
-            finally:
-                meter.provider_s += clock() - began
+            if granted.is_set() or not permit.held:
+                return await self._wait(work, granted, asked, meter)
+            # Lent back until the answer is there: who stood in line for a run permit while holding the provider's
+            # would keep the provider idle.
+            async with permit.paused():
+                return await self._wait(work, granted, asked, meter)
         except asyncio.CancelledError:
             if not work.done():
                 self._abandon(work)
             raise
+
+    async def _wait(
+        self, work: asyncio.Task[Completion], granted: asyncio.Event, asked: float, meter: Meter
+    ) -> Completion:
+        """The work's result; how long it stood in line, and then was at the provider, is booked however it ends."""
+        began: float | None = None
+        try:
+            await granted.wait()
+            began = time.monotonic()
+            return await asyncio.shield(work)
+        finally:
+            now = time.monotonic()
+            meter.queue_s += (began or now) - asked
+            if began is not None:
+                meter.provider_s += now - began
 
     async def close(self, timeout_s: float) -> None:
         """Cancel what is still at work and wait ``timeout_s`` seconds for it, no longer; close the provider."""
@@ -93,11 +101,9 @@ class ProviderGate:
         deadline: float,
         on_delta: OnDelta | None,
         granted: asyncio.Event,
-        go: asyncio.Event,
     ) -> Completion:
         async with self.permits:
             granted.set()
-            await go.wait()
             return await self._ask(request, deadline, on_delta)
 
     async def _ask(self, request: CompletionRequest, deadline: float, on_delta: OnDelta | None) -> Completion:

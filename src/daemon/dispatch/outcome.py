@@ -84,11 +84,18 @@ def tool_failed(running: RunningCall, error: BaseException) -> ToolExecutionErro
     """A tool raised what is no ``CallError``. The caller learns its kind alone: the text may tell too much."""
     frame = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
     place = f"{frame.filename}:{frame.lineno}" if frame else "?"
-    _log.error("tool failed", tool=running.tool.name, error=f"{type(error).__name__}: {error}"[:_SHOWN_CHARS], at=place)
+    _log.error("tool failed", tool=running.tool.name, error=_shown(error), at=place)
     _log.debug("tool failed, in full", exc_info=error)
     return ToolExecutionError(
         f"The tool {running.tool.name} failed with {type(error).__name__}; the daemon's log has the cause."
     )
+
+
+def _shown(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"[:_SHOWN_CHARS]
+    except Exception:  # noqa: BLE001 - an exception's text is the tool's code too
+        return f"{type(error).__name__}, whose text cannot be had"
 
 
 def too_large(size: int, limit: int) -> ResultTooLargeError:

@@ -94,6 +94,8 @@ class Router:
         self._services = Services(daemon, files, gates, absent)
         # Accepted calls whose answer is not sent yet.
         self._calls: dict[tuple[str, str], RunningCall] = {}
+        # Of these, those that are answered, and whose caller has not taken the answer.
+        self._undelivered = 0
         # Results for those who ask again, by principal.
         self._shelves: dict[str, Shelf] = {}
         # Answers for tools that do not end; held so that they are not collected.
@@ -113,6 +115,11 @@ class Router:
     def accepted(self) -> int:
         """Calls that are accepted and not answered yet."""
         return len(self._calls)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that are not answered and hold no run permit."""
+        return max(0, len(self._calls) - self._undelivered - self.permits.in_use)
 
     @property
     def accepting(self) -> bool:
@@ -245,7 +252,7 @@ class Router:
 
     def _admit(self, session: Session, tool: Tool, key: str) -> None:
         free = tool.unmetered or (session.permits.free and self.permits.free)
-        refusal = too_many_waiting(Load(free, self.accepted - self.permits.in_use, self.bounds.max_waiting))
+        refusal = too_many_waiting(Load(free, self.waiting, self.bounds.max_waiting))
         if refusal is not None:
             session.calls.withdraw(key)
             raise refusal
@@ -311,6 +318,9 @@ class Router:
         running.answered = True
         if running.timer is not None:
             running.timer.cancel()
+        self._undelivered += 1
+        if self._undelivered == len(self._calls):
+            self._idle.set()
         size = 0
         try:
             answer, result = self._fit(running, result)
@@ -320,9 +330,8 @@ class Router:
         finally:
             running.session.calls.finish(running.key, result, size, running.call.frame_bytes, self._clock())
             del self._calls[running.session.id, running.key]
+            self._undelivered -= 1
             running.task = running.timer = None  # they refer back to the call
-            if not self._calls:
-                self._idle.set()
 
     def _record(self, running: RunningCall, result: ToolResult, size: int) -> None:
         try:
@@ -363,7 +372,7 @@ class Router:
         answer.add_done_callback(self._answers.discard)
 
     async def _settle(self, timeout_s: float) -> None:
-        """Wait until all calls are answered, for so long at most."""
+        """Wait until all calls are answered, for so long at most; not for readers that do not take their answers."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()

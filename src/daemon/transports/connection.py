@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import structlog
@@ -40,6 +40,9 @@ from ...protocol.handshake import Accepted
 from ..dispatch import Router, RunningCall, Session
 
 _log = structlog.get_logger(__name__)
+
+_CHUNK_CHARS: Final = 64 * 1024
+"""Of one piece of a streamed answer: as JSON at most six times as many bytes, well within a frame."""
 
 
 class Connection:
@@ -155,9 +158,9 @@ class Connection:
     async def deliver(self, running: RunningCall, answer: bytes) -> None:
         if self._progress:
             self._progress.pop(running, None)
-        if running in self._chunks:
-            await self._send(self._calls[running].chunk("".join(self._chunks.pop(running))))
         try:
+            if running in self._chunks:
+                await self._send_chunks(running)
             await self._send_bytes(answer)
         finally:
             del self._calls[running]
@@ -186,12 +189,17 @@ class Connection:
         """Send what is to be reported. While a reader is behind, reports of one call are joined instead."""
         while self._progress or self._chunks:
             if self._chunks:
-                running = next(iter(self._chunks))
-                frame: ServerFrame = self._calls[running].chunk("".join(self._chunks.pop(running)))
+                await self._send_chunks(next(iter(self._chunks)))
             else:
                 running = next(iter(self._progress))
-                frame = self._calls[running].report(self._progress.pop(running))
-            await self._send(frame)
+                await self._send(self._calls[running].report(self._progress.pop(running)))
+
+    async def _send_chunks(self, running: RunningCall) -> None:
+        """What one call has streamed since the last time, in frames that fit."""
+        text = "".join(self._chunks.pop(running))
+        addressing = self._calls[running]
+        for start in range(0, len(text), _CHUNK_CHARS):
+            await self._send(addressing.chunk(text[start : start + _CHUNK_CHARS]))
 
     async def _send(self, frame: ServerFrame) -> None:
         await self._send_bytes(encode(frame))

@@ -6,12 +6,18 @@ leaves in the next turn, some microseconds later.
 """
 
 import asyncio
-from typing import Any, cast
+import time
+from typing import Any, Final, cast
 
 import structlog
 from websockets.asyncio.server import ServerConnection
 
 _log = structlog.get_logger("toold.websocket")
+
+_PONG: Final = b"\x8a"
+"""The first byte of a pong frame (RFC 6455, 5.2)."""
+_BEHIND_BYTES: Final = 64 * 1024
+"""With more than this unsent a reader is behind; the transports' own high-water mark."""
 
 
 class TurnTransport:
@@ -29,6 +35,8 @@ class TurnTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
+        if data[:1] == _PONG and self.get_write_buffer_size() > _BEHIND_BYTES:
+            return  # a peer that pings and does not read would fill the memory; RFC 6455 asks for the last pong only
         self._unsent.append(data)
         if not self._scheduled:
             self._scheduled = True
@@ -58,13 +66,42 @@ class TurnTransport:
 
 
 class TurnConnection(ServerConnection):
-    """A WebSocket connection on such a transport. Where it never becomes one, that is a line in the log."""
+    """A connection on such a transport, in a register from its first byte to its last, which knows whether its reader
+    is behind. Where it never becomes a WebSocket, that is a line in the log."""
+
+    def __init__(self, *args: Any, register: set["TurnConnection"], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._register = register
+        # Since when a reader that is behind has taken nothing; None while it is not behind.
+        self._stalled_at: float | None = None
+        self._stalled_bytes = 0
+
+    def unread_for(self, now: float) -> float:
+        """For how many seconds a reader that is behind has taken nothing of what waits for it."""
+        if self._stalled_at is None:
+            return 0.0
+        waiting = self.transport.get_write_buffer_size()
+        if waiting < self._stalled_bytes:
+            self._stalled_at = now
+        self._stalled_bytes = waiting
+        return now - self._stalled_at
+
+    def pause_writing(self) -> None:
+        self._stalled_at = time.monotonic()
+        self._stalled_bytes = 0
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._stalled_at = None
+        super().resume_writing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._register.add(self)
         stream = cast("asyncio.Transport", transport)  # a server's connections are streams; uvloop's have no such base
         super().connection_made(cast("asyncio.Transport", TurnTransport(stream)))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._register.discard(self)
         if self.response is None:  # the library is silent about peers that speak no HTTP or leave too early
             peer = self.transport.get_extra_info("peername") or ("unknown",)
             _log.info("handshake refused: no WebSocket request came", peer=":".join(map(str, peer[:2])))

@@ -2,12 +2,15 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
+from weakref import WeakSet
 
 import structlog
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -17,6 +20,7 @@ from websockets.typing import Origin
 
 from ...protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, PROTOCOL_VERSION, HelloAck, Limits, ServerInfo, encode
 from ...protocol.handshake import Accepted, Authenticate, Refused, judge_hello, no_hello
+from ...serving import listen
 from ..dispatch import Router
 from ..observe import bind_session
 from .connection import Connection
@@ -66,6 +70,9 @@ class WebSocketServer:
         self._connections: set[Connection] = set()
         # Of these, and of peers that have yet to say hello.
         self._sockets: set[ServerConnection] = set()
+        # Of all peers, from their first byte on.
+        self._peers: set[TurnConnection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
         return f"<WebSocketServer connections={len(self._sockets)}/{self._options.max_connections}>"
@@ -91,13 +98,12 @@ class WebSocketServer:
         options = self._options
         self._listener = await serve(
             self._handle,
-            options.host,
-            options.port,
+            sock=listen(options.host, options.port, "--port"),
             ssl=options.tls,
             # None: clients that send no Origin, which is all but browsers.
             origins=[None, *(Origin(origin) for origin in options.allowed_origins)],
             process_request=self._before_upgrade,
-            create_connection=TurnConnection,
+            create_connection=cast("type[TurnConnection]", partial(TurnConnection, register=self._peers)),
             compression=None,  # decision 6
             max_size=options.max_frame_bytes,
             ping_interval=options.ping_interval_s,
@@ -105,6 +111,7 @@ class WebSocketServer:
             close_timeout=_CLOSE_TIMEOUT_S,
             server_header=f"toold/{self._server.version}",
         )
+        self._in_background(self._watch_readers())
 
     async def announce_end(self, deadline_ms: float) -> None:
         """Say ``going_away`` to those who understand it."""
@@ -114,12 +121,36 @@ class WebSocketServer:
 
     async def close(self) -> None:
         """Close all connections with 1012 (restart, come back) and stop listening; takes 4 seconds at most."""
-        if self._listener is not None:
-            self._listener.close(code=CLOSE_RESTART, reason="the daemon stops; come back")
-            if not await _closed(self._listener, _CLOSE_TIMEOUT_S + 1):
-                for socket in self._sockets:
-                    socket.transport.abort()
-                await _closed(self._listener, 1)
+        for task in self._tasks:
+            task.cancel()
+        if self._listener is None:
+            return
+        self._listener.close(code=CLOSE_RESTART, reason="the daemon stops; come back")
+        for peer in tuple(self._peers):
+            if peer.response is None:  # it has not asked for anything yet
+                peer.transport.abort()
+        if not await _closed(self._listener, _CLOSE_TIMEOUT_S + 1):
+            for peer in tuple(self._peers):
+                peer.transport.abort()
+            await _closed(self._listener, 1)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _watch_readers(self) -> None:
+        """Close the connections of readers that stay behind: a peer that takes nothing answers no ping either, but
+        the library's own ping waits behind what is unsent."""
+        patience = self._options.ping_timeout_s
+        dropped: WeakSet[TurnConnection] = WeakSet()
+        while True:
+            await asyncio.sleep(min(1.0, patience / 4))
+            now = time.monotonic()
+            for peer in tuple(self._peers):
+                if peer not in dropped and peer.unread_for(now) > patience:
+                    dropped.add(peer)
+                    self._in_background(_drop(peer, f"the reader is too slow: it took nothing for {patience:g} s"))
 
     def _before_upgrade(self, connection: ServerConnection, _request: Request) -> Response | None:
         if not self._router.accepting:
@@ -142,8 +173,11 @@ class WebSocketServer:
         standing = await self._hello(socket)
         if isinstance(standing, Refused):
             _log.info("hello refused", code=standing.error.code, close=standing.close_code, why=standing.error.message)
-            await socket.send(encode(HelloAck(False, error=standing.error)), text=True)
-            await socket.close(standing.close_code, standing.error.code)
+            with suppress(TimeoutError):  # a peer that reads nothing is not waited for
+                async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                    await socket.send(encode(HelloAck(False, error=standing.error)), text=True)
+                    await socket.close(standing.close_code, standing.error.code)
+            socket.transport.abort()
             return
         session = self._router.open_session(
             standing.label,
@@ -198,6 +232,15 @@ class WebSocketServer:
 
 def _make_label() -> str:
     return f"session-{uuid4().hex[:12]}"
+
+
+async def _drop(peer: TurnConnection, reason: str) -> None:
+    """Close with the reason, where the peer takes it, and in any case."""
+    _log.warning("connection dropped", why=reason, unsent_bytes=peer.transport.get_write_buffer_size())
+    with suppress(TimeoutError, ConnectionClosed):
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+            await peer.close(CLOSE_LIMIT, reason)
+    peer.transport.abort()
 
 
 async def _closed(listener: Server, timeout_s: float) -> bool:

@@ -68,6 +68,37 @@ async def test_calls_that_wait_for_a_hung_vendor_delay_nobody_else(house: Any, m
     assert all(home.port.answers[f"glm-{number}"].ok for number in range(100))
 
 
+async def test_nobody_holds_a_providers_permit_while_it_waits_to_run(house: Any, make: Any) -> None:
+    """A call that stood in line for its vendor asks it at once, however busy the daemon is by then."""
+    go = asyncio.Event()
+
+    async def script(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        if request.messages[0].content == "first":
+            await go.wait()
+        return "hi"
+
+    async def hang(arguments: Any, context: Any) -> Any:
+        await asyncio.Event().wait()
+
+    home = house([make("hang", hang)], providers={"kimi": (script, 1)}, max_running=2)
+    session = home.session()
+    home.submit(session, "first", "ask", {"prompt": "first"})
+    home.submit(session, "second", "ask", {"prompt": "second"})
+    while home.gates["kimi"].permits.waiting < 1:
+        await asyncio.sleep(0.001)
+    hangs = [home.submit(session, f"hang-{number}", "hang") for number in range(4)]
+    while home.router.permits.in_use < 2 or home.router.permits.waiting + session.permits.waiting < 1:
+        await asyncio.sleep(0.001)
+    go.set()
+    async with asyncio.timeout(10):
+        while home.providers["kimi"].asked < 2 or home.gates["kimi"].permits.in_use:
+            await asyncio.sleep(0.001)
+    for running in hangs:
+        home.router.cancel(session, running.key)
+    await home.answered()
+    assert home.port.answers["second"].ok
+
+
 async def test_a_permit_stays_taken_until_the_vendors_work_has_ended(house: Any) -> None:
     """A caller that runs out of time is answered at once; the permit comes back when the SDK lets go."""
     let_go = asyncio.Event()
