@@ -256,8 +256,9 @@ def _sender(settings: Settings, store: Store) -> Sender | None:
 
 
 def _denied(settings: Settings) -> tuple[Path, ...]:
-    """What no call may read: the state folder has the token and the database, ``toold.toml`` may have keys."""
-    return (settings.state_dir, *(root / CONFIG_FILE for root in settings.workspace))
+    """What no call may read: the state folder has the token and the database, a configuration file may have keys."""
+    files = (settings.config, settings.tls_key, *(root / CONFIG_FILE for root in settings.workspace))
+    return (settings.state_dir, *(file for file in files if file is not None))
 
 
 def _bounds(settings: Settings) -> Bounds:

@@ -5,6 +5,8 @@ import os
 import shlex
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -60,11 +62,22 @@ async def _leave() -> None:
         task.cancel()
     work.add(asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor()))
     _, stuck = await asyncio.wait(work, timeout=_LEAVE_S)
-    if stuck:
-        _log.warning("left work behind that does not end", count=len(stuck))
+    threads = await _threads_that_stay(_LEAVE_S)
+    if stuck or threads:
+        _log.warning("left work behind that does not end", tasks=len(stuck), threads=threads)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(EXIT_OK)
+
+
+async def _threads_that_stay(timeout_s: float) -> int:
+    """How many threads, such as a tool may have started, Python would wait for after ``timeout_s`` seconds."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        threads = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
+        if not threads or time.monotonic() > deadline:
+            return len(threads)
+        await asyncio.sleep(0.02)
 
 
 def _on_signal(number: signal.Signals, stop: asyncio.Event) -> None:
@@ -87,7 +100,7 @@ def banner(daemon: Daemon) -> str:
     lines = [
         f"toold {address.version} is ready.",
         f"  WebSocket  {address.url}",
-        f"  HTTP       http://{settings.host}:{address.http_port}/ (healthz, readyz, metrics)",
+        f"  HTTP       {address.http_url} (healthz, readyz, metrics)",
         f"  Token      {token}",
     ]
     lines += [f"  {row['label']:<16} {_answers(row)}" for row in daemon.providers()]

@@ -121,7 +121,8 @@ def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.en
     for layer in (_Environment(env).given(), _from_flags(flags)):
         given |= {name: _anchored(name, value, cwd) for name, value in layer}
     try:
-        return Settings(**{name: value.value for name, value in given.items()})  # type: ignore[arg-type] # being checked
+        settings = Settings(**{name: value.value for name, value in given.items()})  # type: ignore[arg-type] # being checked
+        return settings.read_from(config) if named or config.exists() else settings
     except ValidationError as error:
         problems = [_sentence(details, given) for details in error.errors(include_url=False)]
     raise SettingsError("; ".join(dict.fromkeys(problems)))

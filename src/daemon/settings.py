@@ -4,7 +4,7 @@ import ssl
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AliasChoices, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -103,6 +103,18 @@ class Settings(BaseSettings):
     audit_content: Annotated[Literal["shape", "full", "none"], CaseInsensitive] = "shape"
     audit_keep_days: Count = 30
     audit_keep_bytes: Count = 1024**3
+
+    _config: Path | None = PrivateAttr(None)
+
+    @property
+    def config(self) -> Path | None:
+        """The TOML file that was read; None where there was none."""
+        return self._config
+
+    def read_from(self, config: Path) -> Self:
+        """The same, knowing its file."""
+        self._config = config
+        return self
 
     @property
     def simulated(self) -> bool:

@@ -204,3 +204,14 @@ async def test_a_killed_daemon_leaves_nothing_in_the_way(start_daemon: Any, comm
         assert (await peer.call(1, "echo", text="x"))["error"] is None
         recent = (await peer.status(recent=100))["recent"]
     assert "before-the-crash" in {row["session"] for row in recent}
+
+
+async def test_a_named_configuration_file_is_read_by_no_tool(start_daemon: Any, tmp_path: Path) -> None:
+    """It may hold keys, so it is denied below the workspace too, whatever it is called."""
+    (tmp_path / "work.toml").write_text('default_model = "glm-4.6"\n')
+    (tmp_path / "other.toml").write_text('title = "fine"\n')
+    daemon = start_daemon("--config", "work.toml")
+    async with daemon.peer() as peer:
+        frame = await peer.call(1, "chat", prompt="x", files=["work.toml"])
+        assert frame["error"]["code"] == "PERMISSION_DENIED"
+        assert (await peer.call(2, "chat", prompt="x", files=["other.toml"]))["error"] is None
