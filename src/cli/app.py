@@ -38,6 +38,7 @@ _COMMANDS = _named(
     call="Call a tool: toold call chat prompt='Hello'.",
     tools="List the tools, or show one with its arguments.",
     status="Show what the daemon does and did.",
+    audit="Read the calls of the local database: tail, export, stats.",
     doctor="Check keys, ports, files and SDKs; change nothing.",
     demo="Take a tour of a daemon of its own, some seconds long.",
     token="Print the token, or where it is.",  # noqa: S106 - a command's help

@@ -57,7 +57,8 @@ def sections(status: Mapping[str, Any]) -> list[Section]:
     return [
         ("Limits", ("LIMIT", "IN USE", "OF", "WAITING"), _limits(status.get("limits"))),
         ("Providers", ("PROVIDER", "STATE", "ROAD"), _providers(status.get("providers"))),
-        (_totals_title(status), ("OF", "CALLS", "ERRORS", "TOKENS IN", "TOKENS OUT", "COST"), _totals(status)),
+        totals_section(status),
+        ("Audit", ("IN", "STATE", "ROWS", "UNSENT", "REFUSED", "DROPPED"), _audit(status.get("audit"))),
         ("Last calls", ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "SESSION"), _recent(status.get("recent"))),
     ]
 
@@ -85,9 +86,30 @@ def _providers(providers: object) -> Sequence[Row]:
     return rows
 
 
+def totals_section(status: Mapping[str, Any]) -> Section:
+    """The sums of all calls, those of each tool, those of each model."""
+    return (_totals_title(status), ("OF", "CALLS", "ERRORS", "TOKENS IN", "TOKENS OUT", "COST"), _totals(status))
+
+
+def _audit(audit: object) -> Sequence[Row]:
+    local = _mapping(audit)
+    remote = _mapping(local.get("remote"))
+    rows = []
+    if local:
+        state = cell(local.get("problem") or "ok")
+        rows.append(("the local database", state, cell(local.get("written")), "-", "-", cell(local.get("dropped"))))
+    if remote:
+        state = cell(remote.get("state"))
+        if error := remote.get("last_error"):
+            state = f"{state}: {cell(error)}"
+        sent, unsent, refused, dropped = (cell(remote.get(key)) for key in ("sent", "backlog", "refused", "dropped"))
+        rows.append(("Supabase", state, sent, unsent, refused, dropped))
+    return rows
+
+
 def _totals_title(status: Mapping[str, Any]) -> str:
     since = _mapping(status.get("totals")).get("since")
-    return "Totals" if since is None else f"Totals since {_when(since)}"
+    return "Totals" if since is None else f"Totals since {when(since)}"
 
 
 def _totals(status: Mapping[str, Any]) -> Sequence[Row]:
@@ -107,7 +129,7 @@ def _cost(cost: object) -> str:
 def _recent(recent: object) -> Sequence[Row]:
     return [
         (
-            _when(call.get("started_at")),
+            when(call.get("started_at")),
             cell(call.get("tool")),
             cell(call.get("outcome")),
             f"{call['latency_ms']:.0f} ms" if isinstance(call.get("latency_ms"), int | float) else "-",
@@ -118,7 +140,7 @@ def _recent(recent: object) -> Sequence[Row]:
     ]
 
 
-def _when(started_at: object) -> str:
+def when(started_at: object) -> str:
     """Local time; the daemon gives Unix seconds."""
     if isinstance(started_at, int | float):
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started_at))

@@ -1,5 +1,6 @@
 """The embedded database: what is kept of each call, and the sums. All SQL of the house is here."""
 
+from .archive import Archive, open_archive
 from .rows import CallRow, OutboxState, Settled, Totals
 from .schema import SCHEMA, StoreError, schema_version
 from .store import Store
@@ -7,6 +8,7 @@ from .writer import Retention
 
 __all__ = [
     "SCHEMA",
+    "Archive",
     "CallRow",
     "OutboxState",
     "Retention",
@@ -14,5 +16,6 @@ __all__ = [
     "Store",
     "StoreError",
     "Totals",
+    "open_archive",
     "schema_version",
 ]

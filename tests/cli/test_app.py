@@ -28,7 +28,7 @@ HEAVY = (
     "zai",
     "zhipuai",
 )
-NAMES = ["serve", "call", "tools", "status", "doctor", "demo", "token"]
+NAMES = ["serve", "call", "tools", "status", "audit", "doctor", "demo", "token"]
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

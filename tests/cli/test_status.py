@@ -20,7 +20,7 @@ JSON = st.recursive(
     lambda part: st.lists(part, max_size=3) | st.dictionaries(st.text(), part, max_size=3),
     max_leaves=8,
 )
-KEYS = ("version", "pid", "uptime_s", "connections", "simulated", "limits", "providers", "totals", "recent")
+KEYS = ("version", "pid", "uptime_s", "connections", "simulated", "limits", "providers", "totals", "audit", "recent")
 SUMS = {"calls": 3, "errors": 1, "input_tokens": 10, "output_tokens": 20, "cost": {"USD": 0.5, "CNY": 2.0}}
 STATUS: dict[str, Any] = {
     "version": "0.1.0",
@@ -42,6 +42,19 @@ STATUS: dict[str, Any] = {
         "by_tool": {"chat": SUMS},
         "by_model": [{**SUMS, "model": "kimi-k2", "cost": {}}],
     },
+    "audit": {
+        "written": 7,
+        "dropped": 0,
+        "problem": None,
+        "remote": {
+            "state": "retrying",
+            "last_error": "HTTP 503",
+            "sent": 5,
+            "backlog": 2,
+            "refused": 1,
+            "dropped": 0,
+        },
+    },
     "recent": [{"started_at": "now", "tool": "chat", "outcome": "ok", "latency_ms": 12.4, "session": "label"}],
 }
 
@@ -52,7 +65,7 @@ def answer_status(call: dict[str, Any], send: Callable[..., None]) -> None:
 
 
 def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
-    """Headline first, then a table each for limits, providers, sums and the last calls, as many as asked for."""
+    """Headline first, then a table each for limits, providers, sums, audit and the last calls, as many as asked for."""
     daemon.on_call = answer_status
     result = run("status", "--recent", "5")
     assert result.exit_code == 0
@@ -67,6 +80,8 @@ def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
         "all calls 3 1 10 20 0.5 USD + 2 CNY",
         "tool chat 3 1 10 20 0.5 USD + 2 CNY",
         "model kimi-k2 3 1 10 20 -",
+        "the local database ok 7 - - 0",
+        "Supabase retrying: HTTP 503 5 2 1 0",
         "now chat ok 12 ms - label",
     ):
         assert line in lines

@@ -93,11 +93,12 @@ def test_gauges_are_read_at_the_scrape(metrics: Metrics, limits: dict[str, Permi
     assert sample(metrics, "toold_connections") == 1
     assert sample(metrics, "toold_audit_rows_written_total") == 7
     assert sample(metrics, "toold_audit_rows_dropped_total") == 2
+    assert sample(metrics, "toold_audit_rows_unsent") == 5
 
 
 def test_two_daemons_in_one_process_count_apart(metrics: Metrics, limits: dict[str, Permits]) -> None:
     """Nothing is kept in a registry that all share."""
-    other = Metrics(is_tool=lambda _: True, gauges=Gauges(limits, lambda: 0, lambda: 0, lambda: 0))
+    other = Metrics(is_tool=lambda _: True, gauges=Gauges(limits, *[lambda: 0] * 4))
     other.call_ended("echo", "ok", seconds=0.0, queue_seconds=0.0)
     assert not any(name == "toold_calls_total" for name, _ in samples(metrics))
 

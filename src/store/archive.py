@@ -1,0 +1,53 @@
+"""The database read from outside, beside a daemon that runs or does not: nothing is changed, nobody waits."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import calls
+from .rows import CallRow, Totals
+from .schema import SCHEMA, StoreError, open_for_reading, schema_version
+
+
+class Archive:
+    """What a database holds. ``open_archive`` makes it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def recent(self, limit: int) -> list[CallRow]:
+        """The calls that ended last, the last one first."""
+        return calls.recent(self._connection, limit)
+
+    def since(self, started_at: float) -> Iterator[CallRow]:
+        """All calls that started at a Unix time or later, in the order in which they ended."""
+        found = self._connection.execute(
+            f"SELECT {', '.join(calls.COLUMNS)} FROM call WHERE started_at >= ? ORDER BY seq",  # noqa: S608 - our own names
+            (started_at,),
+        )
+        return map(calls.row, found)
+
+    def totals(self) -> Totals:
+        """The sums of all calls ever recorded."""
+        return calls.totals(self._connection)
+
+
+@contextlib.contextmanager
+def open_archive(path: Path) -> Iterator[Archive]:
+    """Read a database of this toold's schema.
+
+    Raises:
+        StoreError: there is none, it has another schema, or it cannot be read; from within the block too.
+    """
+    if not path.exists():
+        raise StoreError(f"there is no database at {path}; a daemon's first start makes one", "there is no database")
+    found = schema_version(path)
+    if found != SCHEMA:
+        remedy = "install the newer toold again" if found > SCHEMA else "start this toold's daemon once"
+        raise StoreError(f"{path} has schema {found}, and this toold reads {SCHEMA}: {remedy}", "another schema")
+    try:
+        with contextlib.closing(open_for_reading(path)) as connection:
+            yield Archive(connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be read ({error})", str(error)) from None

@@ -1,0 +1,100 @@
+"""``toold audit``: the local database's calls as tables, as JSON, as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.store import CallRow, Retention, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Run
+
+
+def call(name: str, **fields: object) -> CallRow:
+    plain: dict[str, object] = {
+        "id": name,
+        "started_at": time.time(),
+        "transport": "websocket",
+        "principal": "local",
+        "session_id": "s-1",
+        "session_label": "my-session",
+        "client": "tests",
+        "request_id": '"1"',
+        "tool": "echo",
+        "outcome": "ok",
+        "latency_ms": 12.4,
+    }
+    return CallRow(**plain | fields)  # type: ignore[arg-type] # of the test's choosing
+
+
+@pytest.fixture
+async def kept(bare_environment: Path) -> list[CallRow]:
+    """Three calls in the state folder's database, whose daemon has ended."""
+    bare_environment.mkdir()
+    rows = [
+        call("old", started_at=time.time() - 5 * 86400),
+        call("failed", outcome="VALIDATION_ERROR", message='it said "no",\nthen went', arguments={"text": "str[3]"}),
+        call(
+            "asked", tool="chat", model="kimi-k2", provider="kimi", input_tokens=3, output_tokens=4, cost_amount=0.5,
+            cost_currency="USD",
+        ),
+    ]  # fmt: skip
+    store = Store(bare_environment / "toold.db", content=json.dumps, retention=Retention())
+    for row in rows:
+        store.record(row)
+    await store.close()
+    return rows
+
+
+def test_tail_shows_the_last_calls(run: Run, kept: list[CallRow]) -> None:
+    """As many as asked for, the newest at the bottom, a line each."""
+    result = run("audit", "tail", "-n", "2")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert result.exit_code == 0
+    assert [line[4:6] for line in lines[1:]] == [["echo", "VALIDATION_ERROR"], ["chat", "ok"]]
+    assert lines[2][6:] == ["12", "ms", "kimi-k2", "7", "0.5", "USD"]
+
+
+def test_tail_for_programs(run: Run, kept: list[CallRow]) -> None:
+    """``--json`` has every column, an object a line."""
+    lines = run("audit", "tail", "--json").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["old", "failed", "asked"]
+    assert set(json.loads(lines[0])) == set(CallRow.__struct_fields__)
+
+
+def test_export_is_csv(run: Run, kept: list[CallRow]) -> None:
+    """All calls with all columns, the oldest first; quotes and line ends in texts survive."""
+    rows = list(csv.DictReader(io.StringIO(run("audit", "export").stdout)))
+    assert [row["id"] for row in rows] == ["old", "failed", "asked"]
+    assert rows[1]["message"] == kept[1].message
+    assert (rows[1]["arguments"], rows[1]["cost_amount"]) == ('{"text":"str[3]"}', "")
+
+
+def test_export_of_some_days(run: Run, kept: list[CallRow]) -> None:
+    """``--days`` leaves out what is older; ``--json`` gives objects."""
+    lines = run("audit", "export", "--days", "2", "--json").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["failed", "asked"]
+
+
+def test_stats_are_the_sums(run: Run, kept: list[CallRow]) -> None:
+    """By tool, model and outcome; the same as data with ``--json``."""
+    shown = [" ".join(line.split()) for line in run("audit", "stats").stdout.splitlines()]
+    assert "all calls 3 1 3 4 0.5 USD" in shown
+    assert "model kimi-k2 1 0 3 4 0.5 USD" in shown
+    assert "VALIDATION_ERROR 1" in shown
+    assert json.loads(run("audit", "stats", "--json").stdout)["all"]["calls"] == 3
+
+
+@pytest.mark.parametrize("what", ["tail", "export", "stats"])
+def test_without_a_database_it_says_so(run: Run, bare_environment: Path, what: str) -> None:
+    """Exit code 1, the path, and what makes one."""
+    result = run("audit", what)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"no database at {bare_environment / 'toold.db'}" in result.stderr

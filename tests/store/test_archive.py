@@ -1,0 +1,54 @@
+"""The database read from outside: beside its daemon, after it, or not at all."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from toold.store import CallRow, Store, StoreError, open_archive
+from toold.store.schema import STEPS, open_database
+
+MakeRow = Callable[..., CallRow]
+
+
+async def test_it_is_read_beside_a_running_daemon(
+    open_store: Callable[..., Store], row: MakeRow, database: Path
+) -> None:
+    """The last calls, all calls since a time, and the sums, while the store is open."""
+    store = open_store()
+    rows = [row(id=name, started_at=4e9 + number) for number, name in enumerate("abc")]
+    for one in rows:
+        store.record(one)
+    await store.flush()
+    with open_archive(database) as archive:
+        assert archive.recent(2) == [rows[2], rows[1]]
+        assert list(archive.since(4e9 + 1)) == rows[1:]
+        assert archive.totals().all.calls == 3
+    await store.close()
+
+
+def test_without_a_database_it_says_so(database: Path) -> None:
+    """No file is made by looking."""
+    with pytest.raises(StoreError, match="first start makes one"), open_archive(database):
+        pass
+    assert not database.exists()
+
+
+def test_an_older_schema_is_refused(database: Path) -> None:
+    """Reading brings nothing forward; the message says what does."""
+    open_database(database, STEPS[:1]).close()
+    with pytest.raises(StoreError, match="start this toold's daemon once"), open_archive(database):
+        pass
+
+
+def test_a_newer_schema_is_refused(database: Path) -> None:
+    """What a newer toold wrote is not guessed at."""
+    open_database(database, (*STEPS, "CREATE TABLE newer (x)")).close()
+    with pytest.raises(StoreError, match="install the newer toold again"), open_archive(database):
+        pass
+
+
+def test_a_file_that_is_no_database_is_told(database: Path) -> None:
+    """The error is the store's own."""
+    database.write_text("not a database, " * 100)
+    with pytest.raises(StoreError), open_archive(database):
+        pass
