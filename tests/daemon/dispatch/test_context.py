@@ -1,0 +1,170 @@
+"""One call as its tool sees it: what it may ask, what it may tell, and what is booked on it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from toold.daemon.dispatch import ProviderGate
+from toold.protocol.calls import LOCAL, Cost, Progress, Usage
+from toold.providers import Completion, CompletionRequest, Message, OnDelta
+
+
+class Priced:
+    """A vendor whose answers cost one dollar, or one yuan where that is its currency."""
+
+    label, simulated, road = "Priced", False, "a script"
+
+    def __init__(self, name: str, currency: str = "USD") -> None:
+        self.name = name
+        self._currency = currency
+
+    async def complete(
+        self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
+    ) -> Completion:
+        cost = Cost(1.0, self._currency)
+        return Completion(text="", model=f"{request.model.id}-0711", finish_reason="stop", usage=Usage(3, 5), cost=cost)
+
+    async def warm_up(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def question(context: Any, vendor: str) -> CompletionRequest:
+    return CompletionRequest(model=context.daemon.catalogue.default(vendor), messages=(Message("user", "x"),))
+
+
+async def once(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+    return "hi"
+
+
+async def test_a_tool_knows_its_call_and_nothing_of_the_connection(house: Any, make: Any) -> None:
+    """Ids, principal, client, and the time that is left, which is never negative."""
+    seen: dict[str, Any] = {}
+
+    async def look(arguments: Any, context: Any) -> str:
+        seen.update(id=context.call_id, principal=context.principal, streaming=context.streaming)
+        seen["left"] = context.remaining()
+        context._running.deadline = 0.0
+        seen["late"] = context.remaining()
+        return ""
+
+    home = house([make("look", look)])
+    await home.call(home.session(streaming=True), 1, "look", timeout_ms=20_000)
+    assert seen["id"]
+    assert (seen["principal"], seen["streaming"], seen["late"]) == (LOCAL, True, 0.0)
+    assert 0 < seen["left"] <= 20
+
+
+async def test_reports_go_to_the_caller_until_the_call_is_answered(house: Any, make: Any) -> None:
+    """What a tool that outlives its call still says reaches nobody."""
+    contexts: list[Any] = []
+
+    async def report(arguments: Any, context: Any) -> str:
+        context.progress("half", 1, 2)
+        context.stream("text")
+        contexts.append(context)
+        return ""
+
+    home = house([make("report", report)])
+    await home.call(home.session(streaming=True), 1, "report")
+    contexts[0].progress("too late")
+    contexts[0].stream("too late")
+    assert home.port.heard == [(1, Progress("half", 1.0, 2.0))]
+    assert home.port.chunks == [(1, "text")]
+
+
+async def test_text_is_streamed_only_to_those_who_read_it(house: Any, make: Any) -> None:
+    """A session without streaming gets no piece, and no session gets an empty one."""
+
+    async def stream(arguments: Any, context: Any) -> str:
+        for piece in ("one", "", "two"):
+            context.stream(piece)
+        return ""
+
+    home = house([make("stream", stream)])
+    await home.call(home.session("silent"), "silent", "stream")
+    await home.call(home.session("reading", streaming=True), "reading", "stream")
+    assert home.port.chunks == [("reading", "one"), ("reading", "two")]
+
+
+async def test_what_cannot_travel_is_mended_before_it_is_sent(house: Any, make: Any) -> None:
+    """Half of a surrogate pair is no Unicode, infinity no JSON, and nobody reads a page of progress."""
+
+    async def odd(arguments: Any, context: Any) -> str:
+        context.progress("odd \ud83d", float("inf"), float("nan"))
+        context.progress("x" * 100_000)
+        context.stream("odd \ude00")
+        return ""
+
+    home = house([make("odd", odd)])
+    await home.call(home.session(streaming=True), 1, "odd")
+    (_, first), (_, long) = home.port.heard
+    assert first == Progress("odd ?", None, None)
+    assert len(long.message) <= 1000
+    assert home.port.chunks == [(1, "odd ?")]
+
+
+async def test_what_several_completions_used_is_summed(house: Any, make: Any) -> None:
+    """Tokens and cost of all of them stand in the metadata, with the model that the vendor says answered."""
+
+    async def twice(arguments: Any, context: Any) -> str:
+        for _ in range(2):
+            await context.complete(question(context, "kimi"))
+        return ""
+
+    home = house([make("twice", twice)], providers={"kimi": (once, 6)})
+    home.gates["kimi"] = ProviderGate(Priced("kimi"), 6, on_error=lambda *_: None)
+    metadata = (await home.call(home.session(), 1, "twice")).metadata
+    assert (metadata.usage, metadata.cost) == (Usage(6, 10), Cost(2.0, "USD"))
+    assert metadata.model.endswith("-0711")
+    assert metadata.simulated is None
+
+
+async def test_what_is_simulated_costs_nothing(house: Any, make: Any) -> None:
+    """Its tokens are told, its price is not."""
+
+    async def ask(arguments: Any, context: Any) -> str:
+        await context.complete(question(context, "kimi"))
+        return ""
+
+    home = house([make("asks", ask)], providers={"kimi": (once, 6)})
+    vendor = Priced("kimi")
+    vendor.simulated = True
+    home.gates["kimi"] = ProviderGate(vendor, 6, on_error=lambda *_: None)
+    metadata = (await home.call(home.session(), 1, "asks")).metadata
+    assert (metadata.usage, metadata.cost, metadata.simulated) == (Usage(3, 5), None, True)
+
+
+async def test_a_vendor_that_there_is_not_is_answered_with_what_to_set(house: Any, make: Any) -> None:
+    """The tool gets the error before anything is asked, and may ask the other vendor instead."""
+
+    async def either(arguments: Any, context: Any) -> str:
+        with pytest.raises(Exception, match="GLM_API_KEY"):
+            await context.complete(question(context, "glm"))
+        return str((await context.complete(question(context, "kimi"))).text)
+
+    home = house([make("either", either)], providers={"kimi": (once, 6)})
+    assert (await home.call(home.session(), 1, "either")).outputs[0].text == "hi"
+
+
+async def test_what_a_tool_asks_in_a_task_of_its_own_ends_with_the_call(house: Any, make: Any) -> None:
+    """A forgotten task keeps no provider's permit."""
+    reached, tasks = asyncio.Event(), []
+
+    async def hang(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        reached.set()
+        await asyncio.Event().wait()
+        return ""
+
+    async def forgetful(arguments: Any, context: Any) -> str:
+        tasks.append(asyncio.create_task(context.complete(question(context, "kimi"))))
+        await reached.wait()
+        return "done"
+
+    home = house([make("forgetful", forgetful)], providers={"kimi": (hang, 6)})
+    assert (await home.call(home.session(), 1, "forgetful")).outputs[0].text == "done"
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[0]
+    async with asyncio.timeout(20):
+        while home.gates["kimi"].permits.in_use:
+            await asyncio.sleep(0.001)

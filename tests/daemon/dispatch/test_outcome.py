@@ -1,0 +1,157 @@
+"""How a call's end becomes its answer: which error, whether it was executed, whether it may be sent again."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from toold.daemon.dispatch import EndedBy, Meter, RunningCall, outcome
+from toold.protocol.calls import Cost, TextContent, ToolResult, Usage
+from toold.protocol.errors import CallError, ProviderError, RateLimitedError
+
+
+async def nothing(arguments: Any, context: Any) -> str:
+    return ""
+
+
+MakeRunning = Callable[..., RunningCall]
+
+
+@pytest.fixture
+async def make_running(house: Any, make: Any) -> AsyncIterator[MakeRunning]:
+    """A function that makes a call as it stands in mid-road; its fields may be set. All end with the test."""
+    tools = {
+        "reads": make("reads", nothing),
+        "writes": make("writes", nothing, read_only=False),
+        "asks": make("asks", nothing, open_world=True),
+    }
+    home = house(list(tools.values()))
+
+    def begin(tool: str = "reads", *, running: bool = True, ended_by: EndedBy | None = None) -> RunningCall:
+        call: RunningCall = home.submit(home.session(), 1, tool, timeout_ms=2500)
+        call.running, call.ended_by = running, ended_by
+        return call
+
+    yield begin
+    await home.answered()
+
+
+def judged(error: CallError, call: RunningCall) -> tuple[str, str, bool]:
+    """Code, executed and retryable, as the caller is told."""
+    told = outcome.failed(call, error, call.started).error
+    assert told is not None
+    return told.code, told.executed, told.retryable
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "tool", "running", "expected"),
+    [
+        (EndedBy.DEADLINE, "reads", False, ("TIMEOUT", "no", True)),
+        (EndedBy.DEADLINE, "reads", True, ("TIMEOUT", "maybe", True)),
+        (EndedBy.DEADLINE, "writes", False, ("TIMEOUT", "no", True)),
+        (EndedBy.DEADLINE, "writes", True, ("TIMEOUT", "maybe", False)),
+        (EndedBy.CALLER, "reads", False, ("CANCELLED", "no", False)),
+        (EndedBy.CALLER, "writes", True, ("CANCELLED", "maybe", False)),
+        (EndedBy.DISCONNECT, "writes", True, ("CANCELLED", "maybe", False)),
+        (EndedBy.SHUTDOWN, "reads", True, ("SERVICE_UNAVAILABLE", "no", True)),
+        (EndedBy.SHUTDOWN, "writes", False, ("SERVICE_UNAVAILABLE", "no", True)),
+        (EndedBy.SHUTDOWN, "writes", True, ("OUTCOME_UNKNOWN", "maybe", False)),
+        (EndedBy.SHUTDOWN, "asks", True, ("OUTCOME_UNKNOWN", "maybe", False)),
+    ],
+)
+async def test_what_a_call_that_was_cut_off_gets(
+    make_running: MakeRunning, ended_by: EndedBy, tool: str, running: bool, expected: tuple[str, str, bool]
+) -> None:
+    """By who ended it, whether it had begun, and what the tool may have done; never a promise that is not known."""
+    call = make_running(tool, running=running, ended_by=ended_by)
+    assert judged(outcome.cut_off(call), call) == expected
+
+
+async def test_a_time_out_names_the_time(make_running: MakeRunning) -> None:
+    """The seconds that the call had, and whether it waited or ran for them."""
+    assert "2.5 s for its turn" in outcome.timed_out(make_running(running=False)).message
+    assert "within its 2.5 s" in outcome.timed_out(make_running(running=True)).message
+
+
+async def test_who_cancelled_is_said(make_running: MakeRunning) -> None:
+    """The caller's own wish and a lost connection read differently."""
+    assert "caller" in outcome.cut_off(make_running(ended_by=EndedBy.CALLER)).message
+    assert "connection" in outcome.cut_off(make_running(ended_by=EndedBy.DISCONNECT)).message
+
+
+async def test_a_tools_own_error_is_the_answer_unless_it_was_told_to_end(make_running: MakeRunning) -> None:
+    """What a cancelled tool makes of its cancellation does not count."""
+    error = ProviderError("the vendor said no")
+    assert outcome.of_exception(make_running(), error) is error
+    cut = make_running(ended_by=EndedBy.CALLER)
+    assert outcome.of_exception(cut, error).code == "CANCELLED"
+    assert outcome.of_exception(cut, ValueError("x")).code == "CANCELLED"
+
+
+async def test_any_other_exception_is_told_by_its_kind_alone(make_running: MakeRunning) -> None:
+    """Its text may hold what no caller should see; the log has it, with the place, on one line."""
+
+    def broken() -> None:
+        raise ValueError("password is swordfish")
+
+    with capture_logs() as lines:
+        try:
+            broken()
+        except ValueError as error:
+            failure = outcome.of_exception(make_running("writes"), error)
+    assert (failure.code, failure.executed) == ("TOOL_EXECUTION_ERROR", "maybe")
+    assert "ValueError" in failure.message
+    assert "swordfish" not in failure.message
+    told = next(line for line in lines if line["log_level"] == "error")
+    assert "swordfish" in told["error"]
+    assert "test_outcome.py:" in told["at"]
+
+
+async def test_an_error_keeps_its_own_fields(make_running: MakeRunning) -> None:
+    """When to come again, and that nothing was executed."""
+    call = make_running("writes")
+    told = outcome.failed(call, RateLimitedError("slow down", retry_after_ms=1500), call.started).error
+    assert told is not None
+    assert (told.code, told.retry_after_ms, told.executed, told.retryable) == ("RATE_LIMITED", 1500, "no", True)
+
+
+async def test_metadata_has_the_times_in_milliseconds(make_running: MakeRunning) -> None:
+    """Latency from the arrival on; provider, tokens and cost only where a provider was asked."""
+    call = make_running()
+    call.meter = Meter(queue_s=0.25, tool_s=1.0, provider_s=0.5)
+    metadata = outcome.metadata_of(call, call.started + 1.5)
+    assert metadata.latency_ms == pytest.approx(1500, abs=0.01)
+    assert (metadata.timings.queue_ms, metadata.timings.tool_ms, metadata.timings.provider_ms) == (250, 1000, 500)
+    assert (metadata.provider, metadata.usage, metadata.cost, metadata.simulated) == (None, None, None, None)
+    call.meter = Meter(provider="kimi", model="kimi-k2", usage=Usage(1, 2), costs={"USD": 0.125})
+    metadata = outcome.metadata_of(call, call.started)
+    assert (metadata.provider, metadata.model, metadata.usage) == ("kimi", "kimi-k2", Usage(1, 2))
+    assert metadata.cost == Cost(0.125, "USD")
+
+
+async def test_cost_in_two_currencies_is_not_added_up(make_running: MakeRunning) -> None:
+    """A sum of dollars and yuan would be no number at all."""
+    call = make_running()
+    call.meter = Meter(provider="kimi", costs={"USD": 1.0, "CNY": 7.0})
+    assert outcome.metadata_of(call, call.started).cost is None
+
+
+async def test_a_replayed_result_is_marked_and_otherwise_the_same(make_running: MakeRunning) -> None:
+    """So that a client can tell that nothing ran again."""
+    call = make_running()
+    result = ToolResult(outcome.metadata_of(call, call.started), (TextContent("x"),), {"a": 1})
+    again = outcome.replayed(result)
+    assert again.metadata.replayed is True
+    assert (again.outputs, again.structured, again.error) == (result.outputs, result.structured, None)
+    assert result.metadata.replayed is None
+
+
+async def test_what_ran_and_cannot_be_sent_says_that_it_ran(make_running: MakeRunning) -> None:
+    """An answer that is too large, or no JSON: the effect is there, the answer is not."""
+    large = outcome.too_large(30_000_000, 20_971_520)
+    assert (large.code, large.executed) == ("RESULT_TOO_LARGE", "yes")
+    assert "30000000 bytes" in large.message
+    with capture_logs():
+        odd = outcome.not_serialisable(make_running(), TypeError("object is no JSON"))
+    assert (odd.code, odd.executed) == ("TOOL_EXECUTION_ERROR", "yes")
+    assert "reads" in odd.message
