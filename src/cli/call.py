@@ -9,7 +9,7 @@ import click
 from ..client import CallResult
 from ..protocol.errors import CallError
 from .arguments import Word, bind, parse_word
-from .call_output import Stage, footer, json_answer, print_result
+from .call_output import Stage, asides, json_answer, print_result
 from .connecting import connected, describe, run
 from .tools import find_tool
 
@@ -49,8 +49,8 @@ def command(name: str, words: Sequence[str], as_json: bool, stream: bool, timeou
     else:
         if not stage.streamed:
             print_result(outcome)
-        if sys.stderr.isatty():
-            click.secho(footer(outcome.metadata), err=True, dim=True)
+        for line in asides(outcome, terminal=sys.stderr.isatty()):
+            click.secho(line, err=True, dim=True)
     sys.exit(isinstance(outcome, CallError))
 
 

@@ -98,6 +98,16 @@ def footer(metadata: Metadata) -> str:
     return " · ".join(parts)
 
 
+def asides(result: CallResult, *, terminal: bool) -> list[str]:
+    """What stands beside an answer, a line each: the tool's notice, as of an answer that was cut off, and the footer.
+
+    The footer is for a terminal alone; but what is simulated is never passed off as real.
+    """
+    notice = result.structured.get("notice") if isinstance(result.structured, dict) else None
+    lines = [f"notice: {notice}"] if isinstance(notice, str) else []
+    return [*lines, footer(result.metadata)] if terminal or result.metadata.simulated else lines
+
+
 def json_answer(request_id: str, outcome: CallResult | CallError) -> bytes:
     """One object for a program: request_id, outputs, structured, error, metadata; what is not there is null."""
     answer: dict[str, Any] = {

@@ -2,9 +2,10 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
-from toold.cli.call_output import Stage, footer, json_answer, print_result, progress_line
+from toold.cli.call_output import Stage, asides, footer, json_answer, print_result, progress_line
 from toold.client import CallResult
 from toold.protocol.calls import Cost, Metadata, Progress, Timings, Usage
 from toold.protocol.errors import CallTimeoutError
@@ -42,6 +43,20 @@ def test_the_footer_says_who_answered_at_what_price() -> None:
     metadata = Metadata(1234.0, Timings(), "kimi", "k2", Usage(10, 20), Cost(0.5, "USD"), simulated=True)
     assert footer(metadata) == "kimi · k2 · simulated · 10+20 tokens · 0.5000 USD · 1.23 s"
     assert footer(METADATA) == "1.23 s"
+
+
+def test_a_cut_off_answer_is_told_beside_it() -> None:
+    """The tool's notice is a line for a person, terminal or not; data without one says nothing."""
+    cut_off = result("Half of", {"finish_reason": "length", "notice": "it was cut off"})
+    assert asides(cut_off, terminal=False) == ["notice: it was cut off"]
+    assert asides(cut_off, terminal=True) == ["notice: it was cut off", "1.23 s"]
+    assert asides(result("all", {"a": 1}), terminal=False) == asides(result("all", [1]), terminal=False) == []
+
+
+def test_what_is_simulated_is_said_so_everywhere() -> None:
+    """The footer stands on a terminal alone, but for an answer that no vendor gave."""
+    made_up = replace(result("hi"), metadata=Metadata(1234.0, Timings(), "kimi", "k2", simulated=True))
+    assert asides(made_up, terminal=False) == ["kimi · k2 · simulated · 1.23 s"]
 
 
 def test_an_answer_for_a_program_has_every_field() -> None:
