@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ def parse_word(word: str) -> Word:
     """Take a word apart at its first ``=``; ``=@file`` and ``:=@file`` read the file, ``@-`` standard input.
 
     Raises:
-        click.UsageError: no ``=``, no key, or a file that cannot be read as UTF-8.
+        click.UsageError: no ``=``, no key, a file that cannot be read as UTF-8, or text that is none.
     """
     key, equals, text = word.partition("=")
     is_json = key.endswith(":")
@@ -41,7 +42,17 @@ def parse_word(word: str) -> Word:
         raise click.UsageError(f"{word!r} is no argument; write key=value, key:=json or key=@file")
     if text.startswith("@"):
         text = _read(key, text[1:])
+    _require_utf8(key, text)
     return Word(key, text, is_json)
+
+
+def _require_utf8(key: str, text: str) -> None:
+    """Bytes that the locale has no characters for come as halves of surrogate pairs, which no frame can hold."""
+    try:
+        (key + text).encode()
+    except UnicodeEncodeError:
+        hint = "set a UTF-8 locale, such as LC_ALL=C.UTF-8, or give the text by a file"
+        raise click.UsageError(f"argument {key!a} is not UTF-8 text; {hint}: key=@file") from None
 
 
 def _read(key: str, source: str) -> str:
@@ -79,7 +90,10 @@ def bind(tool: str, schema: Schema, words: Sequence[Word]) -> dict[str, Any]:
 
 
 def types_in_words(part: Schema, root: Schema) -> str:
-    """The JSON types that this part of the schema takes, for a person: ``string``, ``integer or null``, ``any``."""
+    """What this part of the schema takes, for a person: ``string``, ``integer or null``, ``any``, ``kimi or glm``."""
+    named = choices(part, root)
+    if named:
+        return " or ".join(_written(choice) for choice in named)
     types = _types(part, root)
     if types == _ALL:
         return "any"
@@ -88,6 +102,25 @@ def types_in_words(part: Schema, root: Schema) -> str:
         items = _items(part, root)
         return f"array of {types_in_words(items, root)}" if items else words
     return words
+
+
+def choices(part: Schema, root: Schema) -> list[Any]:
+    """The values that this part of the schema names one by one; empty where it takes others too."""
+    part = _resolve(part, root)
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in part:
+            each = [choices(option, root) for option in part[keyword]]
+            return list(chain.from_iterable(each)) if all(each) else []
+    if "enum" in part:
+        return list(part["enum"])
+    if "const" in part:
+        return [part["const"]]
+    return [None] if part.get("type") == "null" else []
+
+
+def _written(choice: Any) -> str:
+    """A value as it is typed after ``key=``."""
+    return choice if isinstance(choice, str) else json.dumps(choice)
 
 
 def _property(tool: str, schema: Schema, properties: Mapping[str, Schema], key: str) -> Schema:
@@ -123,6 +156,9 @@ def coerce(key: str, text: str, part: Schema, root: Schema) -> Any:
     Raises:
         click.UsageError: no type that the schema takes can be read from the text.
     """
+    named = choices(part, root)
+    if named:
+        return _chosen(key, text, named)
     types = _types(part, root)
     if types == {"string"} or _takes_text(part, root, text):
         return text
@@ -138,6 +174,16 @@ def coerce(key: str, text: str, part: Schema, root: Schema) -> Any:
             return value
     wanted = " or ".join(_ARTICLES.get(name, f"a {name}") for name in sorted(types))
     raise click.UsageError(f"argument {key!r} must be {wanted}, not {text!r}")
+
+
+def _chosen(key: str, text: str, named: Sequence[Any]) -> Any:
+    for choice in named:
+        if text == _written(choice):
+            return choice
+    words = [_written(choice) for choice in named]
+    meant = did_you_mean(close_names(text, words, n=1))
+    hint = f"; {meant}" if meant else ""
+    raise click.UsageError(f"argument {key!r} must be {' or '.join(words)}, not {text!r}{hint}")
 
 
 def _array(key: str, text: str, items: Schema, root: Schema) -> list[Any]:

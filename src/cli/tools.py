@@ -9,7 +9,7 @@ import msgspec
 
 from ..protocol.calls import ToolInfo
 from ..protocol.suggest import close_names, did_you_mean
-from .arguments import Schema, types_in_words
+from .arguments import Schema, choices, types_in_words
 from .connecting import connected, run
 from .tables import print_table
 
@@ -77,6 +77,9 @@ def example(tool: ToolInfo) -> str:
 
 
 def _example_word(key: str, part: Schema, root: Schema) -> str:
+    named = choices(part, root)
+    if named:
+        return f"{key}={named[0]}"
     types = types_in_words(part, root)
     samples = {"any": "='…'", "string": "='…'", "integer": "=1", "number": "=0.5", "boolean": "=true"}
     return key + next((sample for name, sample in samples.items() if name in types), ":='{…}'")

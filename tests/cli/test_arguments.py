@@ -29,6 +29,7 @@ SCHEMA: dict[str, Any] = {
         "table": {"type": "object"},
         "level": {"$ref": "#/$defs/Level"},
         "fixed": {"const": 7},
+        "provider": {"anyOf": [{"enum": ["kimi", "glm"], "type": "string"}, {"type": "null"}]},
         "degree": {"oneOf": [{"type": "number"}, {"type": "string", "enum": ["auto"]}]},
         "any": {},
         "loop": {"$ref": "#/$defs/Loop"},
@@ -73,6 +74,8 @@ def read(*words: str) -> dict[str, Any]:
         ('table={"a": 1}', "table", {"a": 1}),
         ("level=high", "level", "high"),
         ("fixed=7", "fixed", 7),
+        ("provider=glm", "provider", "glm"),
+        ("provider=null", "provider", None),
         ("degree=auto", "degree", "auto"),
         ("degree=5", "degree", 5),
         ("any=5", "any", "5"),
@@ -106,6 +109,10 @@ def test_a_key_that_stands_several_times_makes_an_array() -> None:
         (["numbers=a"], "must be an integer"),
         (["table=[1]"], "must be an object"),
         (["some=x"], "must be an integer or null"),
+        (["provider=glmm"], "'provider' must be kimi or glm or null, not 'glmm'; did you mean 'glm'?"),
+        (["level=middle"], "'level' must be low or high, not 'middle'"),
+        (["fixed=8"], "'fixed' must be 7, not '8'"),
+        (["text=Gr\udcfc\udcdfe"], "'text' is not UTF-8 text; set a UTF-8 locale"),
         (["count=1", "count=2"], "named 2 times"),
         (["txt=a"], "did you mean 'text'"),
         (["zzz=a"], "it has text"),
@@ -202,11 +209,11 @@ def test_any_text_for_any_argument_is_a_value_or_a_usage_error(text: str, key: s
         ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, "integer or null"),
         ({"type": "array", "items": {"type": "string"}}, "array of string"),
         ({"type": "array"}, "array"),
-        ({"$ref": "#/$defs/Level"}, "string"),
+        ({"$ref": "#/$defs/Level"}, "low or high"),
         ({}, "any"),
-        ({"enum": [None, True, 1, 1.5, [], {}]}, "array or boolean or integer or number or object or null"),
+        ({"enum": [None, True, 1, 1.5, [], {}]}, "null or true or 1 or 1.5 or [] or {}"),
     ],
 )
-def test_types_are_said_in_words(part: dict[str, Any], words: str) -> None:
-    """A person reads what an argument takes."""
+def test_what_fits_is_said_in_words(part: dict[str, Any], words: str) -> None:
+    """A person reads what an argument takes: its types, or the values that are named one by one."""
     assert types_in_words(part, SCHEMA) == words

@@ -61,6 +61,7 @@ def test_an_unknown_tool_gets_a_suggestion(run: Run, daemon: StubDaemon) -> None
         ({"properties": {"x": {"type": "number"}, "y": {}}}, " x=0.5"),
         ({"properties": {"x": {"type": "object"}}, "required": ["x"]}, " x:='{…}'"),
         ({"properties": {"x": {}}}, " x='…'"),
+        ({"properties": {"x": {"anyOf": [{"enum": ["kimi", "glm"]}, {"type": "null"}]}}}, " x=kimi"),
         ({}, ""),
     ],
 )
