@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -10,10 +10,22 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
-from ..protocol.errors import CallError
+from ..protocol.errors import CallError, ErrorCode
 
 EXIT_INTERRUPTED: Final = 130
 """128 and SIGINT's number, as shells have it."""
+
+_ADVICE: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.TOOL_NOT_FOUND: "`toold tools` lists the tools.",
+    ErrorCode.VALIDATION_ERROR: "Correct the arguments that the message names; `toold tools NAME` shows them.",
+    ErrorCode.OVER_CAPACITY: "Wait and call again; `toold status` shows what is in use.",
+    ErrorCode.RATE_LIMITED: "Wait and call again.",
+    ErrorCode.TIMEOUT: "Give it longer: --timeout S.",
+    ErrorCode.SERVICE_UNAVAILABLE: "Call again later.",
+    ErrorCode.TOOL_EXECUTION_ERROR: "Read the message; if the tool is at fault, the daemon's log has the cause.",
+    ErrorCode.INTERNAL_ERROR: "Report it; the daemon's log has the cause.",
+}
+"""Where the error table speaks of frames and their fields, which nobody sees here."""
 
 T = TypeVar("T")
 
@@ -67,6 +79,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(main)
     except KeyboardInterrupt:
+        click.echo("cancelled", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except CallError as error:
         raise CommandFailedError(describe(error)) from error
@@ -75,8 +88,10 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def describe(error: CallError) -> str:
-    """The error for a person: code and message, then what to do."""
-    lines = [f"{error.code.value}: {error.message}", f"  {error.advice}"]
+    """The error for a person: code and message, then what to do, by this command's means."""
+    lines = [f"{error.code.value}: {error.message}", f"  {_ADVICE.get(error.code, error.advice)}"]
+    if error.executed == "maybe" and not error.retryable:
+        lines.append("  It may have had its effect; look before you call it again.")
     if error.retry_after_ms is not None:
         lines.append(f"  Retry after {error.retry_after_ms / 1000:g} s.")
     return "\n".join(lines)

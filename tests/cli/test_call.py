@@ -156,7 +156,7 @@ def test_a_connection_that_breaks_is_exit_code_3(run: Run, daemon: StubDaemon) -
 
 
 def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: StubDaemon) -> None:
-    """SIGINT ends the command with 130, after the daemon was told."""
+    """SIGINT ends the command with 130 and a word on stderr, after the daemon was told."""
 
     def never(call: dict[str, Any], send: Callable[..., None]) -> None:
         """No answer comes."""
@@ -167,5 +167,5 @@ def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: StubDaemon) -> None:
         call = daemon.wait_for("call_tool")
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=30)
-    assert (process.returncode, output, errors) == (130, "", "")
+    assert (process.returncode, output, errors) == (130, "", "cancelled\n")
     assert daemon.wait_for("cancel")["request_id"] == call["request_id"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from toold.cli.connecting import describe
-from toold.protocol.errors import OverCapacityError
+from toold.protocol.errors import ERROR_CLASSES, CallError, CallTimeoutError, OverCapacityError
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run, StubDaemon
@@ -43,4 +44,17 @@ def test_a_wrong_environment_is_a_usage_error(run: Run, monkeypatch: pytest.Monk
 def test_an_error_is_described_with_advice() -> None:
     """Code and message, what to do, and when."""
     lines = describe(OverCapacityError("full", retry_after_ms=250)).splitlines()
-    assert lines == ["OVER_CAPACITY: full", f"  {OverCapacityError.advice}", "  Retry after 0.25 s."]
+    advice = "  Wait and call again; `toold status` shows what is in use."
+    assert lines == ["OVER_CAPACITY: full", advice, "  Retry after 0.25 s."]
+
+
+@pytest.mark.parametrize("cls", ERROR_CLASSES.values(), ids=lambda cls: cls.code)
+def test_advice_speaks_of_what_can_be_typed(cls: type[CallError]) -> None:
+    """No advice on the command line names a field of a frame that nobody sees there."""
+    assert not re.search(r"[a-z]_[a-z]|details|inputSchema|error\.", describe(cls("m")))
+
+
+def test_what_may_have_had_its_effect_is_to_be_looked_at() -> None:
+    """A call that may have run and may not be sent again is told as such; one that may be sent again is not."""
+    assert "look before you call it again" in describe(CallTimeoutError("late", executed="maybe"))
+    assert "look before" not in describe(CallTimeoutError("late", executed="no"))
