@@ -26,7 +26,7 @@ def command(as_json: bool, recent: int) -> None:
     for title, headers, rows in sections(status):
         if rows:
             click.echo()
-            print_table(headers, rows, title=title)
+            print_table(headers, rows, title=title, gives_way="SESSION")
 
 
 async def _ask(recent: int) -> tuple[str, dict[str, Any]]:
@@ -127,9 +127,11 @@ def _cost(cost: object) -> str:
 
 
 def _recent(recent: object) -> Sequence[Row]:
+    """Of today's calls the time alone."""
+    today = time.strftime("%Y-%m-%d ")
     return [
         (
-            when(call.get("started_at")),
+            when(call.get("started_at")).removeprefix(today),
             cell(call.get("tool")),
             cell(call.get("outcome")),
             f"{call['latency_ms']:.0f} ms" if isinstance(call.get("latency_ms"), int | float) else "-",

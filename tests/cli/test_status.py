@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -91,6 +92,13 @@ def test_json_is_the_status_as_it_came(run: Run, daemon: StubDaemon) -> None:
     """One object and nothing else."""
     daemon.on_call = answer_status
     assert json.loads(run("status", "--json").stdout) == STATUS
+
+
+def test_of_todays_calls_the_time_is_enough() -> None:
+    """A call of today stands with its time, one of another day with its date too."""
+    days_ago = time.time() - 3 * 86_400
+    _, _, rows = sections({"recent": [{"started_at": time.time()}, {"started_at": days_ago}]})[-1]
+    assert [len(row[0]) for row in rows] == [len("12:34:56"), len("2026-01-31 12:34:56")]
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, JSON)))
