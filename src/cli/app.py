@@ -1,6 +1,7 @@
 """The command's root. It knows each command's name and one line; the module behind it is imported when it runs."""
 
 import logging
+import os
 from importlib import import_module
 from typing import Any
 
@@ -47,13 +48,16 @@ _COMMANDS = _named(
 
 @click.group(cls=LazyGroup, commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="toold")
-def toold() -> None:
+@click.pass_context
+def toold(ctx: click.Context) -> None:
     """The tool daemon: one long-lived process that answers tool calls over WebSocket.
 
     Commands that need the daemon find it by TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN, else by the files that it leaves
     in its state folder (TOOLD_STATE_DIR). They exit with 0 where all went well, 1 for a call's error, 2 for a wrong
-    command line, 3 where no daemon could be reached.
+    command line or setting, 3 where no daemon could be reached, or it did not let them in, 130 after Ctrl-C.
     """
+    if os.environ.get("NO_COLOR"):  # no-color.org; rich knows of it by itself
+        ctx.color = False
     # What the client library logs is said by the commands in their own words.
     logging.getLogger("toold.client").addHandler(logging.NullHandler())
 

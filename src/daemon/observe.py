@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import sys
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TextIO
@@ -94,7 +95,8 @@ def _renderer(log_format: str, stream: TextIO) -> Processor:
     terminal = stream.isatty()
     if log_format == "json" or (log_format == "auto" and not terminal):
         return structlog.processors.JSONRenderer(default=str)
-    return structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=structlog.dev.plain_traceback)
+    colours = terminal and not os.environ.get("NO_COLOR")  # no-color.org
+    return structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=structlog.dev.plain_traceback)
 
 
 class _Output:

@@ -6,7 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 from toold.cli import doctor
+from toold.cli.app import toold
 from toold.daemon import Check
 
 if TYPE_CHECKING:
@@ -42,6 +44,13 @@ def test_each_check_is_told_with_its_remedy(run: Run, found: list[Check]) -> Non
         "fail  port: 8079 is taken by pid 7",
         "      → stop it, or choose another with --port",
     ]
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_no_color_is_honoured(found: list[Check], no_color: str, coloured: bool) -> None:
+    """NO_COLOR, where it is not empty, takes the colours away that a terminal would show."""
+    result = CliRunner(env={"NO_COLOR": no_color}).invoke(toold, ["doctor"], color=True)
+    assert ("\x1b[" in result.stdout) is coloured
 
 
 def test_warnings_alone_are_no_failure(run: Run, found: list[Check]) -> None:

@@ -93,9 +93,20 @@ def test_auto_is_json_without_a_terminal(set_up: SetUp) -> None:
 def test_auto_is_for_people_on_a_terminal(set_up: SetUp, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal lines are coloured text."""
     monkeypatch.setattr(Log, "isatty", lambda _: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
     log = set_up("auto")
     ours().info("hello")
     assert "\x1b" in log.getvalue()
+
+
+def test_no_color_is_honoured(set_up: SetUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NO_COLOR a terminal gets text as well, but no colours."""
+    monkeypatch.setattr(Log, "isatty", lambda _: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    log = set_up("auto")
+    ours().info("hello")
+    assert "hello" in log.getvalue()
+    assert "\x1b" not in log.getvalue()
 
 
 def test_console_is_for_people(set_up: SetUp) -> None:
