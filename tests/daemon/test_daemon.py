@@ -1,0 +1,167 @@
+"""The daemon's parts joined: in which order they come and go, what tools may see, and what no call may read."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from toold.daemon.daemon import Daemon, running
+from toold.daemon.state import AlreadyRunningError, StateFolder, read_address
+from toold.protocol.errors import CallError, ServiceUnavailableError
+from toold.store import StoreError
+from websockets.asyncio.client import connect
+
+NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}
+
+
+@pytest.fixture
+async def run_with(settings_with: Any) -> AsyncIterator[Any]:
+    """``await run_with(**environment)``: a running daemon without SDKs, simulated unless said otherwise."""
+    async with AsyncExitStack() as stack:
+
+        async def start(**env: str) -> Daemon:
+            return await stack.enter_async_context(running(settings_with(**{"TOOLD_SIMULATE": "true"} | NO_SDKS | env)))
+
+        yield start
+
+
+async def call(daemon: Daemon, name: str, **arguments: Any) -> dict[str, Any]:
+    """One call over the WebSocket port, with the daemon's token."""
+    token = (daemon.settings.state_dir / "token").read_text().strip()
+    async with connect(daemon.address().url, compression=None) as socket:
+        await socket.send(json.dumps({"op": "hello", "token": token}))
+        assert json.loads(await socket.recv())["ok"]
+        await socket.send(json.dumps({"op": "call_tool", "request_id": 1, "name": name, "arguments": arguments}))
+        while True:
+            frame: dict[str, Any] = json.loads(await socket.recv())
+            if frame["op"] == "call_tool_res":
+                return frame
+
+
+async def test_while_it_runs_its_address_can_be_found(settings_with: Any, state_dir: Path) -> None:
+    """The address names the ports that are really listened on; afterwards the file is gone and the folder is free."""
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)) as daemon:
+        address = read_address(state_dir)
+        assert address == daemon.address()
+        assert address.port
+        assert address.http_port not in {0, address.port}
+        assert (address.tls, address.auth) == (False, True)
+        assert (await call(daemon, "echo", text="hi"))["outputs"][0]["text"] == "hi"
+    assert read_address(state_dir) is None
+    with StateFolder(state_dir):
+        pass
+
+
+@pytest.mark.parametrize("setting", ["TOOLD_PORT", "TOOLD_HTTP_PORT"])
+async def test_a_start_that_fails_half_way_leaves_nothing_open(
+    settings_with: Any, state_dir: Path, taken_port: int, setting: str
+) -> None:
+    """The port is named, and the next start in the same folder is none the worse."""
+    with pytest.raises(OSError, match=str(taken_port)):
+        async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS, **{setting: str(taken_port)})):
+            pytest.fail("it started")
+    assert read_address(state_dir) is None
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+        pass
+
+
+async def test_one_daemon_a_state_folder(run_with: Any, settings_with: Any) -> None:
+    """A second one is told of the first, which goes on."""
+    daemon = await run_with()
+    with pytest.raises(AlreadyRunningError, match=str(daemon.websocket.port)):
+        async with running(settings_with(**NO_SDKS)):
+            pytest.fail("it started")
+    assert (await call(daemon, "echo", text="hi"))["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"KIMI_API_KEY": "a-key", "GLM_API_KEY": "a-key"}, "kimi"),
+        ({"GLM_API_KEY": "a-key"}, "glm"),
+        ({"KIMI_API_KEY": "a-key", "TOOLD_DEFAULT_MODEL": "GLM-4.6"}, "glm"),
+    ],
+)
+async def test_the_default_model_is_of_a_vendor_that_can_be_asked(
+    run_with: Any, env: dict[str, str], expected: str
+) -> None:
+    """Unless the operator named one, which may be spelt as the catalogue takes it."""
+    daemon = await run_with(TOOLD_SIMULATE="false", **env)
+    assert daemon.catalogue.resolve(daemon.default_model()).provider == expected
+
+
+async def test_without_any_vendor_there_is_no_default_model(run_with: Any) -> None:
+    """Who needs one is told both keys; tools that need none work."""
+    daemon = await run_with(TOOLD_SIMULATE="false")
+    with pytest.raises(ServiceUnavailableError, match=r"KIMI_API_KEY.*GLM_API_KEY"):
+        daemon.default_model()
+    refused = (await call(daemon, "chat", prompt="hello"))["error"]
+    assert (refused["code"], refused["retryable"]) == ("SERVICE_UNAVAILABLE", False)
+    assert (await call(daemon, "echo", text="hi"))["error"] is None
+
+
+async def test_a_default_model_that_there_is_not_stops_the_start(settings_with: Any) -> None:
+    """The message names the setting and a close model."""
+    with pytest.raises(CallError, match=r"default_model: .*kimi-k9.*did you mean"):
+        async with running(settings_with(TOOLD_SIMULATE="true", TOOLD_DEFAULT_MODEL="kimi-k9", **NO_SDKS)):
+            pytest.fail("it started")
+
+
+async def test_status_shows_the_whole_daemon(run_with: Any) -> None:
+    """Health, limits, providers, what the store did, the sums, and as many of the last calls as are asked for."""
+    daemon = await run_with()
+    for _ in range(3):
+        await call(daemon, "echo", text="x")
+    await daemon._store.flush()
+    shown = await daemon.status(recent=2)
+    assert (shown["status"], shown["problems"], shown["simulated"]) == ("ready", [], True)
+    assert {row["name"] for row in shown["providers"]} == {"kimi", "glm"}
+    assert shown["limits"]["providers"]["glm"]["limit"] == 4
+    assert shown["totals"]["all"]["calls"] == shown["audit"]["written"] == 3
+    assert [row["tool"] for row in shown["recent"]] == ["echo", "echo"]
+    assert shown["tools"] == len(daemon.registry.tools)
+
+
+async def test_a_store_that_cannot_be_read_is_a_problem_and_no_failure(
+    run_with: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """status tells all that it knows, and what it could not read."""
+    daemon = await run_with()
+
+    async def refuse() -> None:
+        raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
+
+    monkeypatch.setattr(daemon._store, "totals", refuse)
+    shown = await daemon.status(recent=5)
+    assert shown["problems"] == ["the database cannot be read (disk I/O error)"]
+    assert shown["status"] == "ready"
+    assert "totals" not in shown
+
+
+@pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])
+async def test_no_call_reads_the_daemons_own_secrets(run_with: Any, tmp_path: Path, path: str) -> None:
+    """Not even where state folder and configuration lie in the workspace, nor through a link."""
+    (tmp_path / "toold.toml").write_text('kimi_api_key = "sim-secret"\n')
+    (tmp_path / "link").symlink_to(tmp_path / "state" / "token")
+    daemon = await run_with()
+    answer = await call(daemon, "chat", prompt="Read it.", files=[path])
+    assert answer["error"]["code"] == "PERMISSION_DENIED"
+    assert path in answer["error"]["message"]
+
+
+async def test_a_vendors_failure_is_counted_and_logged(run_with: Any) -> None:
+    """By provider and code, once for each completion that failed."""
+    daemon = await run_with()
+    with capture_logs() as lines:
+        await call(daemon, "chat", prompt="[[sim:status=401]]", model="glm-4.6")
+    told = [(line["provider"], line["code"]) for line in lines if line["event"] == "provider failed"]
+    assert told == [("glm", "PROVIDER_ERROR")]
+    assert b'toold_provider_errors_total{code="PROVIDER_ERROR",provider="glm"} 1.0' in daemon.metrics.render()
+
+
+async def test_its_repr_says_how_it_stands(run_with: Any) -> None:
+    """Connections, calls and permits, for whoever debugs it."""
+    assert "connections=0/5000" in repr(await run_with())
