@@ -21,6 +21,10 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
 """What the vendors write → what it means; ``sensitive`` and the window are GLM's words."""
 
 
+SIMULATED: Final = "simulated"
+"""The field by which the simulator marks its answers; no vendor has it."""
+
+
 class NotUnderstoodError(ValueError):
     """The answer is not in the documented shape; the message says what is missing."""
 
@@ -51,6 +55,7 @@ def read_answer(document: Any, model: Model) -> Completion:
         tool_calls=[_tool_call(call) for call in _list(message.get("tool_calls"))],
         finish=choice.get("finish_reason"),
         usage=read_usage(document.get("usage")),
+        simulated=document.get(SIMULATED) is True,
     )
 
 
@@ -65,6 +70,7 @@ class Assembly:
         self._calls: dict[int, dict[str, str]] = {}
         self._finish: Any = None
         self._usage: Usage | None = None
+        self._simulated = False
 
     def add(self, chunk: Any) -> Delta | None:
         """What this chunk brought for the reader, if anything.
@@ -74,6 +80,7 @@ class Assembly:
         """
         choice = _first_choice(chunk)
         self._answered_by = chunk.get("model") or self._answered_by
+        self._simulated = self._simulated or chunk.get(SIMULATED) is True
         self._usage = read_usage(chunk.get("usage")) or self._usage
         if choice is None:  # the vendors' last chunk may carry the usage alone
             return None
@@ -101,6 +108,7 @@ class Assembly:
             tool_calls=[ToolInvocation(**call) for _, call in sorted(self._calls.items())],
             finish=self._finish,
             usage=self._usage,
+            simulated=self._simulated,
         )
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
@@ -121,6 +129,7 @@ def finished(
     tool_calls: list[ToolInvocation],
     finish: Any,
     usage: Usage | None,
+    simulated: bool,
 ) -> Completion:
     """The completion, judged by its finish reason; one that is not known counts as ``stop``.
 
@@ -141,6 +150,7 @@ def finished(
         reasoning=reasoning,
         tool_calls=tuple(tool_calls),
         cost=None if usage is None else model.cost(usage),
+        simulated=simulated,
     )
 
 

@@ -90,6 +90,8 @@ class Completion:
     tool_calls: tuple[ToolInvocation, ...] = ()
     cost: Cost | None = None
     """By the catalogue's list price; None where the price or the usage is not known."""
+    simulated: bool = False
+    """The answer says that a simulator made it up, whatever address it came from."""
 
 
 @dataclass(frozen=True, slots=True)

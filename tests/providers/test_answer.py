@@ -60,6 +60,18 @@ def test_the_vendor_says_which_model_answered() -> None:
 
 
 @pytest.mark.parametrize(
+    ("mark", "simulated"), [({"simulated": True}, True), ({"simulated": "yes"}, False), ({}, False)]
+)
+def test_a_simulators_answer_is_known_by_its_mark(mark: dict[str, Any], simulated: bool) -> None:
+    """Whole or streamed, an answer without the mark is a vendor's."""
+    assembly = Assembly(MODEL)
+    assembly.add(chunk({"content": "Hi."}, **mark))
+    assembly.add(chunk({}, "stop"))
+    assert assembly.completion().simulated is simulated
+    assert read_answer(whole({"content": "Hi."}, **mark), MODEL).simulated is simulated
+
+
+@pytest.mark.parametrize(
     ("usage", "read"),
     [
         (None, None),

@@ -49,12 +49,15 @@ ECHO = FunctionTool("echo", "Say it again.", {"type": "object", "properties": {"
 
 
 async def test_an_answer_says_who_answered_and_why_it_stopped(asker: "Asker") -> None:
-    """Text, model, finish reason and usage come back, and the text proves that the prompt was read."""
+    """Text, model, finish reason and usage come back, the text proves that the prompt was read, and the simulator's
+    mark comes through every SDK.
+    """
     completion = await asker.ask("How are you today?")
     assert completion.text == (
         f'Simulated answer from {asker.vendor}-plain: you wrote 4 words beginning "How are you today?".'
     )
     assert completion.model == f"{asker.vendor}-plain"
+    assert completion.simulated
     assert completion.finish_reason == "stop"
     assert completion.usage is not None
     assert completion.usage.input_tokens == 5

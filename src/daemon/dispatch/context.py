@@ -92,6 +92,7 @@ class CallContext:
             request, deadline=running.deadline, permit=running.permit, meter=meter, on_delta=on_delta
         )
         meter.model = completion.model
+        meter.simulated = meter.simulated or completion.simulated  # a simulator that the operator gave as the vendor
         self._book(completion)
         return completion
 

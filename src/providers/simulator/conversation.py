@@ -81,7 +81,7 @@ def reply_to(body: Mapping[str, Any], model: Model, talk: Conversation, wish: Di
     )
     reasoning = f"Simulated reasoning about {_number(len(_prompt(talk).split()), 'word')}." if thinks else ""
     call = _tool_call(body, talk, wish)
-    text = "" if call else (_answer(model, talk) if wish.say is None else wish.say)
+    text = "" if call else (_answer(model, talk) if wish.say is None else f"Simulated: {wish.say}")
     bound = body.get("max_completion_tokens") or body.get("max_tokens") or model.max_output or model.context_window
     finish = "tool_calls" if call else "stop"
     if wish.length:

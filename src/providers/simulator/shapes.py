@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..answer import SIMULATED
 from ..catalogue import ProviderName
 from .conversation import Reply
 
@@ -133,7 +134,7 @@ def finish_reason(vendor: ProviderName, finish: str) -> str:
 
 
 def _head(vendor: ProviderName, answer_id: str, model: str, kind: str) -> Json:
-    head: Json = {"id": answer_id, "created": CREATED, "model": model}
+    head: Json = {"id": answer_id, "created": CREATED, "model": model, SIMULATED: True}
     return {**head, "object": kind} if vendor == "kimi" else {**head, "request_id": answer_id}
 
 

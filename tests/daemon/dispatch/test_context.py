@@ -17,12 +17,20 @@ class Priced:
     def __init__(self, name: str, currency: str = "USD") -> None:
         self.name = name
         self._currency = currency
+        self.answers_simulated = False
 
     async def complete(
         self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
     ) -> Completion:
         cost = Cost(1.0, self._currency)
-        return Completion(text="", model=f"{request.model.id}-0711", finish_reason="stop", usage=Usage(3, 5), cost=cost)
+        return Completion(
+            text="",
+            model=f"{request.model.id}-0711",
+            finish_reason="stop",
+            usage=Usage(3, 5),
+            cost=cost,
+            simulated=self.answers_simulated,
+        )
 
     async def warm_up(self) -> None: ...
 
@@ -120,8 +128,9 @@ async def test_what_several_completions_used_is_summed(house: Any, make: Any) ->
     assert metadata.simulated is None
 
 
-async def test_what_is_simulated_costs_nothing(house: Any, make: Any) -> None:
-    """Its tokens are told, its price is not."""
+@pytest.mark.parametrize("by", ["its provider", "its answer"])
+async def test_what_is_simulated_costs_nothing(house: Any, make: Any, by: str) -> None:
+    """Its tokens are told, its price is not, also where a simulator was given as the vendor's own address."""
 
     async def ask(arguments: Any, context: Any) -> str:
         await context.complete(question(context, "kimi"))
@@ -129,7 +138,10 @@ async def test_what_is_simulated_costs_nothing(house: Any, make: Any) -> None:
 
     home = house([make("asks", ask)], providers={"kimi": (once, 6)})
     vendor = Priced("kimi")
-    vendor.simulated = True
+    if by == "its provider":
+        vendor.simulated = True
+    else:
+        vendor.answers_simulated = True
     home.gates["kimi"] = ProviderGate(vendor, 6, on_error=lambda *_: None)
     metadata = (await home.call(home.session(), 1, "asks")).metadata
     assert (metadata.usage, metadata.cost, metadata.simulated) == (Usage(3, 5), None, True)

@@ -118,7 +118,12 @@ def test_the_bound_cuts_the_answer() -> None:
     assert answer(user("Hello"), max_tokens=3).text == "Simulated an"
     assert answer(user("Hello"), max_completion_tokens=3).finish == "length"
     assert answer(user("[[sim:say=" + "x" * 600 + "]]")).output_tokens == 100
-    assert answer(user("[[sim:length say=abcd]]")).text == "ab"
+    assert answer(user("[[sim:length say=abcdefghi]]")).text == "Simulated:"
+
+
+def test_words_that_were_asked_for_say_that_they_are_simulated() -> None:
+    """``say`` chooses the words, but not that they pass for a vendor's."""
+    assert answer(user("[[sim:say=All is well.]]")).text == "Simulated: All is well."
 
 
 def test_what_came_before_is_cached() -> None:
