@@ -1,6 +1,7 @@
-"""For all tests: in CI, where every part is there, nothing may be skipped but what is named here."""
+"""For all tests: in CI nothing is skipped but what is named here, and every process that is started hears Ctrl-C."""
 
 import os
+import signal
 from collections import Counter
 
 import pytest
@@ -9,6 +10,12 @@ ALLOWED_SKIPS = ("root reads what permissions forbid",)
 """Reasons that hold in CI too, which runs as root."""
 
 _skips: Counter[str] = Counter()
+
+
+def pytest_configure() -> None:
+    """Shells have their background jobs ignore SIGINT, and whom a test starts would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -164,8 +164,11 @@ def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: StubDaemon) -> None:
     daemon.on_call = never
     command = [sys.executable, "-m", "toold", "call", "echo", "text=hi"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        call = daemon.wait_for("call_tool")
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30)
+        try:
+            call = daemon.wait_for("call_tool")
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert (process.returncode, output, errors) == (130, "", "cancelled\n")
     assert daemon.wait_for("cancel")["request_id"] == call["request_id"]

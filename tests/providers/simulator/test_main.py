@@ -17,11 +17,17 @@ async def test_it_runs_alone_until_it_is_interrupted() -> None:
         stderr=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
-    settings = dict([(await process.stdout.readline()).decode().strip().split("=", 1) for _ in range(4)])
-    assert set(settings) == {"KIMI_BASE_URL", "KIMI_API_KEY", "GLM_BASE_URL", "GLM_API_KEY"}
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
-        key = {"authorization": f"Bearer {settings['GLM_API_KEY']}"}
-        assert (await http.get(f"{settings['GLM_BASE_URL']}/models", headers=key)).status_code == 200
-    process.send_signal(signal.SIGINT)
-    _, errors = await process.communicate()
+    try:
+        async with asyncio.timeout(60):
+            settings = dict([(await process.stdout.readline()).decode().strip().split("=", 1) for _ in range(4)])
+            assert set(settings) == {"KIMI_BASE_URL", "KIMI_API_KEY", "GLM_BASE_URL", "GLM_API_KEY"}
+            async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+                key = {"authorization": f"Bearer {settings['GLM_API_KEY']}"}
+                assert (await http.get(f"{settings['GLM_BASE_URL']}/models", headers=key)).status_code == 200
+            process.send_signal(signal.SIGINT)
+            _, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     assert (process.returncode, errors) == (0, b"")
