@@ -150,18 +150,23 @@ async def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: Any, make_peer: Any
     process = await asyncio.create_subprocess_exec(
         *arguments, env=daemon.env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
-    async with make_peer() as watcher, asyncio.timeout(30):
-        while not (await watcher.status())["limits"]["running"]["in_use"]:
-            await asyncio.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        output, errors = await process.communicate()
-        assert (process.returncode, output, errors) == (130, b"", b"cancelled\n")
-        while (await watcher.status())["limits"]["running"]["in_use"]:
-            await asyncio.sleep(0.01)
-        outcomes: list[tuple[str, str]] = []
-        while not outcomes:
-            recent = (await watcher.status(recent=100))["recent"]
-            outcomes = [(row["outcome"], row["message"]) for row in recent if row["tool"] == "write_hangs"]
+    try:
+        async with make_peer() as watcher, asyncio.timeout(30):
+            while not (await watcher.status())["limits"]["running"]["in_use"]:
+                await asyncio.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            output, errors = await process.communicate()
+            assert (process.returncode, output, errors) == (130, b"", b"cancelled\n")
+            while (await watcher.status())["limits"]["running"]["in_use"]:
+                await asyncio.sleep(0.01)
+            outcomes: list[tuple[str, str]] = []
+            while not outcomes:
+                recent = (await watcher.status(recent=100))["recent"]
+                outcomes = [(row["outcome"], row["message"]) for row in recent if row["tool"] == "write_hangs"]
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     assert outcomes == [("CANCELLED", "The call was cancelled as its caller asked.")]
 
 
