@@ -4,12 +4,12 @@ import asyncio
 import dataclasses
 import json
 import sys
-from pathlib import Path
 from typing import Final
 
 import click
 
-from ..daemon import Check, SettingsError, diagnose, load_settings
+from ..daemon import Check, diagnose
+from .settings import settings_with
 
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -21,11 +21,7 @@ def command(as_json: bool) -> None:
 
     Changes nothing. Exits with 1 where a check failed.
     """
-    try:
-        settings = load_settings({}, cwd=Path.cwd())
-    except SettingsError as error:
-        raise click.UsageError(str(error)) from error
-    checks = asyncio.run(diagnose(settings))
+    checks = asyncio.run(diagnose(settings_with({})))
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(check) for check in checks], ensure_ascii=False))
     else:

@@ -1,11 +1,11 @@
 """``toold serve``: the daemon, in the foreground."""
 
 import sys
-from pathlib import Path
 
 import click
 
-from ..daemon import SettingsError, load_settings, run
+from ..daemon import run
+from .settings import settings_with
 
 
 @click.command(short_help="Start the daemon in the foreground.")
@@ -32,8 +32,4 @@ def command(no_auth: bool, **flags: object) -> None:
     """
     if no_auth:
         flags["auth"] = False
-    try:
-        settings = load_settings(flags, cwd=Path.cwd())
-    except SettingsError as error:
-        raise click.UsageError(str(error)) from error
-    sys.exit(run(settings))
+    sys.exit(run(settings_with(flags)))

@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from ..audit import Sender, SupabaseRemote, content_kept
-from ..protocol.errors import CallError, ServiceUnavailableError
+from ..protocol.errors import ServiceUnavailableError
 from ..protocol.frames import ServerInfo
 from ..protocol.rendezvous import Address, is_loopback
 from ..providers import Catalogue
@@ -182,7 +182,6 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         StateError: the state folder cannot be used, or another daemon runs in it.
         StoreError: the database cannot be opened.
         OSError: a port cannot be listened on; the message names it.
-        CallError: ``default_model`` names a model that there is not.
     """
     async with AsyncExitStack() as parts:
         state = parts.enter_context(StateFolder(settings.state_dir))
@@ -235,10 +234,7 @@ async def _drain(daemon: Daemon) -> None:
 def _default_model(settings: Settings, catalogue: Catalogue, vendors: Vendors) -> str | None:
     """The operator's choice, or the default of the first vendor that can be asked; None where none can."""
     if settings.default_model is not None:
-        try:
-            return catalogue.resolve(settings.default_model).id
-        except CallError as error:
-            raise type(error)(f"default_model: {error.message}") from error
+        return settings.default_model
     for vendor in VENDORS:
         if vendor.name in vendors.providers:
             return catalogue.default(vendor.name).id

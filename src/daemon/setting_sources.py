@@ -18,9 +18,13 @@ from .settings import CONFIG_FILE, ENV_PREFIX, Settings
 
 
 class SettingsError(Exception):
-    """The settings cannot be used; the message is one line: which setting, where it came from, what is allowed."""
+    """The settings cannot be used; the message is one line: which setting, where it came from, what is allowed.
 
-    def __init__(self, message: str) -> None:
+    ``by_flag`` is true where a flag of the command line is to blame.
+    """
+
+    def __init__(self, message: str, *, by_flag: bool = False) -> None:
+        self.by_flag = by_flag
         # Paths and keys that it quotes may have line ends in them.
         super().__init__("".join(char if char.isprintable() else ascii(char)[1:-1] for char in message))
 
@@ -63,7 +67,7 @@ def _from_file(path: Path) -> Iterator[tuple[str, _Given]]:
         raise SettingsError(f"{path}: cannot be read ({error.strerror}); correct --config or TOOLD_CONFIG") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: must be UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # of a number with too many digits too, which is no TOMLDecodeError
         # The parser's message may quote the text, which may be a key; its position is enough to find the place.
         place = re.search(r"\(at .*\)$", str(error))
         raise SettingsError(f"{path}: is not valid TOML {place.group() if place else ''}".rstrip()) from None
@@ -124,14 +128,21 @@ def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.en
         settings = Settings(**{name: value.value for name, value in given.items()})  # type: ignore[arg-type] # being checked
         return settings.read_from(config) if named or config.exists() else settings
     except ValidationError as error:
-        problems = [_sentence(details, given) for details in error.errors(include_url=False)]
-    raise SettingsError("; ".join(dict.fromkeys(problems)))
+        problems = error.errors(include_url=False)
+    sentences = dict.fromkeys(_sentence(details, given) for details in problems)
+    by_flag = any(_origin(details, given)[1].startswith("--") for details in problems)
+    raise SettingsError("; ".join(sentences), by_flag=by_flag)
+
+
+def _origin(details: ErrorDetails, given: Mapping[str, _Given]) -> tuple[str, str]:
+    """Which setting is wrong, and where its value came from."""
+    name = details.get("ctx", {}).get("setting") or _field_of(str(details["loc"][0]))
+    return name, given[name].origin if name in given else "default"
 
 
 def _sentence(details: ErrorDetails, given: Mapping[str, _Given]) -> str:
     context = details.get("ctx", {})
-    name = context.get("setting") or _field_of(str(details["loc"][0]))
-    origin = given[name].origin if name in given else "default"
+    name, origin = _origin(details, given)
     match details["type"]:
         case "extra_forbidden":
             return f"{name} ({origin}): is not a setting; {_hint(name)}"
@@ -141,9 +152,31 @@ def _sentence(details: ErrorDetails, given: Mapping[str, _Given]) -> str:
             options = re.findall(r"'([^']+)'", str(context["expected"]))
             meant = did_you_mean(close_names(str(details["input"]), options, n=1))
             said = f"must be {', '.join(options)}" + (f"; {meant}" if meant else "")
+        case kind if kind in _WORDS:
+            said = _WORDS[kind].format_map(context)
         case _:
-            said = re.sub("^Input should (be|have)", r"must \1", details["msg"])
+            said = details["msg"]
     return f"{name} ({origin}): {said}"
+
+
+_WORDS: Final[Mapping[str, str]] = {
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number of fewer digits",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "less_than_equal": "must be {le:g} or less",
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "path_type": "must be a path",
+    "tuple_type": "must be a list",
+    "too_short": "must have one entry or more",
+}
+"""For pydantic's types of error, what is said of a value; the others are this package's own, and say it themselves."""
 
 
 def _field_of(location: str) -> str:

@@ -11,6 +11,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringCo
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
+from ..protocol.errors import InvalidArgumentsError
+from ..providers import Catalogue
+
 MIN_TOKEN_CHARS: Final = 16
 """A shorter token could be guessed; the one that the daemon makes has 43."""
 USABLE_TOKEN: Final = re.compile(rf"[\x21-\x7e]{{{MIN_TOKEN_CHARS},}}")
@@ -98,6 +101,13 @@ def _folder(path: Path) -> Path:
     return path.resolve()
 
 
+def _model(name: str) -> str:
+    try:
+        return Catalogue.load().resolve(name).id
+    except InvalidArgumentsError as error:
+        raise PydanticCustomError("model", "{message}", {"message": error.message.removesuffix(".")}) from None
+
+
 CaseInsensitive = BeforeValidator(_lower)
 """For choices: ``JSON`` is ``json``."""
 
@@ -108,7 +118,8 @@ Seconds = Annotated[float, BeforeValidator(_not_bool), Field(gt=0, allow_inf_nan
 ProgressInterval = Annotated[Seconds, Field(le=MAX_PROGRESS_INTERVAL_S)]
 Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
-Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_model)]
+"""By id or alias; what is kept is the id."""
 Token = Annotated[SecretStr, AfterValidator(_token)]
 ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, _split_at(",")]

@@ -19,12 +19,12 @@ from .setting_types import (
     FrameBytes,
     Host,
     HttpUrl,
+    ModelName,
     Origins,
     Port,
     ProgressInterval,
     Seconds,
     Token,
-    Word,
     tls_context,
 )
 
@@ -60,7 +60,7 @@ class Settings(BaseSettings):
 
     # The vendors.
     simulate: bool | None = None
-    default_model: Word | None = None
+    default_model: ModelName | None = None
     kimi_api_key: ApiKey | None = Field(
         None, validation_alias=AliasChoices("TOOLD_KIMI_API_KEY", "KIMI_API_KEY", "MOONSHOT_API_KEY")
     )

@@ -83,8 +83,8 @@ def test_the_real_checks_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_setting_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings that cannot be read are a usage error that names the setting."""
+    """What keeps a daemon from starting is told here in the same words."""
     monkeypatch.setenv("TOOLD_PORT", "http")
     result = run("doctor")
     assert result.exit_code == 2
-    assert "TOOLD_PORT" in result.stderr
+    assert result.stderr == "toold: cannot start: port (TOOLD_PORT): must be a whole number\n"

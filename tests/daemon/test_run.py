@@ -70,13 +70,6 @@ def test_a_database_of_a_newer_toold_is_one_line(refused: Any, settings_with: An
     assert "999" in message
 
 
-def test_an_unknown_default_model_is_one_line(refused: Any, settings_with: Any) -> None:
-    """With the setting's name."""
-    message = refused(settings_with(TOOLD_SIMULATE="true", TOOLD_DEFAULT_MODEL="kimi-k9"))
-    assert in_one_line(message)
-    assert "default_model" in message
-
-
 # --- the banner ------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Where settings come from, which are refused, and with which words."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -107,18 +108,25 @@ def test_lists_are_split_as_their_variables_are_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        ({"TOOLD_PORT": "99999"}, "port (TOOLD_PORT): must be less than or equal to 65535"),
-        ({"TOOLD_PORT": "-1"}, "port (TOOLD_PORT): must be greater than or equal to 0"),
-        ({"TOOLD_HTTP_PORT": "x"}, "http_port (TOOLD_HTTP_PORT): must be a valid integer"),
+        ({"TOOLD_PORT": "99999"}, "port (TOOLD_PORT): must be 65535 or less"),
+        ({"TOOLD_PORT": "-1"}, "port (TOOLD_PORT): must be 0 or more"),
+        ({"TOOLD_HTTP_PORT": "x"}, "http_port (TOOLD_HTTP_PORT): must be a whole number"),
         ({"TOOLD_AUTH": "perhaps"}, "auth (TOOLD_AUTH): must be true or false"),
         (
             {"TOOLD_LOG_FORMAT": "jsn"},
             "(TOOLD_LOG_FORMAT): must be auto, console, json; did you mean 'json'?",
         ),
-        ({"TOOLD_MAX_RUNNING": "0"}, "max_running (TOOLD_MAX_RUNNING): must be greater than or equal to 1"),
+        ({"TOOLD_MAX_RUNNING": "0"}, "max_running (TOOLD_MAX_RUNNING): must be 1 or more"),
+        ({"TOOLD_GRACE_PERIOD_S": "0"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be more than 0"),
+        ({"TOOLD_GRACE_PERIOD_S": "x"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be a number"),
+        ({"TOOLD_DEFAULT_MODEL": " "}, "default_model (TOOLD_DEFAULT_MODEL): must not be empty"),
+        (
+            {"TOOLD_DEFAULT_MODEL": "kimi-k9"},
+            "default_model (TOOLD_DEFAULT_MODEL): 'kimi-k9' is no known model; did you mean 'kimi-k",
+        ),
         ({"TOOLD_GRACE_PERIOD_S": "inf"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be a finite number"),
         ({"TOOLD_GRACE_PERIOD_S": "nan"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be"),
-        ({"TOOLD_PROGRESS_INTERVAL_S": "9"}, "progress_interval_s (TOOLD_PROGRESS_INTERVAL_S): must be less"),
+        ({"TOOLD_PROGRESS_INTERVAL_S": "9"}, "progress_interval_s (TOOLD_PROGRESS_INTERVAL_S): must be 8 or less"),
         ({"TOOLD_TOKEN": "tooshort"}, "token (TOOLD_TOKEN): must have 16 printable ASCII characters or more"),
         ({"TOOLD_TOKEN": "with a space in it, but long"}, "token (TOOLD_TOKEN): must have 16"),
         ({"MOONSHOT_API_KEY": "two words"}, "kimi_api_key (MOONSHOT_API_KEY): must be a key as the vendor shows it"),
@@ -139,7 +147,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path, env: dict[str, str], words: s
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ({"port": 70000}, "port (--port): must be less than or equal to 65535"),
+        ({"port": 70000}, "port (--port): must be 65535 or less"),
         ({"host": "::", "auth": False}, "auth (--no-auth): may be off only where host is loopback"),
         ({"max_runing": 3}, "max_runing (--max-runing): is not a setting; did you mean 'max_running'?"),
     ],
@@ -156,7 +164,7 @@ def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: 
         ("zzzzqqqq = 1", "has no setting named 'zzzzqqqq'; docs/configuration.md lists them"),
         ("[limits]\nmax_running = 1", "has no setting named 'limits'"),
         ("port = true", "port (toold.toml): must be a number, not true or false"),
-        ("port = [1]", "port (toold.toml): must be a valid integer"),
+        ("port = [1]", "port (toold.toml): must be a whole number"),
         ("host = ''", "host (toold.toml): must be an address or a name"),
         ("host = 'ws://127.0.0.1'", "host (toold.toml): must be an address or a name"),
         ("workspace = [1]", "workspace (toold.toml): "),
@@ -175,6 +183,26 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     """A toold.toml in another encoding is one line as well."""
     (tmp_path / "toold.toml").write_bytes(b"host = '\xff'")
     assert "must be UTF-8" in refusal(cwd=tmp_path)
+
+
+TOML = ("true", "[1]", "{}", "1.5", "''", "-1", "'x'", "1979-05-27", "1e400", "9" * 5000, "[]", "nan")
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields))
+def test_no_words_of_the_library_are_passed_on(tmp_path: Path, name: str) -> None:
+    """Whatever kind of value stands where another is wanted, what is said of it is this package's own sentence."""
+    for value in TOML:
+        (tmp_path / "toold.toml").write_text(f"{name} = {value}")
+        told = outcome(cwd=tmp_path, env={})
+        assert not re.search(r"Input should|valid (integer|number|string)|at least|Exceeds|unable to", told), told
+
+
+def test_a_wrong_flag_is_known_as_one(tmp_path: Path) -> None:
+    """Who typed a wrong flag may want to see the usage; who set a variable would not."""
+    for flags, env, by_flag in (({"port": -1}, {}, True), ({}, {"TOOLD_PORT": "-1"}, False)):
+        with pytest.raises(SettingsError) as caught:
+            load_settings(flags, env=env, cwd=tmp_path)
+        assert caught.value.by_flag is by_flag
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:

@@ -50,13 +50,13 @@ def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
 @pytest.mark.parametrize(
     ("flags", "env", "toml", "named"),
     [
-        ((), {"TOOLD_PORT": "70000"}, "", "port (TOOLD_PORT): must be less than or equal to 65535"),
+        ((), {"TOOLD_PORT": "70000"}, "", "port (TOOLD_PORT): must be 65535 or less"),
         ((), {"GLM_BASE_URL": "bigmodel"}, "", "glm_base_url (GLM_BASE_URL): must be a URL"),
         ((), {"TOOLD_TOKEN": "fifteen-letters"}, "", "token (TOOLD_TOKEN): must have 16"),
         (("--no-auth", *EVERYBODY), {}, "", "auth (--no-auth): may be off only where host is loopback"),
         ((), {}, "max_runing = 2", "toold.toml: has no setting named 'max_runing'; did you mean 'max_running'?"),
         ((), {}, "port = ", "toold.toml: is not valid TOML"),
-        ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model: 'kimi-k9' is no known model"),
+        ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model (TOOLD_DEFAULT_MODEL): 'kimi-k9' is no known"),
     ],
 )
 def test_a_wrong_setting_stops_the_start_with_one_line(
