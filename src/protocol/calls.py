@@ -6,6 +6,9 @@ import msgspec
 
 from .errors import ToolError
 
+# Structs of many short-lived calls, and of results that are kept, are hidden from the search for cyclic garbage
+# (gc=False): what they hold came from JSON or goes there, and cannot refer back to them.
+
 RequestId = str | int | float
 """A request id as the client sent it: a string, or a number that is echoed as it came."""
 
@@ -20,13 +23,13 @@ MAX_TIMEOUT_S: Final = 1800.0
 """The longest deadline that a call may ask for."""
 
 
-class TextContent(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+class TextContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="text"):
     """An MCP content block of plain text."""
 
     text: str
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens of one or more completions, as the vendor counted them."""
 
     input_tokens: int
@@ -45,7 +48,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Cost(msgspec.Struct, frozen=True):
+class Cost(msgspec.Struct, frozen=True, gc=False):
     """What the tokens cost by the catalogue's list price."""
 
     amount: float
@@ -53,7 +56,7 @@ class Cost(msgspec.Struct, frozen=True):
     """ISO 4217: ``USD`` or ``CNY``."""
 
 
-class Timings(msgspec.Struct, frozen=True):
+class Timings(msgspec.Struct, frozen=True, gc=False):
     """Where a call's time went, in milliseconds: waiting for permits, in the tool, and of that in providers."""
 
     queue_ms: float = 0.0
@@ -61,7 +64,7 @@ class Timings(msgspec.Struct, frozen=True):
     provider_ms: float = 0.0
 
 
-class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
+class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """``metadata`` of a ``call_tool_res``; the optional fields stand where they are known."""
 
     latency_ms: float
@@ -111,7 +114,7 @@ LOCAL: Final = Principal("local")
 """The principal of the daemon's own token, and of everybody where auth is off."""
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """What a transport hands to dispatch: one call, as the caller meant it."""
 
     request_id: RequestId
@@ -126,7 +129,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     """What becomes of it when its connection ends; None: what only reads ends with it, what may write goes on."""
 
 
-class ToolResult(msgspec.Struct, frozen=True):
+class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """What dispatch hands back: outputs, or one error; never both, never neither."""
 
     metadata: Metadata
@@ -144,7 +147,7 @@ class ToolResult(msgspec.Struct, frozen=True):
         return self.error.code if self.error else "ok"
 
 
-class Progress(msgspec.Struct, frozen=True):
+class Progress(msgspec.Struct, frozen=True, gc=False):
     """One report of a running call; ``done`` of ``total`` in whatever unit the message names."""
 
     message: str

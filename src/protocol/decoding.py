@@ -34,7 +34,7 @@ class Refusal(msgspec.Struct, frozen=True):
     """The client spelt the id ``id``: the answer carries it under both names."""
 
 
-class CallRequest(msgspec.Struct, frozen=True):
+class CallRequest(msgspec.Struct, frozen=True, gc=False):
     """A ``call_tool`` with its older spellings resolved."""
 
     request_id: RequestId | None

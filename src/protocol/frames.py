@@ -33,7 +33,7 @@ def canonical_tool_name(name: str) -> str:
     return _SUFFIX.sub("", name) if "EXAI" in name else name
 
 
-class _Frame(msgspec.Struct, tag_field="op", frozen=True):
+class _Frame(msgspec.Struct, tag_field="op", frozen=True, gc=False):
     """Base of all frames."""
 
 

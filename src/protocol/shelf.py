@@ -42,12 +42,13 @@ class Shelf:
 
     def put(self, owner: Owner, result: ToolResult, size: int, now: float) -> None:
         """Keep a result of ``size`` bytes; one that is larger than all the room there is, is not kept."""
-        self.drop(owner)
+        if owner in self._kept:
+            self.drop(owner)
         if size > self._max_bytes:
             return
         self._kept[owner] = _Kept(result, size, now)
         self._bytes += size
-        while self._bytes > self._max_bytes or self._is_old(next(iter(self._kept.values())), now):
+        while self._bytes > self._max_bytes or now - next(iter(self._kept.values())).since > self._ttl_s:
             self._bytes -= self._kept.popitem(last=False)[1].size
 
     def get(self, owner: Owner, now: float) -> ToolResult | None:

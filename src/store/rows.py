@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 
-class CallRow(msgspec.Struct, frozen=True, kw_only=True):
+class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One call as the audit keeps it: who, what, how long, at what price. Written once, when the call has ended.
 
     Its fields are the columns of the table ``call``.
