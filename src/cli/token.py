@@ -4,7 +4,7 @@ import os
 
 import click
 
-from ..client import local_token
+from ..client import local_token, read_announcement
 from ..protocol.rendezvous import TOKEN_FILE, default_state_dir
 from .connecting import CommandFailedError
 
@@ -18,6 +18,11 @@ def command(as_path: bool) -> None:
         click.echo(path)
         return
     token = local_token(os.environ)
+    address = read_announcement(path.parent).address
+    if address is not None and not address.auth:
+        click.echo(f"no token is needed: the daemon at {address.url} runs with auth off", err=True)
+        if token is None:
+            return
     if token is None:
         message = f"there is no token at {path}; the daemon's first start makes one: `make run` or `toold serve`"
         raise CommandFailedError(message)

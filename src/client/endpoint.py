@@ -61,6 +61,8 @@ class Endpoint:
     port: int
     tls: bool
     token: str | None = field(default=None, repr=False)
+    token_source: str = field(default="", compare=False)
+    """Where the token came from and what to do where it is refused, a sentence."""
 
     @property
     def url(self) -> str:
@@ -87,10 +89,24 @@ def resolve(wish: Wish, env: Mapping[str, str], announced: Announcement) -> Endp
     if port is None:
         port = address.port if address else DEFAULT_PORT
     tls = next((said for said in (wish.tls, url_tls) if said is not None), address.tls if address else False)
-    token = wish.token or _first(env, TOKEN_VARIABLES)
-    if token is None and (address is not None or is_loopback(host)):
-        token = announced.token
-    return Endpoint(host, port, tls, token)
+    token, source = _token(wish, env, announced.token if address is not None or is_loopback(host) else None)
+    return Endpoint(host, port, tls, token, source)
+
+
+def _token(wish: Wish, env: Mapping[str, str], announced: str | None) -> tuple[str | None, str]:
+    """The token and its source; ``announced`` is the state folder's, where it may be sent."""
+    if wish.token:
+        return wish.token, "The token that was sent is the one passed as token=."
+    name = next((name for name in TOKEN_VARIABLES if env.get(name)), None)
+    if name is not None:
+        remedy = "correct it" if announced in {None, env[name]} else "unset it to use the state folder's"
+        return env[name], f"The token that was sent is that of {name}; {remedy}."
+    if announced is not None:
+        return (
+            announced,
+            "The token that was sent is the state folder's; TOOLD_STATE_DIR names another daemon's folder.",
+        )
+    return None, "No token was sent: set TOOLD_TOKEN, or pass token=."
 
 
 def local_token(env: Mapping[str, str]) -> str | None:

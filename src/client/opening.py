@@ -10,7 +10,7 @@ import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
-from ..protocol.errors import CallError, ProtocolError, error_from_wire
+from ..protocol.errors import CallError, ErrorCode, ProtocolError, error_from_wire
 from ..protocol.frames import CLOSE_SUPERSEDED, CLOSE_UNAUTHORIZED, HelloAck, decode_server_frame
 from .endpoint import Endpoint
 from .errors import ConnectionFailedError, closed_with, describe_close
@@ -57,7 +57,7 @@ async def open_socket(
         refused = is_refusal(exc)
         reason = "connection refused" if refused else exc.strerror or exc
         message = f"no daemon answers at {endpoint.url}: {reason}"
-        raise ConnectionFailedError(message, retryable=True, nobody_there=refused) from exc
+        raise ConnectionFailedError(message, retryable=True, nobody_there=refused) from None  # the message has it all
     except UnicodeError as exc:  # from the resolver, for names that no host can have
         raise ConnectionFailedError(f"{endpoint.url} is not an address: {exc}", retryable=False) from exc
     except websockets.InvalidStatus as exc:
@@ -108,5 +108,7 @@ async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> H
     if not ack.ok:
         error: CallError = error_from_wire(ack.error) if ack.error else ProtocolError("The daemon gave no reason.")
         message = f"{endpoint.url} refused the hello: {error.code.value}: {error.message}"
+        if error.code is ErrorCode.UNAUTHORIZED:
+            message += f" {endpoint.token_source}"
         raise ConnectionFailedError(message, retryable=error.retryable)
     return ack

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from toold.protocol.rendezvous import Address, encode_address
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -36,3 +37,13 @@ def test_without_a_token_it_says_what_makes_one(run: Run, bare_environment: Path
     assert (result.exit_code, result.stdout) == (1, "")
     assert str(bare_environment / "token") in result.stderr
     assert "toold serve" in result.stderr
+
+
+def test_where_auth_is_off_no_token_is_needed(run: Run, bare_environment: Path) -> None:
+    """The running daemon says so in its folder: nothing on stdout, a word on stderr, and no failure."""
+    bare_environment.mkdir()
+    address = Address(pid=1, host="127.0.0.1", port=8079, http_port=8080, tls=False, auth=False, version="1")
+    (bare_environment / "daemon.json").write_bytes(encode_address(address))
+    result = run("token")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "no token is needed: the daemon at ws://127.0.0.1:8079/ runs with auth off\n"

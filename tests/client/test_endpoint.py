@@ -50,6 +50,26 @@ def test_explicit_before_environment_before_announcement_before_default(
     assert resolve(wish, env, announced) == Endpoint(*expected)
 
 
+@pytest.mark.parametrize(
+    ("wish", "env", "announced", "said"),
+    [
+        (Wish(token="mine"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "passed as token="),
+        (Wish(), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "TOOLD_TOKEN; unset it to use the state folder's"),
+        (Wish(), {"EXAI_WS_TOKEN": "env"}, Announcement(), "EXAI_WS_TOKEN; correct it"),
+        (Wish("tools.example"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "TOOLD_TOKEN; correct it"),
+        (Wish(), {}, ANNOUNCED, "the state folder's"),
+        (Wish(), {}, Announcement(), "No token was sent"),
+    ],
+)
+def test_where_the_token_came_from_is_known(
+    wish: Wish, env: dict[str, str], announced: Announcement, said: str
+) -> None:
+    """Where it is refused, one has to know which of the places to mend; the token itself is not told."""
+    endpoint = resolve(wish, env, announced)
+    assert said in endpoint.token_source
+    assert endpoint.token is None or endpoint.token not in endpoint.token_source
+
+
 @given(host=st.from_regex(r"[a-z]{3,10}\.example", fullmatch=True), port=st.none() | st.integers(1, 65535))
 def test_the_local_token_goes_to_no_other_machine(host: str, port: int | None) -> None:
     """The state folder's token is for this machine's daemon; another host that is named never gets it."""

@@ -37,6 +37,7 @@ async def test_where_nobody_listens_the_address_is_named() -> None:
     assert str(failed) == f"no daemon answers at ws://127.0.0.1:{port}/: connection refused"
     assert failed.retryable
     assert failed.nobody_there
+    assert failed.__suppress_context__  # whoever does not catch it reads one short traceback
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,17 @@ async def test_a_refused_hello_says_why_and_is_not_tried_again() -> None:
     failed = await after_hello(refusal(error), (4003, "unauthorized"))
     assert "UNAUTHORIZED: the token is wrong" in str(failed)
     assert not failed.retryable
+
+
+async def test_a_refused_token_is_told_with_where_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that was forgotten in the environment is the usual cause, so the message names it, not its value."""
+    monkeypatch.setenv("TOOLD_TOKEN", "the token of another daemon")
+    error = {"code": "UNAUTHORIZED", "message": "The token is wrong.", "executed": "no", "retryable": False}
+    failed = await after_hello(refusal(error), (4003, "unauthorized"))
+    assert str(failed).endswith(
+        "UNAUTHORIZED: The token is wrong. The token that was sent is that of TOOLD_TOKEN; correct it."
+    )
+    assert "another daemon" not in str(failed)
 
 
 async def test_a_hello_refused_for_now_may_be_tried_again() -> None:
