@@ -29,6 +29,8 @@ STOP_S: Final = 20.0
 PREFERRED_FILES: Final = ("README.md", "pyproject.toml")
 MAX_FILE_BYTES: Final = 200_000
 LOG_LINES: Final = 20
+STATE: Final = "state"
+"""The folder of the daemon's state within the tour's: apart from the workspace, since no tool reads it."""
 _TROUBLE: Final = (StopFailedError, CallError, ConnectionFailedError, ConnectionLostError)
 
 
@@ -48,9 +50,9 @@ async def _tour(folder: Path) -> bool:
     guide, log = Guide(), folder / "daemon.log"
     try:
         async with own_daemon(folder, workspace, log) as process:
-            address = await guide.lead("Start a daemon", _listening(process, folder), _where)
+            address = await guide.lead("Start a daemon", _listening(process, folder / STATE), _where)
             # Named in full: the environment may speak of another daemon, and this one is the demo's own.
-            token = read_announcement(folder).token
+            token = read_announcement(folder / STATE).token
             client = MCPWebSocketClient(
                 address.host, address.port, token, client_name="toold-demo", workspace=workspace
             )
@@ -96,10 +98,11 @@ def choose_file(cwd: Path, folder: Path) -> tuple[Path, str]:
 
 @asynccontextmanager
 async def own_daemon(folder: Path, workspace: Path, log: Path) -> AsyncIterator[Process]:
-    """A daemon as a process of its own, with free ports and its state in ``folder``; gone when the block is left."""
+    """A daemon as a process of its own, with free ports and its state below ``folder``; gone when the block is left."""
     settings = folder / "toold.toml"
     settings.touch()
-    flags = ["--simulate", "--port", "0", "--http-port", "0", "--state-dir", str(folder), "--config", str(settings)]
+    state = folder / STATE
+    flags = ["--simulate", "--port", "0", "--http-port", "0", "--state-dir", str(state), "--config", str(settings)]
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -123,9 +126,9 @@ def demo_environment(env: Mapping[str, str], workspace: Path) -> dict[str, str]:
     return kept | {"TOOLD_WORKSPACE": str(workspace)}
 
 
-async def _listening(process: Process, folder: Path) -> Address:
+async def _listening(process: Process, state: Path) -> Address:
     began = time.perf_counter()
-    while (address := read_announcement(folder).address) is None:
+    while (address := read_announcement(state).address) is None:
         if process.returncode is not None:
             raise StopFailedError(f"it ended by itself with exit code {process.returncode}")
         if time.perf_counter() - began > START_S:

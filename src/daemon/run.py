@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,9 @@ EXIT_CANNOT_START: Final = 1
 _LEAVE_S: Final = 1.0
 """How long work that was given up has to end by itself; its callers are answered already."""
 
+_ECHO_S: Final = 0.5
+"""A second signal so soon is the first one's, sent to the process and to its group."""
+
 _log = structlog.get_logger("toold.daemon")
 
 
@@ -44,13 +48,13 @@ def run(settings: Settings) -> int:
 
 async def _serve(settings: Settings) -> None:
     """Run until told to stop."""
-    stop = asyncio.Event()
+    stop = _Stop()
     loop = asyncio.get_running_loop()
     async with running(settings) as daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _on_signal, number, stop)
         print(banner(daemon), flush=True)  # noqa: T201 - for the person who started it
-        await stop.wait()
+        await stop.event.wait()
     _log.info("stopped")
     await _leave()
 
@@ -80,12 +84,23 @@ async def _threads_that_stay(timeout_s: float) -> int:
         await asyncio.sleep(0.02)
 
 
-def _on_signal(number: signal.Signals, stop: asyncio.Event) -> None:
-    """The first signal drains; a second one ends at once."""
-    if stop.is_set():
+def _on_signal(number: signal.Signals, stop: "_Stop") -> None:
+    """The first signal drains; a second one ends at once, but for its echo: `timeout` and others signal twice."""
+    now = time.monotonic()
+    if stop.asked_at is None:
+        stop.asked_at = now
+        _log.info("signal", signal=signal.Signals(number).name)
+        stop.event.set()
+    elif now - stop.asked_at > _ECHO_S:
         os._exit(128 + number)
-    _log.info("signal", signal=signal.Signals(number).name)
-    stop.set()
+
+
+@dataclass(slots=True)
+class _Stop:
+    """Whether, and since when, the daemon is asked to stop."""
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)
+    asked_at: float | None = None
 
 
 def banner(daemon: Daemon) -> str:
