@@ -33,13 +33,14 @@ class FileAccess:
     """Reads files below the roots, with symbolic links resolved, and nothing else.
 
     ``denied`` files and folders are not read even below a root: the state folder holds the token, and
-    ``toold.toml`` may hold keys. Relative paths start at the first root.
+    ``toold.toml`` may hold keys. Relative paths start at the first root, or at ``start``, a client's own folder.
     """
 
-    def __init__(self, roots: Iterable[Path], *, denied: Iterable[Path] = (), start: Path | None = None) -> None:
+    def __init__(self, roots: Iterable[Path], *, denied: Iterable[Path] = (), start: str = "") -> None:
         self.roots: tuple[Path, ...] = tuple(Path(os.path.realpath(root)) for root in roots)
         self._denied = tuple(Path(os.path.realpath(path)) for path in denied)
-        self._start = start or (self.roots[0] if self.roots else Path.cwd())
+        self._start = (self.roots[0] if self.roots else Path.cwd()) / start
+        self._client_folder = start
 
     def __repr__(self) -> str:
         return f"<FileAccess below {', '.join(map(str, self.roots)) or 'nothing'}>"
@@ -48,7 +49,7 @@ class FileAccess:
         """The same, with relative paths starting at the client's folder where it names one (``hello.client``)."""
         if not folder or "\0" in folder:
             return self
-        return FileAccess(self.roots, denied=self._denied, start=self._start / folder)
+        return FileAccess(self.roots, denied=self._denied, start=folder)
 
     async def read_text(self, path: str) -> TextFile:
         """The text file at ``path``, read off the event loop.
@@ -98,10 +99,10 @@ class FileAccess:
             # `..` goes first, as text, so that no folder outside the roots is looked at on the way.
             target = Path(os.path.realpath(os.path.normpath(self._start / path)))
         except (OSError, ValueError):  # too long, or half of a surrogate pair: nothing can be there
-            raise _outside(path) from None
+            raise self._outside(path) from None
         root = next((root for root in self.roots if target.is_relative_to(root)), None)
         if root is None or any(target.is_relative_to(denied) for denied in self._denied):
-            raise _outside(path)
+            raise self._outside(path)
         return root, target
 
     def _read(self, path: str, max_bytes: int) -> tuple[str, bytes]:
@@ -114,6 +115,8 @@ class FileAccess:
             finally:
                 os.close(descriptor)
         except OSError as error:
+            if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+                raise NotFoundError(f"{_shown(path)} does not exist.{self._beginning(path)}") from error
             raise _refused(path, error) from error
         return target.relative_to(root).as_posix(), data
 
@@ -139,8 +142,21 @@ class FileAccess:
             status = os.fstat(here)
             if (status.st_dev, status.st_ino) in denied:
                 os.close(here)
-                raise _outside(path)
+                raise self._outside(path)
         return here
+
+    def _outside(self, path: str) -> PermissionDeniedError:
+        return PermissionDeniedError(
+            f"{_shown(path)} is not below the folders that this daemon may read; name a file there, "
+            f"or let the operator add its folder to TOOLD_WORKSPACE.{self._beginning(path)}"
+        )
+
+    def _beginning(self, path: str) -> str:
+        """Of a relative path, where it starts, as the client knows that folder."""
+        if Path(path).is_absolute():
+            return ""
+        named = f"{_shown(self._client_folder)}, the folder that this client named"
+        return f" Relative paths start at {named if self._client_folder else 'the first workspace folder'}."
 
 
 _IMAGE_TYPES: Final[tuple[tuple[str, Callable[[bytes], bool]], ...]] = (
@@ -180,13 +196,6 @@ def _shown(path: str) -> str:
     return repr(path if len(path) <= _SHOWN_PATH_CHARS else f"{path[:_SHOWN_PATH_CHARS]}…")
 
 
-def _outside(path: str) -> PermissionDeniedError:
-    return PermissionDeniedError(
-        f"{_shown(path)} is not below the folders that this daemon may read; name a file there, or let the operator "
-        "add its folder to TOOLD_WORKSPACE."
-    )
-
-
 def _not_regular(path: str, mode: int) -> InvalidArgumentsError:
     if stat.S_ISDIR(mode):
         return InvalidArgumentsError(f"{_shown(path)} is a folder; name the files in it that are meant.")
@@ -196,8 +205,6 @@ def _not_regular(path: str, mode: int) -> InvalidArgumentsError:
 def _refused(path: str, error: OSError) -> CallError:
     """The operating system's refusal, without the server's own paths."""
     match error.errno:
-        case errno.ENOENT | errno.ENOTDIR:
-            return NotFoundError(f"{_shown(path)} does not exist; relative paths start at the first workspace folder.")
         case errno.EACCES | errno.EPERM:
             return PermissionDeniedError(
                 f"{_shown(path)} may not be read by the daemon's user; change the file's permissions."

@@ -85,6 +85,25 @@ async def test_relative_paths_start_where_the_client_works(access: FileAccess, w
         await access.starting_at(str(workspace / "sub")).read_text("../state/token")
 
 
+async def test_a_relative_path_that_leads_nowhere_is_told_with_where_it_starts(
+    access: FileAccess, workspace: Path
+) -> None:
+    """As the client knows that folder: the one that it named, else the workspace's first, whose path is not told."""
+    (workspace / "sub").mkdir()
+    elsewhere = access.starting_at("/elsewhere")
+    for there, error, start in (
+        (access, NotFoundError, "the first workspace folder."),
+        (access.starting_at("sub"), NotFoundError, "'sub', the folder that this client named."),
+        (elsewhere, PermissionDeniedError, "'/elsewhere', the folder that this client named."),
+    ):
+        with pytest.raises(error) as caught:
+            await there.read_text("nowhere.txt")
+        assert caught.value.message.endswith(f". Relative paths start at {start}")
+        assert str(workspace) not in caught.value.message
+    with pytest.raises(NotFoundError, match=r"does not exist\.$"):
+        await access.read_text(str(workspace / "nowhere.txt"))
+
+
 @pytest.mark.parametrize("there", [True, False])
 async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Path, there: bool) -> None:
     """A path outside is refused with the same words whether or not there is a file."""
@@ -93,7 +112,7 @@ async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Pat
     for path in (str(secret), "../secret.txt", "x/../../secret.txt", "/", "/dev/null/..", ".."):
         with pytest.raises(PermissionDeniedError) as caught:
             await access.read_text(path)
-        assert caught.value.message == (
+        assert caught.value.message.removesuffix(" Relative paths start at the first workspace folder.") == (
             f"{path!r} is not below the folders that this daemon may read; name a file there, or let the operator "
             "add its folder to TOOLD_WORKSPACE."
         )
