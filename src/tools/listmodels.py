@@ -1,6 +1,7 @@
 """``listmodels``: every model that the daemon knows, and whether it can be asked."""
 
 import dataclasses
+import datetime as dt
 from typing import Any
 
 from pydantic import Field
@@ -32,9 +33,9 @@ async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> An
         for model in context.daemon.catalogue.models
         if arguments.provider in {None, model.provider}
     ]
-    default = _default_model(context.daemon)
+    default, today = _default_model(context.daemon), dt.datetime.now(dt.UTC).date()
     return Answer(
-        "\n".join(_line(row, is_default=row["id"] == default) for row in models),
+        "\n".join(_line(row, is_default=row["id"] == default, today=today) for row in models),
         {"default": default, "models": models},
     )
 
@@ -67,9 +68,9 @@ def _row(model: Model, missing: str) -> dict[str, Any]:
     }
 
 
-def _line(row: dict[str, Any], *, is_default: bool) -> str:
+def _line(row: dict[str, Any], *, is_default: bool, today: dt.date) -> str:
     """One model in words."""
-    price = row["price_per_million"]
+    price, retired = row["price_per_million"], row["retired"]
     facts = [
         f"{row['id']} ({row['provider']})",
         "the default" if is_default else "",
@@ -79,7 +80,7 @@ def _line(row: dict[str, Any], *, is_default: bool) -> str:
         {"none": "", "switch": "can think", "always": "always thinks"}[row["thinking"]],
         f"{price['input']:g} in, {price['output']:g} out {price['currency']} a million" if price else "",
         f"also {', '.join(row['aliases'])}" if row["aliases"] else "",
-        f"retired {row['retired']}" if row["retired"] else "",
+        f"{'retires' if retired > today else 'retired'} {retired}" if retired else "",
         f"not available: {row['missing']}" if row["missing"] else "",
     ]
     return "; ".join(filter(None, facts))

@@ -1,9 +1,12 @@
 """``listmodels``: the catalogue, and what of it can be asked."""
 
+import datetime as dt
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from toold.protocol.errors import InvalidArgumentsError
+from toold.providers import Catalogue
 from toold.tools import Answer, bind, content
 from toold.tools.listmodels import listmodels
 
@@ -50,6 +53,15 @@ async def test_the_text_is_a_line_a_model(context: "Context") -> None:
     )
     assert lines[2].endswith("always thinks")
     assert lines[3].endswith("retired 2020-01-01")
+
+
+async def test_a_date_to_come_is_no_past(context: "Context") -> None:
+    """A model that will be switched off retires; until then it can be asked."""
+    first, *others = context.daemon.catalogue.models
+    context.daemon.catalogue = Catalogue((replace(first, retired=dt.date(9999, 1, 1)), *others))
+    lines = str((await run(context)).text).splitlines()
+    assert lines[0].endswith("; retires 9999-01-01")
+    assert lines[3].endswith("; retired 2020-01-01")
 
 
 async def test_one_providers_models(context: "Context") -> None:
