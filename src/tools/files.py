@@ -116,7 +116,8 @@ class FileAccess:
                 os.close(descriptor)
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.ENOTDIR}:
-                raise NotFoundError(f"{_shown(path)} does not exist.{self._beginning(path)}") from error
+                hint = self._beginning(path)
+                raise NotFoundError(f"{_shown(path)} does not exist.{hint}") from error
             raise _refused(path, error) from error
         return target.relative_to(root).as_posix(), data
 
@@ -146,9 +147,10 @@ class FileAccess:
         return here
 
     def _outside(self, path: str) -> PermissionDeniedError:
+        hint = self._beginning(path)
         return PermissionDeniedError(
             f"{_shown(path)} is not below the folders that this daemon may read; name a file there, "
-            f"or let the operator add its folder to TOOLD_WORKSPACE.{self._beginning(path)}"
+            f"or let the operator add its folder to TOOLD_WORKSPACE.{hint}"
         )
 
     def _beginning(self, path: str) -> str:
