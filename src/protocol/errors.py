@@ -250,7 +250,7 @@ class ResultExpiredError(CallError):
 
 
 class RequestIdConflictError(CallError):
-    """This request id was used in this session for another call."""
+    """This request id belongs to another call of this session, with other content."""
 
     code = ErrorCode.REQUEST_ID_CONFLICT
     default_executed = "no"
