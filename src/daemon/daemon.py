@@ -39,6 +39,9 @@ _SENDING_GRACE_S: Final = 2.0
 _SDK_GRACE_S: Final = 2.0
 """How long the end waits for SDK calls whose callers are answered already."""
 
+_GARBAGE_THRESHOLDS: Final = (10_000, 20, 20)
+"""Objects more, and searches of the younger generation, before a generation is searched."""
+
 _log = structlog.get_logger("toold.daemon")
 
 
@@ -219,8 +222,10 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
 
 async def _warm_up(vendors: Vendors) -> None:
     await asyncio.gather(*(provider.warm_up() for provider in vendors.providers.values()))
-    # What the SDKs' modules made stays for good: without it each search for cyclic garbage is short.
+    # What the SDKs' modules made stays for good: without it each search for cyclic garbage is short. A call makes some
+    # dozens of objects that go by themselves, so by the default (700) there would be a search every few calls.
     gc.freeze()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
 
 async def _drain(daemon: Daemon) -> None:

@@ -10,7 +10,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -42,7 +42,7 @@ class Verdict(Enum):
     """The session has as many accepted calls as it may."""
 
 
-class _Call(NamedTuple):
+class _Call(msgspec.Struct, frozen=True, gc=False):
     """What is remembered of a call: what makes two calls the same, and whether it may safely run again."""
 
     name: str
@@ -61,7 +61,7 @@ class _Call(NamedTuple):
         """The same, without holding on to large arguments."""
         if size <= _SMALL_BYTES or isinstance(self.arguments, bytes):
             return self
-        return self._replace(arguments=_digest(self.arguments))
+        return msgspec.structs.replace(self, arguments=_digest(self.arguments))
 
 
 class SessionCalls:

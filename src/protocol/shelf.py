@@ -1,7 +1,8 @@
 """Results that are kept for whoever asks for them again. Pure: the clock is handed in."""
 
 from collections import OrderedDict
-from typing import NamedTuple
+
+import msgspec
 
 from .calls import ToolResult
 
@@ -9,7 +10,7 @@ Owner = tuple[str, str]
 """Whose result it is: the session's id and the request key."""
 
 
-class _Kept(NamedTuple):
+class _Kept(msgspec.Struct, frozen=True, gc=False):
     result: ToolResult
     size: int
     since: float
