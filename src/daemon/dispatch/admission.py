@@ -1,6 +1,5 @@
 """Whether a call is let in. Pure: numbers in, a refusal or None out."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.errors import OverCapacityError
@@ -9,23 +8,12 @@ RETRY_AFTER_MS: Final = 500
 """When to come again: about as long as a few short calls take; the caller's own backoff does the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What the daemon is at when a call asks to be let in."""
-
-    can_run_now: bool
-    """The session and the daemon both have a permit free."""
-    waiting: int
-    """Accepted calls that hold no permit."""
-    max_waiting: int
-
-
-def too_many_waiting(load: Load) -> OverCapacityError | None:
+def too_many_waiting(waiting: int, max_waiting: int) -> OverCapacityError | None:
     """A call that would have to wait is refused at once where as many wait already as may."""
-    if load.can_run_now or load.waiting < load.max_waiting:
+    if waiting < max_waiting:
         return None
     return OverCapacityError(
-        f"{load.waiting} calls wait in this daemon already, which is its bound; send this one again later.",
+        f"{waiting} calls wait in this daemon already, which is its bound; send this one again later.",
         retry_after_ms=RETRY_AFTER_MS,
     )
 

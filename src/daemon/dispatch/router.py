@@ -30,7 +30,7 @@ from ...protocol.shelf import Shelf
 from ...tools import DaemonView, FileAccess, Registry, Tool, bind, content
 from ..observe import bind_call
 from . import outcome
-from .admission import Load, deadline_s, session_is_full, too_many_waiting
+from .admission import deadline_s, session_is_full, too_many_waiting
 from .calls import CallPort, EndedBy, Meter, RunningCall, Session
 from .context import CallContext, Services
 from .gate import ProviderGate
@@ -251,8 +251,9 @@ class Router:
         raise RequestIdConflictError if verdict is Verdict.CONFLICT else ResultExpiredError
 
     def _admit(self, session: Session, tool: Tool, key: str) -> None:
-        free = tool.unmetered or (session.permits.free and self.permits.free)
-        refusal = too_many_waiting(Load(free, self.waiting, self.bounds.max_waiting))
+        if tool.unmetered or (session.permits.free and self.permits.free):
+            return  # it runs at once, whatever else waits
+        refusal = too_many_waiting(self.waiting, self.bounds.max_waiting)
         if refusal is not None:
             session.calls.withdraw(key)
             raise refusal

@@ -1,16 +1,13 @@
 """Who is let in, as a table."""
 
 import pytest
-from toold.daemon.dispatch.admission import Load, deadline_s, session_is_full, too_many_waiting
+from toold.daemon.dispatch.admission import deadline_s, session_is_full, too_many_waiting
 
 
-@pytest.mark.parametrize(
-    ("can_run_now", "waiting", "refused"),
-    [(True, 0, False), (True, 5000, False), (False, 0, False), (False, 999, False), (False, 1000, True)],
-)
-def test_only_a_call_that_would_wait_too_many_is_refused(can_run_now: bool, waiting: int, refused: bool) -> None:
-    """A call that can run at once is let in whatever waits; one that would wait, up to the bound."""
-    refusal = too_many_waiting(Load(can_run_now, waiting, 1000))
+@pytest.mark.parametrize(("waiting", "refused"), [(0, False), (999, False), (1000, True), (5000, True)])
+def test_a_call_that_would_wait_is_refused_where_too_many_do(waiting: int, refused: bool) -> None:
+    """Up to the bound it may stand in line; past it the answer comes at once, and says when to come again."""
+    refusal = too_many_waiting(waiting, 1000)
     assert (refusal is not None) is refused
     if refusal is not None:
         assert refusal.to_tool_error().retryable
