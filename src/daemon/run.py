@@ -14,7 +14,6 @@ from typing import Final
 import structlog
 import uvloop
 
-from ..protocol.errors import CallError
 from ..protocol.rendezvous import TOKEN_FILE, default_state_dir
 from ..store import StoreError
 from .daemon import Daemon, running
@@ -39,9 +38,8 @@ def run(settings: Settings) -> int:
     set_up_logging(settings.log_format, settings.log_level)
     try:
         uvloop.run(_serve(settings))
-    except (StateError, StoreError, CallError, OSError) as error:
-        message = error.message if isinstance(error, CallError) else error
-        print(f"toold: cannot start: {message}", file=sys.stderr)  # noqa: T201 - for the person who started it
+    except (StateError, StoreError, OSError) as error:
+        print(f"toold: cannot start: {error}", file=sys.stderr)  # noqa: T201 - for the person who started it
         return EXIT_CANNOT_START
     return EXIT_OK
 
