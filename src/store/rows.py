@@ -1,6 +1,6 @@
 """The rows that the store keeps, and the sums over them."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -104,3 +104,70 @@ class OutboxState(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int
     last_sent_at: float | None
     """Unix time; None before the first."""
+
+
+# --- the journal: what outlives a connection, and a crash -------------------------------------------------------------
+
+
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A session that its client may come back to."""
+
+    id: str
+    key_hash: bytes
+    """Of its resume key, which itself is nowhere."""
+    principal: str
+    label: str
+    opened_at: float
+    """Unix time in seconds."""
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What is written down before a call that is not local starts."""
+
+    session_id: str
+    request_key: str
+    """``decoding.request_key`` of its request id."""
+    echo_id: bool
+    """Its answer bears the id under the older name as well."""
+    arguments_hash: bytes
+    row: CallRow
+    """Its audit row, should nobody live to write a better one: without arguments, outcome ``OUTCOME_UNKNOWN``."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How a call of the journal ended."""
+
+    session_id: str
+    request_key: str
+    result: bytes | None
+    """The encoded result; None where nobody can come back for it."""
+    at: float
+    """Unix time in seconds."""
+    row: CallRow
+
+
+KeptState = Literal["done", "interrupted", "expired"]
+"""Of a journalled call: its result is kept, a crash came between, or it is remembered without its result."""
+
+
+class KeptCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A call that has ended, as its session remembers it."""
+
+    session_id: str
+    request_key: str
+    echo_id: bool
+    tool: str
+    arguments_hash: bytes
+    local: bool
+    state: KeptState
+    result: bytes | None = None
+    """The encoded result, where the state is ``done``."""
+    at: float
+    """When it ended, or was found interrupted, in Unix seconds."""
+
+
+class KeptSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as it is found again: its calls in the order in which they ended."""
+
+    row: SessionRow
+    calls: list[KeptCall]
