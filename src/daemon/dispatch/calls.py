@@ -35,6 +35,7 @@ class EndedBy(Enum):
     """Who or what ended a call before its tool did."""
 
     CALLER = "caller"
+    OPERATOR = "operator"
     DEADLINE = "deadline"
     DISCONNECT = "disconnect"
     SHUTDOWN = "shutdown"

@@ -73,6 +73,8 @@ def cut_off(running: RunningCall) -> CallError:
     executed: Executed = "maybe" if running.running else "no"
     if running.ended_by is EndedBy.CALLER:
         return CallCancelledError("The call was cancelled as its caller asked.", executed=executed)
+    if running.ended_by is EndedBy.OPERATOR:
+        return CallCancelledError("The call was cancelled by the daemon's operator.", executed=executed)
     if running.ended_by is EndedBy.DISCONNECT:
         return CallCancelledError("The call was cancelled because its connection ended.", executed=executed)
     if running.tool.local or not running.running:

@@ -36,6 +36,17 @@ class Permits:
         """Whether the next comer would not wait."""
         return self._held < self.limit
 
+    def resize(self, limit: int) -> None:
+        """Change the bound. A larger one lets the first in line go on; under a smaller one nobody loses its permit,
+        and nobody new gets one until enough have come back.
+        """
+        self.limit = limit
+        while self._held < self.limit and self._waiters:
+            turn = self._waiters.popleft()
+            if not turn.done():
+                self._held += 1
+                turn.set_result(None)
+
     async def __aenter__(self) -> Self:
         if not self._take_now():
             await self._wait()
@@ -65,7 +76,7 @@ class Permits:
             raise
 
     def _give_back(self) -> None:
-        while self._waiters:
+        while self._waiters and self._held <= self.limit:
             turn = self._waiters.popleft()
             if not turn.done():
                 turn.set_result(None)

@@ -7,7 +7,7 @@ Replay and the journal come between *accept* and *admit*; rate limits and budget
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -125,6 +125,11 @@ class Router:
     def accepting(self) -> bool:
         return self._closed is None
 
+    @property
+    def running(self) -> Iterable[RunningCall]:
+        """The calls that are accepted and not answered yet, the oldest first."""
+        return [running for running in self._calls.values() if not running.answered]
+
     def open_session(
         self, label: str, principal: Principal, client: ClientInfo, *, transport: str, streaming: bool
     ) -> Session:
@@ -204,6 +209,14 @@ class Router:
             return False
         self._end(running, EndedBy.CALLER)
         return True
+
+    def end_for_operator(self, call_id: str) -> bool:
+        """End the call of this id (``RunningCall.id``), whoever made it. False where no such call runs."""
+        for running in self.running:
+            if running.id == call_id:
+                self._end(running, EndedBy.OPERATOR)
+                return True
+        return False
 
     def leave(self, session: Session, port: CallPort) -> None:
         """A connection is gone: of its calls end those that are to end with it, and its results go."""

@@ -164,3 +164,52 @@ def test_after_any_mixture_every_count_is_back(steps: list[str], sessions: int, 
             assert (permits.in_use, permits.waiting, permits.free) == (0, 0, True)
 
     asyncio.run(run())
+
+
+async def test_a_larger_bound_lets_those_in_line_go_on() -> None:
+    """As many as the new bound allows, in the order in which they came."""
+    permits = Permits("test", 1)
+    order: list[int] = []
+    release = asyncio.Event()
+
+    async def work(number: int) -> None:
+        async with permits:
+            order.append(number)
+            await release.wait()
+
+    tasks = [asyncio.create_task(work(number)) for number in range(4)]
+    await asyncio.sleep(0)
+    permits.resize(3)
+    await asyncio.sleep(0)
+    assert (order, permits.in_use, permits.waiting) == ([0, 1, 2], 3, 1)
+    release.set()
+    await asyncio.gather(*tasks)
+    assert (permits.in_use, permits.waiting) == (0, 0)
+
+
+async def test_a_smaller_bound_takes_nobodys_permit() -> None:
+    """Those who hold one go on; the next one waits until fewer than the new bound are left."""
+    permits = Permits("test", 3)
+    leave = [asyncio.Event() for _ in range(4)]
+    entered: list[int] = []
+
+    async def work(number: int) -> None:
+        async with permits:
+            entered.append(number)
+            await leave[number].wait()
+
+    tasks = [asyncio.create_task(work(number)) for number in range(4)]
+    await asyncio.sleep(0)
+    permits.resize(1)
+    for number in (0, 1):
+        leave[number].set()
+        await tasks[number]
+        await asyncio.sleep(0)
+    assert (entered, permits.in_use) == ([0, 1, 2], 1)
+    leave[2].set()
+    await tasks[2]
+    await asyncio.sleep(0)
+    assert (entered, permits.in_use) == ([0, 1, 2, 3], 1)
+    leave[3].set()
+    await tasks[3]
+    assert permits.in_use == 0

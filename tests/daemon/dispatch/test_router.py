@@ -466,3 +466,17 @@ def test_after_any_mixture_of_ends_every_count_is_at_its_limit(
             assert (session.permits.in_use, session.permits.waiting, len(session.calls)) == (0, 0, 0)
 
     asyncio.run(run())
+
+
+async def test_the_operator_ends_a_call_by_its_own_id(house: Any, make: Any) -> None:
+    """Whoever made it learns who ended it; an id that does not run ends nothing."""
+    home = house([make("hang", hang)])
+    running = home.submit(home.session(), 1, "hang")
+    await asyncio.sleep(0)
+    assert [one.id for one in home.router.running] == [running.id]
+    assert not home.router.end_for_operator(f"{running.id}x")
+    assert home.router.end_for_operator(running.id)
+    await home.answered()
+    error = home.port.answers[1].error
+    assert error.code == "CANCELLED"
+    assert "operator" in error.message
