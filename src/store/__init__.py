@@ -1,6 +1,7 @@
 """The embedded database: what is kept of each call, and the sums. All SQL of the house is here."""
 
 from .archive import Archive, open_archive
+from .retention import Retention
 from .rows import (
     CallRow,
     Ended,
@@ -14,7 +15,6 @@ from .rows import (
 )
 from .schema import SCHEMA, StoreError, schema_version
 from .store import Store
-from .writer import Retention
 
 __all__ = [
     "SCHEMA",

@@ -57,24 +57,17 @@ ON CONFLICT DO UPDATE SET
 
 
 def add(connection: sqlite3.Connection, rows: Sequence[Values]) -> None:
-    """Add rows and their sums, all or none, in a transaction of their own.
+    """Add rows and their sums, within a transaction of the caller's.
 
     Raises:
-        sqlite3.Error, OverflowError, UnicodeError: nothing was added.
+        sqlite3.Error, OverflowError, UnicodeError: the transaction is to be rolled back.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        (last,) = connection.execute(_LAST_SEQ).fetchone()
-        numbered = [(seq, *row) for seq, row in enumerate(rows, last + 1)]
-        for start in range(0, len(numbered), ROWS_PER_STATEMENT):
-            some = numbered[start : start + ROWS_PER_STATEMENT]
-            connection.execute(_insert(len(some)), tuple(itertools.chain.from_iterable(some)))
-        connection.execute(_ADD_TO_TOTALS, (last,))
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.rollback()
-        raise
+    (last,) = connection.execute(_LAST_SEQ).fetchone()
+    numbered = [(seq, *row) for seq, row in enumerate(rows, last + 1)]
+    for start in range(0, len(numbered), ROWS_PER_STATEMENT):
+        some = numbered[start : start + ROWS_PER_STATEMENT]
+        connection.execute(_insert(len(some)), tuple(itertools.chain.from_iterable(some)))
+    connection.execute(_ADD_TO_TOTALS, (last,))
 
 
 def forget(connection: sqlite3.Connection, *, before: float, keep_bytes: int) -> int:
@@ -92,8 +85,6 @@ def forget(connection: sqlite3.Connection, *, before: float, keep_bytes: int) ->
         ).rowcount
     if removed:
         connection.execute("DELETE FROM refused WHERE NOT EXISTS (SELECT 1 FROM call WHERE call.seq = refused.seq)")
-        # As a script: the sqlite3 module takes a single step of a statement that returns no columns, here one page.
-        connection.executescript(f"PRAGMA incremental_vacuum({SLICE})")
     return removed
 
 

@@ -48,22 +48,11 @@ def unsent(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple
 
 
 def settle(connection: sqlite3.Connection, settled: Iterable[Settled]) -> None:
-    """Write down what has become of calls, all or none, in a transaction of its own.
-
-    Raises:
-        sqlite3.Error: nothing was written.
-    """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for some in settled:
-            at = some.at if some.sent else None
-            connection.execute(_SETTLE, (some.up_to, some.sent, len(some.refused), some.dropped, at))
-            connection.executemany(
-                "INSERT OR IGNORE INTO refused (seq, reason, refused_at) VALUES (?, ?, ?)",
-                [(seq, reason, some.at) for seq, reason in some.refused.items()],
-            )
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.rollback()
-        raise
+    """Write down what has become of calls, within a transaction of the caller's."""
+    for some in settled:
+        at = some.at if some.sent else None
+        connection.execute(_SETTLE, (some.up_to, some.sent, len(some.refused), some.dropped, at))
+        connection.executemany(
+            "INSERT OR IGNORE INTO refused (seq, reason, refused_at) VALUES (?, ?, ?)",
+            [(seq, reason, some.at) for seq, reason in some.refused.items()],
+        )

@@ -22,6 +22,23 @@ PRAGMA journal_size_limit = 16777216;
 """
 
 
+def sync_commits(connection: sqlite3.Connection, each: bool) -> None:
+    """Have each commit to come synced to the disk, which costs a wait for it; or none, as ``_SETTINGS`` has it.
+
+    The journal's are: undone by a power cut, a call that had an effect would be unknown, and run a second time.
+    """
+    connection.execute(f"PRAGMA synchronous = {'FULL' if each else 'NORMAL'}")
+
+
+def try_to_write(connection: sqlite3.Connection) -> None:
+    """Write one page, and change nothing.
+
+    Raises:
+        sqlite3.Error: the disk refuses.
+    """
+    connection.execute(f"PRAGMA user_version = {_version(connection)}")
+
+
 class StoreError(Exception):
     """The database cannot be used; the message says why and what to do."""
 

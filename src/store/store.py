@@ -1,17 +1,20 @@
-"""The store as the daemon sees it: rows go in without waiting, sums and the last calls come out."""
+"""The store as the daemon sees it: audit rows go in without waiting, the journal is waited for, and all can be read."""
 
 import asyncio
 import concurrent.futures
 import contextlib
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from . import calls, outbox
-from .rows import CallRow, OutboxState, Settled, Totals
+from . import calls, journal, outbox
+from .committer import Content
+from .retention import Retention
+from .rows import CallRow, Ended, KeptCall, KeptSession, OutboxState, SessionRow, Settled, Started, Totals
 from .schema import StoreError, open_for_reading
-from .writer import Content, Retention, Writer
+from .writer import Writer
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """A disk that does not answer holds up the daemon's end for no longer."""
@@ -29,6 +32,7 @@ class Store:
 
     def __init__(self, path: Path, *, content: Content, retention: Retention) -> None:
         self._path = path
+        self._result_ttl_s = retention.result_ttl_s
         self._writer = Writer(path, content=content, retention=retention)
         self._reader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._reading: sqlite3.Connection | None = None
@@ -36,6 +40,14 @@ class Store:
         """Have a call's row written soon. Never blocks, never raises; on the event loop's thread only."""
         self.settle: Final[Callable[[Settled], None]] = self._writer.settle
         """Have it written soon what became of calls that were unsent. Never blocks."""
+        self.open_session: Final[Callable[[SessionRow], None]] = self._writer.open_session
+        """Have a session written soon, before any call of it that is started after this. Never blocks."""
+        self.seen: Final[Callable[[Sequence[str]], None]] = self._writer.seen
+        """Have it noted soon that clients hold these sessions (ids). Not seen for 7 days, one without calls goes."""
+        self.forget: Final[Callable[[str, Sequence[str]], None]] = self._writer.forget
+        """Have the results of a session's calls (request keys) dropped soon, since their client has them."""
+        self.close_session: Final[Callable[[str], None]] = self._writer.close_session
+        """Have a session and its calls removed soon, since nobody can come back to it; those that run when they end."""
 
     @property
     def problem(self) -> str | None:
@@ -51,6 +63,50 @@ class Store:
     def dropped(self) -> int:
         """Rows lost since the start: the disk refused for too long, or SQLite cannot hold them."""
         return self._writer.dropped
+
+    async def start(self, started: Started) -> bool:
+        """Return once it is on the disk that a call starts, safe from a power cut too; then it may.
+
+        False: this id of this session is known already, and nothing was written. A wait that is cut off may have
+        written it: tell the call's end all the same.
+
+        Raises:
+            StoreError: the disk refuses, and the call is not written down, now or later.
+        """
+        return await asyncio.wrap_future(self._writer.start(started))
+
+    async def end(self, ended: Ended) -> None:
+        """Return once it is on the disk how a call ended, with its result and its audit row: all of it or nothing.
+
+        Of a call that is not written down as started only the row is kept. Results past their bound of bytes are not.
+
+        Raises:
+            StoreError: the disk refuses; it is written when the disk is well again, as long as the process lives.
+        """
+        await asyncio.wrap_future(self._writer.end(ended))
+
+    async def keep(self, answers: Sequence[KeptCall]) -> None:
+        """Return once the results of local calls are on the disk. Those of sessions that were not opened are left out.
+
+        Raises:
+            StoreError: the disk refuses, and none is written, now or later.
+        """
+        await asyncio.wrap_future(self._writer.keep(answers))
+
+    async def session(self, key_hash: bytes) -> KeptSession | None:
+        """The session of a key's hash, with its calls that have ended, which counts as seen; None where there is none.
+
+        Its last 4,096 calls at most; local ones only as long as their result is kept.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        await self.flush()
+        since = time.time() - self._result_ttl_s
+        found = await self._read(lambda connection: journal.session(connection, key_hash, results_since=since))
+        if found:
+            self.seen([found.row.id])
+        return found
 
     async def flush(self) -> None:
         """Return once all rows recorded so far have been committed, or the disk has refused them."""

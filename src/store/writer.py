@@ -1,61 +1,51 @@
-"""The one writer: a thread that takes rows from a queue and commits them in groups. Nobody waits for it."""
+"""The one writer: a thread that takes entries from a queue and commits them in groups.
+
+For audit rows nobody waits. For the journal somebody does: a call starts, and its answer is sent, when that is on the
+disk. Who waits makes the thread hurry; what comes in while it commits shares the next commit.
+"""
 
 import collections
 import concurrent.futures
-import contextlib
-import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
 
-from . import calls, outbox
-from .rows import CallRow, Settled
-from .schema import StoreError, open_database
+from . import calls
+from .commit import Closed, Forgotten, Item, Kept, Seen
+from .committer import Committer, Content, not_written
+from .retention import Retention
+from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
 
 GROUP_WINDOW_S: Final = 0.1
 """Rows that come within it share one commit."""
 RETRY_S: Final = 1.0
 """Between two attempts while the disk refuses."""
-RETENTION_EVERY_S: Final = 3600.0
 MAX_QUEUED: Final = 10_000
-"""Rows that wait for the disk; more are dropped and counted, so that a full disk never fills the memory."""
+"""Entries that wait for the disk; past it rows are dropped and counted, and no call of the journal starts, so that a
+full disk never fills the memory. What follows from an entry that was taken is taken always."""
 MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
 """Arguments that wait for the writer; past it rows are kept without them."""
-
-Content = Callable[[Any], str | None]
-"""A call's arguments → what is kept of them, as JSON; called on the writer's thread."""
 
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How long rows are kept: at most so many days, and so many bytes of database."""
-
-    days: int = 30
-    bytes: int = 1024**3
-
-
 class Writer:
-    """Takes rows on the event loop's thread, and writes them on its own.
+    """Takes entries on the event loop's thread, and writes them on its own.
 
-    ``record`` only appends to a deque. The counters are each written by one thread only, so that they need no lock.
+    The methods for the loop's thread only append to a deque. The counters are each written by one thread only, so that
+    they need no lock.
     """
 
     def __init__(self, path: Path, *, content: Content, retention: Retention) -> None:
-        self._path = path
-        self._content = content
-        self._retention = retention
-        self._connection: sqlite3.Connection | None = open_database(path)
+        self._committer = Committer(path, content=content, retention=retention)
 
-        # From the loop's thread to the writer's.
-        self._queue = collections.deque[CallRow | Settled | concurrent.futures.Future[None]]()
+        # From the loop's thread to the writer's. What the last process left undone comes first.
+        self._queue = collections.deque[Item | concurrent.futures.Future[None]](self._committer.left_over())
         self._wake = threading.Event()  # there is something in the queue, or nothing will come any more
         self._hurry = threading.Event()  # somebody waits: do not gather a group first
         self._stopping = False
@@ -65,49 +55,82 @@ class Writer:
         self._bytes_in = 0
 
         # The writer's own.
-        self._group: list[calls.Values] = []  # taken from the queue, not yet committed
-        self._settled: list[Settled] = []  # taken from the queue, not yet committed
         self._flushes: list[concurrent.futures.Future[None]] = []  # taken from the queue, not yet told
-        self._bytes_out = 0
-        self._unfit = 0
-        self._retention_due = 0.0
-        self.written = 0
-        """Rows committed since the start."""
-        self.problem: str | None = None
-        """Why rows cannot be written at present."""
 
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
     @property
+    def problem(self) -> str | None:
+        """Why nothing can be written at present."""
+        return self._committer.problem
+
+    @property
+    def written(self) -> int:
+        """Rows committed since the start."""
+        return self._committer.written
+
+    @property
     def dropped(self) -> int:
         """Rows lost since the start."""
-        return self._overflowed + self._unfit
+        return self._overflowed + self._committer.unfit
 
     @property
     def waiting(self) -> int:
-        """Rows recorded and not yet committed."""
-        return len(self._queue) + len(self._group)
+        """Entries taken and not yet committed."""
+        return len(self._queue) + len(self._committer.group)
+
+    # --- on the loop's thread ----------------------------------------------------------------------------------------
 
     def record(self, row: CallRow) -> None:
         """Have a row written soon. Never blocks, never raises; on the event loop's thread only."""
-        if len(self._queue) + len(self._group) >= MAX_QUEUED or self._stopping:
+        if self._stopping or self.waiting >= MAX_QUEUED:
             self._overflowed += 1
             return
-        self._bytes_in += row.arguments_bytes
-        if self._bytes_in - self._bytes_out > MAX_QUEUED_BYTES:
-            row = msgspec.structs.replace(row, arguments=None)
-        self._queue.append(row)
-        if not self._wake.is_set():
-            self._wake.set()
+        self._put(Item(self._bounded(row)))
 
     def settle(self, settled: Settled) -> None:
         """Have it written down soon. What is lost in a crash is sent again, which does no harm."""
-        self._queue.append(settled)
-        self._wake.set()
+        self._put(Item(settled))
+
+    def open_session(self, row: SessionRow) -> None:
+        """Have a session written down soon: with or before the first of its calls that starts."""
+        self._put(Item(row))
+
+    def seen(self, session_ids: Sequence[str]) -> None:
+        """Have it written down soon that clients hold these sessions now."""
+        self._put(Item(Seen(session_ids, time.time())))
+
+    def forget(self, session_id: str, keys: Sequence[str]) -> None:
+        """Have answers dropped soon that their client has."""
+        self._put(Item(Forgotten(session_id, keys)))
+
+    def close_session(self, session_id: str) -> None:
+        """Have a session and its calls removed soon, since nobody can come back to it; those that run when they end."""
+        self._put(Item(Closed(session_id)))
+
+    def start(self, started: Started) -> concurrent.futures.Future[bool]:
+        """Write down that a call starts; done once that is on the disk.
+
+        The future raises StoreError where the disk refuses. Then nothing is written, now or later.
+        """
+        if not self.problem and not self._stopping and self.waiting >= MAX_QUEUED:
+            return _refusal("too much waits for the disk")
+        return self._ask(Item(started))
+
+    def end(self, ended: Ended) -> concurrent.futures.Future[bool]:
+        """Write down how a call ended, and its row; done once that is on the disk.
+
+        The future raises StoreError where the disk refuses. Then it is written when the disk is well again.
+        """
+        return self._ask(Item(msgspec.structs.replace(ended, row=self._bounded(ended.row))), keep=True)
+
+    def keep(self, answers: Sequence[KeptCall]) -> concurrent.futures.Future[bool]:
+        """Write down answers of local calls; done once they are on the disk. Fails as ``start`` does."""
+        return self._ask(Item(Kept(answers)))
 
     def flush(self) -> concurrent.futures.Future[None]:
-        """Done once all rows recorded before have been committed, or the disk has refused them."""
+        """Done once all that came before has been committed, or the disk has refused it."""
         done = concurrent.futures.Future[None]()
         done.set_running_or_notify_cancel()  # who stops waiting must not cancel it under the writer's hands
         if self._stopping:
@@ -127,27 +150,51 @@ class Writer:
         if self.waiting:
             _log.error("audit rows are lost", rows=self.waiting, problem=self.problem or "the disk does not answer")
 
+    def _put(self, item: Item) -> None:
+        self._queue.append(item)
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def _ask(self, item: Item, *, keep: bool = False) -> concurrent.futures.Future[bool]:
+        """Put an entry that somebody waits for; where the disk refuses, or the writer ends, he is told at once."""
+        problem = "the store is closed" if self._stopping else self.problem
+        if problem:
+            if keep and not self._stopping:
+                self._put(item)
+            return _refusal(problem)
+        item.done = concurrent.futures.Future()
+        item.done.set_running_or_notify_cancel()
+        self._queue.append(item)
+        self._hurry.set()
+        self._wake.set()
+        return item.done
+
+    def _bounded(self, row: CallRow) -> CallRow:
+        self._bytes_in += row.arguments_bytes
+        if self._bytes_in - self._committer.described_bytes > MAX_QUEUED_BYTES:
+            return msgspec.structs.replace(row, arguments=None)
+        return row
+
     # --- on the writer's thread --------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while not self._stopping or self._queue:
-            if not (self._group or self._settled):
-                self._wake.wait(max(0.0, self._retention_due - time.monotonic()))
+            if not self._committer.group and not self.problem:
+                self._wake.wait(max(0.0, self._committer.retention_due - time.monotonic()))
             self._hurry.wait(RETRY_S if self.problem else GROUP_WINDOW_S)
             # Cleared before the queue is read: what comes in between sets them again.
             self._hurry.clear()
             self._wake.clear()
             self._turn()
-        self._close_connection()
+        self._committer.close()
 
     def _turn(self) -> None:
         """Write what there is, and tell those who wait for it."""
         try:
             self._take()
-            self._write()
-            self._keep_bounds()
+            self._committer.attempt()
         except Exception as error:  # noqa: BLE001 - without this thread rows would pile up, and nobody would know why
-            self._refused(error, exc_info=True)
+            self._committer.refused(error, exc_info=True)
         for done in self._flushes:
             done.set_result(None)
         self._flushes.clear()
@@ -155,110 +202,15 @@ class Writer:
     def _take(self) -> None:
         while self._queue:
             entry = self._queue.popleft()
-            if isinstance(entry, Settled):
-                self._settled.append(entry)
-                continue
-            if not isinstance(entry, CallRow):
+            if not isinstance(entry, Item):
                 self._flushes.append(entry)
                 continue
-            self._group.append(calls.values(entry, self._kept(entry)))
-            self._bytes_out += entry.arguments_bytes
-            if len(self._group) % calls.ROWS_PER_STATEMENT == 0:
+            self._committer.add(entry)
+            if len(self._committer.group) % calls.ROWS_PER_STATEMENT == 0:
                 time.sleep(0)  # gives the event loop the interpreter, which it would else get after 5 ms
 
-    def _kept(self, row: CallRow) -> str | None:
-        try:
-            return None if row.arguments is None else self._content(row.arguments)
-        except Exception:  # noqa: BLE001 - a row without its arguments is worth more than no row
-            _log.exception("the arguments of a call cannot be described", tool=row.tool)
-            return None
 
-    def _write(self) -> None:
-        if not self._group and not self._settled:
-            return
-        try:
-            self._commit()
-        except (sqlite3.Error, StoreError, OSError) as error:
-            self._refused(error)
-            return
-        if self.problem:
-            _log.info("the store works again", dropped=self.dropped)
-            self.problem = None
-
-    def _commit(self) -> None:
-        if self._connection is None:
-            self._connection = open_database(self._path)
-        if self._group:
-            self._commit_group(self._connection)
-        if self._settled:
-            outbox.settle(self._connection, self._settled)
-            self._settled.clear()
-
-    def _commit_group(self, connection: sqlite3.Connection) -> None:
-        try:
-            calls.add(connection, self._group)
-        except Exception as error:
-            if _is_the_disk(error):
-                raise
-            self._commit_one_by_one(connection)
-        else:
-            self.written += len(self._group)
-            self._group.clear()
-
-    def _commit_one_by_one(self, connection: sqlite3.Connection) -> None:
-        """One row spoils its group: leave that one out."""
-        while self._group:
-            try:
-                calls.add(connection, self._group[:1])
-                self.written += 1
-            except Exception as error:
-                if _is_the_disk(error):
-                    raise
-                self._unfit += 1
-                _log.warning("a call does not fit into the store", reason=str(error))
-            del self._group[0]
-
-    def _refused(self, error: Exception, *, exc_info: bool = False) -> None:
-        if not self.problem:
-            told = "the store cannot be written; calls go on without their audit rows"
-            _log.error(told, reason=str(error), exc_info=exc_info)
-        self.problem = _reason(error)
-        # A new connection each time: after an I/O error the old one may stay broken when the disk is not.
-        self._close_connection()
-
-    def _close_connection(self) -> None:
-        if self._connection:
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
-
-    def _keep_bounds(self) -> None:
-        """Remove a slice of what is too old or too much, where the time for it has come."""
-        now = time.monotonic()
-        if now < self._retention_due or self._connection is None:
-            return
-        self._retention_due = now + RETENTION_EVERY_S
-        try:
-            removed = calls.forget(
-                self._connection,
-                before=time.time() - self._retention.days * 86400,
-                keep_bytes=self._retention.bytes,
-            )
-        except sqlite3.Error as error:
-            self._refused(error)
-            return
-        if removed >= calls.SLICE:
-            self._retention_due = now
-
-
-def _reason(error: Exception) -> str:
-    """What refused, without a path of the server: callers see it."""
-    if isinstance(error, StoreError):
-        return error.reason
-    return str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
-
-
-def _is_the_disk(error: Exception) -> bool:
-    """Whether a later attempt may succeed; otherwise the row itself is at fault."""
-    unfit = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
-    return isinstance(error, sqlite3.Error | OSError) and not isinstance(error, unfit)
+def _refusal(reason: str) -> concurrent.futures.Future[bool]:
+    refused = concurrent.futures.Future[bool]()
+    refused.set_exception(not_written(reason))
+    return refused

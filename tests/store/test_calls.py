@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.store import CallRow, calls
+from toold.store.commit import transaction
 from toold.store.rows import Sums
 from toold.store.schema import STEPS, open_database
 
@@ -23,7 +24,8 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
-    calls.add(connection, [calls.values(row, None) for row in rows])
+    with transaction(connection):
+        calls.add(connection, [calls.values(row, None) for row in rows])
 
 
 def test_a_group_is_added_whole_or_not_at_all(connection: sqlite3.Connection, row: MakeRow) -> None:

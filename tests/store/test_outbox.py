@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from toold.store import CallRow, OutboxState, Settled, Store, calls, outbox
+from toold.store.commit import transaction
 from toold.store.schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]
@@ -19,7 +20,8 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
-    calls.add(connection, [calls.values(row, None) for row in rows])
+    with transaction(connection):
+        calls.add(connection, [calls.values(row, None) for row in rows])
 
 
 def seqs(connection: sqlite3.Connection, after: int, limit: int = 100) -> list[int]:
@@ -61,7 +63,7 @@ def test_settling_never_goes_back(connection: sqlite3.Connection, row: MakeRow) 
 def test_settling_is_whole_or_not_at_all(connection: sqlite3.Connection) -> None:
     """Where one part cannot be written none is."""
     bad = Settled(up_to=2, at=1.0, refused={2**70: "x"})
-    with pytest.raises(OverflowError):
+    with pytest.raises(OverflowError), transaction(connection):
         outbox.settle(connection, [Settled(up_to=1, at=1.0, sent=1), bad])
     assert outbox.state(connection).sent == 0
     outbox.settle(connection, [Settled(up_to=1, at=1.0, sent=1)])

@@ -15,7 +15,8 @@ import pytest
 from structlog.testing import capture_logs
 from toold.store import CallRow, Retention, StoreError
 from toold.store.calls import ROWS_PER_STATEMENT
-from toold.store.writer import MAX_QUEUED, MAX_QUEUED_BYTES, Content, Writer
+from toold.store.committer import Content
+from toold.store.writer import MAX_QUEUED, MAX_QUEUED_BYTES, Writer
 
 MakeRow = Callable[..., CallRow]
 
@@ -215,7 +216,7 @@ def test_an_unforeseen_error_does_not_end_the_writer(
 
     writer = writer_on(database)
     with monkeypatch.context() as patched, capture_logs() as lines:
-        patched.setattr(writer, "_commit", fails)
+        patched.setattr(writer._committer, "_commit", fails)
         for name in "ab":
             writer.record(row(id=name))
             writer.flush().result(30)

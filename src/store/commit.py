@@ -1,0 +1,119 @@
+"""What one commit holds: entries of the writer's queue, in the order in which they came, all or none."""
+
+import concurrent.futures
+import contextlib
+import itertools
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from . import calls, journal, outbox
+from .journal import Interrupted
+from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
+
+
+class Seen(NamedTuple):
+    """Clients hold these sessions."""
+
+    session_ids: Sequence[str]
+    at: float
+
+
+class Forgotten(NamedTuple):
+    """A client has the answers to these requests."""
+
+    session_id: str
+    keys: Sequence[str]
+
+
+class Closed(NamedTuple):
+    """Nobody can come back to this session."""
+
+    session_id: str
+
+
+class Kept(NamedTuple):
+    """Answers of local calls, for whoever comes back after the daemon's end."""
+
+    calls: Sequence[KeptCall]
+
+
+class Restarted(NamedTuple):
+    """A daemon starts: what is in no session now belongs to nobody."""
+
+
+Entry = CallRow | Settled | Started | Ended | Interrupted | SessionRow | Seen | Forgotten | Closed | Kept | Restarted
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """An entry, what was made of it for the commit, and who waits for it."""
+
+    entry: Entry | None
+    """None where all of it is in ``row``."""
+    done: concurrent.futures.Future[bool] | None = None
+    row: calls.Values | None = None
+    """Its audit row."""
+    answer: bool = True
+    """What ``done`` is told after the commit; False for a call that may not start."""
+
+    @property
+    def durable(self) -> bool:
+        """A power cut must not undo it: something is done, or told, once it is written."""
+        return isinstance(self.entry, Started | Ended | Kept)
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is done within the block, or nothing where it raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.rollback()
+        raise
+
+
+def write(connection: sqlite3.Connection, items: Sequence[Item], *, kept_bytes: int) -> None:
+    """Write items, all or none, in a transaction of their own. Sets their ``answer``.
+
+    ``kept_bytes`` bounds the results of one principal; past it the oldest go.
+
+    Raises:
+        sqlite3.Error, OverflowError, UnicodeError: nothing was written.
+    """
+    with transaction(connection):
+        # Calls that start and calls that end need no order among them; anything else may be about calls before it.
+        for others, run in itertools.groupby(items, key=lambda item: type(item.entry) in _OTHERS):
+            if others:
+                for item in run:
+                    _OTHERS[type(item.entry)](connection, item.entry)
+            else:
+                _write_calls(connection, list(run), kept_bytes)
+        if any(isinstance(item.entry, Ended | Kept) for item in items):
+            journal.keep_bound(connection, kept_bytes)
+        rows = [item.row for item in items if item.row is not None]
+        if rows:
+            calls.add(connection, rows)
+        outbox.settle(connection, [item.entry for item in items if isinstance(item.entry, Settled)])
+
+
+def _write_calls(connection: sqlite3.Connection, items: Sequence[Item], kept_bytes: int) -> None:
+    starts = [(item, item.entry) for item in items if isinstance(item.entry, Started)]
+    for (item, _), new in zip(starts, journal.start(connection, [entry for _, entry in starts]), strict=True):
+        item.answer = new
+    ends = [item.entry for item in items if isinstance(item.entry, Ended | Interrupted)]
+    journal.end(connection, ends, max_bytes=kept_bytes)
+
+
+_OTHERS: Final[dict[type, Callable[[sqlite3.Connection, Any], None]]] = {
+    SessionRow: journal.open_session,
+    Seen: lambda connection, seen: journal.see(connection, seen.session_ids, seen.at),
+    Forgotten: lambda connection, forgotten: journal.forget(connection, forgotten.session_id, forgotten.keys),
+    Closed: lambda connection, closed: journal.close_session(connection, closed.session_id),
+    Kept: lambda connection, kept: journal.keep(connection, kept.calls),
+    Restarted: lambda connection, _: journal.remove_plain(connection),
+}

@@ -1,0 +1,199 @@
+"""What is to be committed, and the connection that it is committed on: all that the writer's thread does but wait.
+
+What the disk refuses is tried again as long as the process lives, but for what somebody was told is not written.
+"""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from . import calls, commit, journal
+from .commit import Item, Kept, Restarted
+from .journal import Interrupted
+from .retention import Retention, keep_bounds
+from .rows import CallRow, Ended, Started
+from .schema import StoreError, open_database, sync_commits, try_to_write
+
+RETENTION_EVERY_S: Final = 3600.0
+
+Content = Callable[[Any], str | None]
+"""A call's arguments → what is kept of them, as JSON; called on the writer's thread."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Committer:
+    """Items go in, in their order, and are committed together. On one thread at a time.
+
+    Raises:
+        StoreError: the database cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, content: Content, retention: Retention) -> None:
+        self._path = path
+        self._content = content
+        self._retention = retention
+        self._connection = open_database(path)
+        self._syncing = False  # whether the connection's commits are synced
+        self.group: list[Item] = []
+        """Added and not yet committed."""
+        self.problem: str | None = None
+        """Why nothing can be written at present."""
+        self.retention_due = 0.0
+        """When there is something to remove, as ``time.monotonic`` has it."""
+
+        # Counted up.
+        self.written = 0
+        """Rows committed."""
+        self.unfit = 0
+        """Rows that SQLite cannot hold."""
+        self.described_bytes = 0
+        """Arguments that were let go of."""
+
+    def left_over(self) -> list[Item]:
+        """What the process before this one left undone, to be added first.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        try:
+            interrupted = journal.started(self._connection, time.time())
+            plain = journal.has_plain(self._connection)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path} cannot be read ({error})", str(error)) from None
+        if interrupted:
+            _log.warning("calls were interrupted when the daemon last ended", calls=len(interrupted))
+        return [*map(Item, interrupted), *([Item(Restarted())] if plain else [])]
+
+    def add(self, item: Item) -> None:
+        """Make the item's audit row, let go of its arguments, and have it in the next commit."""
+        match item.entry:
+            case CallRow() as row:
+                item.row, item.entry = calls.values(row, self._kept(row)), None
+                self.described_bytes += row.arguments_bytes
+            case Ended(row=row) | Interrupted(row=row):
+                item.row = calls.values(row, self._kept(row))
+                self.described_bytes += row.arguments_bytes
+        self.group.append(item)
+
+    def attempt(self) -> None:
+        """Commit what was added, and remove what is too old; where the disk refuses, say so in ``problem``."""
+        try:
+            if self.group or self.problem:
+                self._commit()
+            self._keep_bounds()
+        except (sqlite3.Error, StoreError, OSError) as error:
+            self.refused(error)
+
+    def refused(self, error: Exception, *, exc_info: bool = False) -> None:
+        """Tell those who wait, and keep what has happened for the next attempt."""
+        if not self.problem:
+            told = "the store cannot be written; local calls go on without their audit rows, others are refused"
+            _log.error(told, reason=str(error), exc_info=exc_info)
+        self.problem = _reason(error)
+        for item in self.group:
+            _tell(item, self.problem)
+        self.group = [item for item in self.group if not isinstance(item.entry, Started | Kept)]
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+
+    def _kept(self, row: CallRow) -> str | None:
+        try:
+            return None if row.arguments is None else self._content(row.arguments)
+        except Exception:  # noqa: BLE001 - a row without its arguments is worth more than no row
+            _log.exception("the arguments of a call cannot be described", tool=row.tool)
+            return None
+
+    def _commit(self) -> None:
+        if self.problem:
+            self._reconnect()
+            try_to_write(self._connection)  # there may be nothing else to try it with
+        try:
+            self._commit_items(self.group)
+        except Exception as error:
+            if _is_the_disk(error):
+                raise
+            self._commit_one_by_one()
+        self.group.clear()
+        if self.problem:
+            _log.info("the store works again", dropped=self.unfit)
+            self.problem = None
+
+    def _commit_items(self, items: Sequence[Item]) -> None:
+        sync = any(item.durable for item in items)
+        if sync != self._syncing:
+            sync_commits(self._connection, each=sync)
+            self._syncing = sync
+        commit.write(self._connection, items, kept_bytes=self._retention.kept_bytes)
+        self.written += sum(item.row is not None for item in items)
+        for item in items:
+            if item.done:
+                item.done.set_result(item.answer)
+
+    def _commit_one_by_one(self) -> None:
+        """One entry spoils its group: leave that one out."""
+        while self.group:
+            item = self.group[0]
+            try:
+                self._commit_items([item])
+            except Exception as error:
+                if _is_the_disk(error):
+                    raise
+                _log.warning("a call does not fit into the store", reason=str(error))
+                if item.row is not None:
+                    self.unfit += 1
+                    item.row = None
+                    if item.entry is not None:
+                        continue  # how it ended is worth more than its row
+                _tell(item, "it does not fit into the store")
+            del self.group[0]
+
+    def _reconnect(self) -> None:
+        """A new connection, since after an I/O error the old one may stay broken when the disk is not.
+
+        The old one is closed last: were there none for a moment, SQLite would read its log anew, and could find there
+        what it had failed to sync and had told us that it was not written.
+        """
+        old, self._connection = self._connection, open_database(self._path)
+        self._syncing = False
+        with contextlib.suppress(sqlite3.Error):
+            old.close()
+
+    def _keep_bounds(self) -> None:
+        now = time.monotonic()
+        if now >= self.retention_due:
+            self.retention_due = now + RETENTION_EVERY_S
+            if keep_bounds(self._connection, self._retention, time.time()):
+                self.retention_due = now
+
+
+def _tell(item: Item, reason: str) -> None:
+    """Tell who waits for an item, if anybody does, that it is not written."""
+    if item.done:
+        item.done.set_exception(not_written(reason))
+        item.done = None
+
+
+def not_written(reason: str) -> StoreError:
+    """What who waits for the journal is told."""
+    return StoreError(f"the journal cannot be written ({reason})", reason)
+
+
+def _reason(error: Exception) -> str:
+    """What refused, without a path of the server: callers see it."""
+    if isinstance(error, StoreError):
+        return error.reason
+    return str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
+
+
+def _is_the_disk(error: Exception) -> bool:
+    """Whether a later attempt may succeed; otherwise the row itself is at fault."""
+    unfit = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
+    return isinstance(error, sqlite3.Error | OSError) and not isinstance(error, unfit)

@@ -1,0 +1,300 @@
+"""The SQL of the journal: sessions that can be come back to, and calls from before they start until they are forgotten.
+
+Each function is one short piece of work within a transaction of the caller's.
+"""
+
+import functools
+import itertools
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ..protocol.session import REMEMBERED_IDS
+from .calls import ROWS_PER_STATEMENT, SLICE, Values
+from .rows import CallRow, Ended, KeptCall, KeptSession, SessionRow, Started
+
+REMEMBERED_S: Final = 7 * 86400.0
+"""How long an id is known after its call ended, and a session after it was last seen: docs/protocol.md, 'The same id
+again'."""
+
+
+class Interrupted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A call that had started when the process before this one ended."""
+
+    session_id: str
+    request_key: str
+    at: float
+    """When it was found, in Unix seconds."""
+    row: CallRow
+    """Its audit row, as ``Started`` had it."""
+
+
+# --- sessions --------------------------------------------------------------------------------------------------------
+
+
+def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
+    """Add a session; one that is there stays as it is."""
+    connection.execute(
+        "INSERT INTO session (id, key_hash, principal, label, opened_at, seen_at) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO NOTHING",
+        (row.id, row.key_hash, row.principal, row.label, row.opened_at, row.opened_at),
+    )
+
+
+def see(connection: sqlite3.Connection, session_ids: Sequence[str], at: float) -> None:
+    """Note that clients hold, or held, these sessions at a Unix time."""
+    connection.execute(
+        "UPDATE session SET seen_at = max(seen_at, ?) WHERE id IN (SELECT value FROM json_each(?))",
+        (at, json.dumps(session_ids)),
+    )
+
+
+def close_session(connection: sqlite3.Connection, session_id: str) -> None:
+    """Remove a session and its calls; one that has not ended yet goes when it ends."""
+    connection.execute("DELETE FROM session WHERE id = ?", (session_id,))
+    connection.execute("DELETE FROM journal WHERE session_id = ? AND state != 'started'", (session_id,))
+    connection.execute("UPDATE journal SET session_closed = 1 WHERE session_id = ?", (session_id,))
+
+
+def has_plain(connection: sqlite3.Connection) -> bool:
+    """Whether there are calls of clients that cannot come back: those without a session."""
+    (found,) = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM journal WHERE session_id NOT IN (SELECT id FROM session))"
+    ).fetchone()
+    return bool(found)
+
+
+def remove_plain(connection: sqlite3.Connection) -> None:
+    """Remove them, as far as they have ended; for the start of a daemon, when nobody holds such a session."""
+    connection.execute("DELETE FROM journal WHERE state != 'started' AND session_id NOT IN (SELECT id FROM session)")
+
+
+_FOUND: Final = ("request_key", "echo_id", "tool", "arguments_hash", "local", "state", "result", "ended_at")
+
+
+def session(connection: sqlite3.Connection, key_hash: bytes, *, results_since: float) -> KeptSession | None:
+    """A session by its key, with those of its calls that ended last, as many as a session has in memory.
+
+    Results that are older than a Unix time count as gone.
+    """
+    found = connection.execute(
+        "SELECT id, key_hash, principal, label, opened_at FROM session WHERE key_hash = ?", (key_hash,)
+    ).fetchone()
+    if found is None:
+        return None
+    row = SessionRow(**dict(zip(SessionRow.__struct_fields__, found, strict=True)))
+    # The newest are found without their results, and sorted here: SQLite would carry the results through its sorter.
+    ended = connection.execute(
+        f"SELECT {', '.join(_FOUND)} FROM journal WHERE rowid IN ("  # noqa: S608 - our own names
+        "SELECT rowid FROM journal WHERE session_id = ? AND state != 'started' "
+        "ORDER BY ended_at DESC, rowid DESC LIMIT ?) ORDER BY rowid",
+        (row.id, REMEMBERED_IDS),
+    )
+    kept = (_kept(row.id, fields, results_since) for fields in ended)
+    return KeptSession(row=row, calls=sorted(filter(None, kept), key=lambda call: call.at))
+
+
+def _kept(session_id: str, columns: Iterable[Any], results_since: float) -> KeptCall | None:
+    fields = dict(zip(_FOUND, columns, strict=True))
+    at = fields.pop("ended_at")
+    if fields["state"] == "done" and at < results_since:
+        if fields["local"]:
+            return None
+        fields |= {"state": "expired", "result": None}
+    fields |= {"local": bool(fields["local"]), "echo_id": bool(fields["echo_id"])}
+    return KeptCall(session_id=session_id, at=at, **fields)
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+# A local answer that is stored under this id makes way: its call may run again, as another one too.
+_START = """
+INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
+                     audit_row)
+VALUES {}
+ON CONFLICT (session_id, request_key) DO UPDATE SET
+    tool = excluded.tool, echo_id = excluded.echo_id, arguments_hash = excluded.arguments_hash, local = 0,
+    state = 'started', started_at = excluded.started_at, ended_at = NULL, audit_row = excluded.audit_row,
+    result_bytes = 0, result = NULL
+WHERE local
+"""
+
+# Only what has started ends: an id that was refused as known keeps what it is known for.
+_END = """
+WITH ended (session_id, request_key, state, at, result) AS (VALUES {})
+UPDATE journal SET state = ended.state, ended_at = ended.at, audit_row = NULL,
+                   result_bytes = coalesce(length(ended.result), 0), result = ended.result
+FROM ended
+WHERE journal.session_id = ended.session_id AND journal.request_key = ended.request_key AND journal.state = 'started'
+"""
+
+_KEEP = """
+WITH answer (session_id, request_key, tool, echo_id, arguments_hash, at, result) AS (VALUES {})
+INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
+                     ended_at, result_bytes, result)
+SELECT answer.session_id, answer.request_key, session.principal, answer.tool, answer.echo_id, answer.arguments_hash,
+       1, 'done', answer.at, answer.at, length(answer.result), answer.result
+FROM answer JOIN session ON session.id = answer.session_id WHERE true
+ON CONFLICT (session_id, request_key) DO UPDATE SET
+    tool = excluded.tool, echo_id = excluded.echo_id, arguments_hash = excluded.arguments_hash,
+    started_at = excluded.started_at, ended_at = excluded.ended_at,
+    result_bytes = excluded.result_bytes, result = excluded.result
+WHERE local
+"""
+
+
+_KNOWN = """
+WITH asked (session_id, request_key) AS (VALUES {})
+SELECT session_id, request_key FROM asked JOIN journal USING (session_id, request_key) WHERE NOT local
+"""
+
+
+def start(connection: sqlite3.Connection, calls: Sequence[Started]) -> list[bool]:
+    """Write down that calls start. For each whether it may: False where its id is known, and nothing is written."""
+    keys = [(call.session_id, call.request_key) for call in calls]
+    known = set(_execute(connection, _KNOWN, keys))
+    new: list[bool] = []
+    for key in keys:
+        new.append(key not in known)
+        known.add(key)
+    _execute(connection, _START, [_started(call) for call in itertools.compress(calls, new)])
+    return new
+
+
+def _started(call: Started) -> Values:
+    row = call.row
+    template = msgspec.json.encode(row).decode()
+    return (
+        *(call.session_id, call.request_key, row.principal, row.tool, call.echo_id, call.arguments_hash),
+        *(False, "started", row.started_at, template),
+    )
+
+
+def end(connection: sqlite3.Connection, calls: Iterable[Ended | Interrupted], *, max_bytes: int) -> None:
+    """Write down how calls ended, with their results; one of more than ``max_bytes`` is not kept."""
+    _execute(connection, _END, [_ended(call, max_bytes) for call in calls])
+
+
+def _ended(call: Ended | Interrupted, max_bytes: int) -> Values:
+    if isinstance(call, Interrupted):
+        return (call.session_id, call.request_key, "interrupted", call.at, None)
+    result = call.result if call.result is not None and len(call.result) <= max_bytes else None
+    return (call.session_id, call.request_key, "expired" if result is None else "done", call.at, result)
+
+
+def keep(connection: sqlite3.Connection, calls: Iterable[KeptCall]) -> None:
+    """Store answers of local calls, for sessions that can be come back to; those of others are left out."""
+    rows = [
+        (call.session_id, call.request_key, call.tool, call.echo_id, call.arguments_hash, call.at, call.result)
+        for call in calls
+        if call.result is not None
+    ]
+    _execute(connection, _KEEP, rows)
+
+
+def started(connection: sqlite3.Connection, at: float) -> list[Interrupted]:
+    """The calls that are written down as started, as interrupted ones; for the start of a daemon."""
+    found = connection.execute("SELECT session_id, request_key, audit_row FROM journal WHERE state = 'started'")
+    return [
+        Interrupted(session_id=session_id, request_key=key, at=at, row=msgspec.json.decode(row, type=CallRow))
+        for session_id, key, row in found
+    ]
+
+
+def forget(connection: sqlite3.Connection, session_id: str, keys: Iterable[str]) -> None:
+    """Drop answers that their client has; the ids of journalled calls stay known."""
+    (rowids,) = connection.execute(
+        "SELECT json_group_array(rowid) FROM journal WHERE session_id = ? "
+        "AND request_key IN (SELECT value FROM json_each(?)) AND state IN ('done', 'interrupted')",
+        (session_id, json.dumps(list(keys))),
+    ).fetchone()
+    _drop(connection, rowids)
+
+
+def _drop(connection: sqlite3.Connection, rowids: str) -> int:
+    """Drop answers by their rowids, as JSON; returns how many.
+
+    A journalled call is remembered without its answer, a local one is not remembered.
+    """
+    local = connection.execute(
+        "DELETE FROM journal WHERE local AND rowid IN (SELECT value FROM json_each(?))", (rowids,)
+    )
+    journalled = connection.execute(
+        "UPDATE journal SET state = 'expired', result_bytes = 0, result = NULL "
+        "WHERE rowid IN (SELECT value FROM json_each(?))",
+        (rowids,),
+    )
+    return local.rowcount + journalled.rowcount
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def kept_bytes(connection: sqlite3.Connection) -> int:
+    """What the results of all principals come to."""
+    (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM kept").fetchone()
+    return int(total)
+
+
+def keep_bound(connection: sqlite3.Connection, max_bytes: int) -> None:
+    """Drop the oldest results of each principal whose results come to more than ``max_bytes``."""
+    over = connection.execute("SELECT principal, bytes - ? FROM kept WHERE bytes > ?", (max_bytes, max_bytes))
+    for principal, excess in over.fetchall():
+        _drop(connection, json.dumps(list(_oldest(connection, principal, excess))))
+
+
+def _oldest(connection: sqlite3.Connection, principal: str, excess: int) -> Iterator[int]:
+    found = connection.execute(
+        "SELECT rowid, result_bytes FROM journal WHERE state = 'done' AND principal = ? ORDER BY ended_at",
+        (principal,),
+    )
+    for rowid, size in found:
+        if excess <= 0:
+            return
+        excess -= size
+        yield rowid
+
+
+def forget_old(connection: sqlite3.Connection, now: float, *, result_ttl_s: float) -> int:
+    """Drop results older than ``result_ttl_s``, then ids and sessions older than ``REMEMBERED_S``: a slice of each.
+
+    Returns the most that was removed of one of them; fewer than ``SLICE`` means that no more is too old.
+    """
+    # One row of many numbers: with each row the interpreter lock is given away (``calls.ROWS_PER_STATEMENT``).
+    (rowids,) = connection.execute(
+        "SELECT json_group_array(rowid) FROM (SELECT rowid FROM journal WHERE state = 'done' AND ended_at < ? LIMIT ?)",
+        (now - result_ttl_s, SLICE),
+    ).fetchone()
+    results = _drop(connection, rowids)
+    ids = connection.execute(
+        "DELETE FROM journal WHERE rowid IN (SELECT rowid FROM journal "
+        "WHERE state IN ('expired', 'interrupted') AND ended_at < ? LIMIT ?)",
+        (now - REMEMBERED_S, SLICE),
+    ).rowcount
+    sessions = connection.execute(
+        "DELETE FROM session WHERE rowid IN (SELECT rowid FROM session WHERE seen_at < ? "
+        "AND NOT EXISTS (SELECT 1 FROM journal WHERE session_id = session.id) LIMIT ?)",
+        (now - REMEMBERED_S, SLICE),
+    ).rowcount
+    return max(results, ids, sessions)
+
+
+@functools.cache
+def _many(statement: str, rows: int, columns: int) -> str:
+    one = f"({', '.join('?' * columns)})"
+    return statement.format(", ".join([one] * rows))
+
+
+def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[Values]) -> list[Any]:
+    """Run a statement over rows by the hundred (``calls.ROWS_PER_STATEMENT`` says why); returns what it returns."""
+    found: list[Any] = []
+    for first in range(0, len(rows), ROWS_PER_STATEMENT):
+        some = rows[first : first + ROWS_PER_STATEMENT]
+        cursor = connection.execute(
+            _many(statement, len(some), len(some[0])), tuple(itertools.chain.from_iterable(some))
+        )
+        found += cursor.fetchall()
+    return found

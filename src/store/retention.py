@@ -1,0 +1,38 @@
+"""What is too old, or too much, goes: a slice at a time, so that the writer is soon back at its queue."""
+
+import sqlite3
+from dataclasses import dataclass
+
+from . import calls, journal
+from .commit import transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long what is kept."""
+
+    days: int = 30
+    """Audit rows."""
+    bytes: int = 1024**3
+    """Of database; past it the oldest audit rows go. Results, which have a bound of their own, are not counted."""
+    result_ttl_s: float = 86400.0
+    """Results, for clients that come back for them."""
+    kept_bytes: int = 128 * 1024**2
+    """Of one principal's results; past it the oldest go. This is kept at each commit."""
+
+
+def keep_bounds(connection: sqlite3.Connection, retention: Retention, now: float) -> bool:
+    """Remove a slice of what is past its bounds at a Unix time; returns whether there may be more."""
+    with transaction(connection):
+        removed = max(
+            journal.forget_old(connection, now, result_ttl_s=retention.result_ttl_s),
+            calls.forget(
+                connection,
+                before=now - retention.days * 86400,
+                keep_bytes=retention.bytes + journal.kept_bytes(connection),
+            ),
+        )
+    if removed:
+        # As a script: the sqlite3 module takes a single step of a statement that returns no columns, here one page.
+        connection.executescript(f"PRAGMA incremental_vacuum({calls.SLICE})")
+    return removed >= calls.SLICE
