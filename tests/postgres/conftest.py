@@ -270,7 +270,8 @@ def project(cluster: Cluster) -> Database:
 def database(project: Database) -> Database:
     """The project's database with the migrations applied, and no rows."""
     project.migrate()
-    project.sql("TRUNCATE toold_calls, toold_provider_calls, toold_sessions")
+    project.sql("TRUNCATE toold_calls, toold_provider_calls, toold_sessions, toold_checkpoints")
+    project.sql("TRUNCATE toold_conversations, toold_messages")
     return project
 
 

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-TABLES = ("toold_calls", "toold_provider_calls", "toold_sessions")
+TABLES = (
+    "toold_calls",
+    "toold_provider_calls",
+    "toold_sessions",
+    "toold_checkpoints",
+    "toold_conversations",
+    "toold_messages",
+)
 
 CALL = """
 INSERT INTO toold_calls (id, started_at, transport, principal, session_id, session_label, client, request_id, tool,
@@ -21,11 +28,37 @@ INSERT INTO toold_sessions (id, principal, label, client, transport, first_call_
 VALUES ('{id}', 'local', 'label', 'tests', 'websocket', {at}, {at})
 ON CONFLICT (id) DO UPDATE SET first_call_at = excluded.first_call_at, last_call_at = excluded.last_call_at
 """
+CHECKPOINT = """
+INSERT INTO toold_checkpoints (id, chain, number, kind, first_seq, last_seq, calls, since, until, mac_before, mac_after)
+VALUES ('{id}', 'none', 1, 'gap', 1, 0, NULL, {at}, {at}, '', '')
+"""
+CONVERSATION = """
+INSERT INTO toold_conversations (id, principal, session_id, started_at, last_message_at)
+VALUES ('{id}', 'local', 's', {at}, {at})
+"""
+MESSAGE = """
+INSERT INTO toold_messages (id, conversation_id, position, principal, role, content, created_at)
+VALUES ('{id}', '{id}', 0, 'local', 'user', '"Hello"', {at})
+"""
+CHAINED = """
+INSERT INTO toold_calls (id, chain, seq, mac, started_at, received_at, transport, principal, session_id, session_label,
+    client, request_id, tool, outcome, executed, arguments_bytes, result_bytes, latency_ms, queue_ms, tool_ms, provider_ms)
+SELECT '{chain}-' || seq, '{chain}', seq, lpad(to_hex(seq), 64, '0'), now() - age, now() - age, 'websocket', 'local', 's',
+    'label', 'tests', '"1"', 'echo', 'ok', 'yes', 0, 0, 1, 0, 0, 0
+FROM (VALUES {ages}) AS given (seq, age)
+"""
 
 
 def fill(database: Any, name: str, at: str = "now()") -> None:
     """One row in each table."""
-    database.sql(";".join(statement.format(id=name, at=at) for statement in (CALL, PROVIDER_CALL, SESSION)))
+    statements = (CALL, PROVIDER_CALL, SESSION, CHECKPOINT, CONVERSATION, MESSAGE)
+    database.sql(";".join(statement.format(id=name, at=at) for statement in statements))
+
+
+def chain(database: Any, name: str, *ages: str) -> None:
+    """A chain of calls of these ages."""
+    given = ", ".join(f"({seq}, interval '{age}')" for seq, age in enumerate(ages, 1))
+    database.sql(CHAINED.format(chain=name, ages=given))
 
 
 def counts(database: Any) -> list[int]:
@@ -37,7 +70,7 @@ def test_applying_again_changes_nothing(database: Any) -> None:
     """The migrations may run twice: the rows stay, and so do the rules."""
     fill(database, "a")
     database.migrate()
-    assert counts(database) == [1, 1, 1]
+    assert counts(database) == [1] * len(TABLES)
     with pytest.raises(AssertionError, match="permission denied"):
         database.sql("SELECT * FROM toold_calls", role="anon")
 
@@ -57,7 +90,7 @@ def test_the_public_roles_may_do_nothing(database: Any, role: str, table: str) -
     ):
         with pytest.raises(AssertionError, match="permission denied"):
             database.sql(statement, role=role)
-    assert counts(database) == [1, 1, 1]
+    assert counts(database) == [1] * len(TABLES)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -73,7 +106,7 @@ def test_row_level_security_holds_without_the_grants(database: Any, table: str) 
 
 def test_the_service_role_may(database: Any) -> None:
     """The daemon's role reads, writes and runs the retention."""
-    for statement in (CALL, PROVIDER_CALL, SESSION):
+    for statement in (CALL, PROVIDER_CALL, SESSION, CHECKPOINT, CONVERSATION, MESSAGE):
         database.sql(statement.format(id="a", at="now()"), role="service_role")
     assert database.sql("SELECT id FROM toold_calls", role="service_role") == "a"
     assert database.sql("SELECT toold_forget(1)", role="service_role") == "0"
@@ -100,9 +133,33 @@ def test_retention_removes_what_is_older(database: Any) -> None:
     """``toold_forget`` removes the rows of all tables that are older, returns how many, and leaves the others."""
     fill(database, "old", "now() - interval '91 days'")
     fill(database, "new", "now() - interval '89 days'")
-    assert database.sql("SELECT toold_forget(90)") == "3"
-    assert database.sql("SELECT id FROM toold_calls UNION ALL SELECT id FROM toold_sessions") == "new\nnew"
-    assert counts(database) == [1, 1, 1]
+    assert database.sql("SELECT toold_forget(90)") == "5"
+    for table in TABLES:
+        kept = "new\nold" if table == "toold_checkpoints" else "new"
+        assert database.sql(f"SELECT id FROM {table} ORDER BY id") == kept  # noqa: S608 - our own names
+
+
+def test_retention_of_a_chain_takes_its_beginning(database: Any) -> None:
+    """Of each chain the calls before the first one that is kept go, and a note of where it begins now stays."""
+    chain(database, "a", "99 days", "98 days", "80 days", "97 days", "1 day")
+    chain(database, "b", "1 day", "99 days")
+    chain(database, "c", "99 days")
+    database.sql(PROVIDER_CALL.format(id="a-1", at="now()"))
+    database.sql("UPDATE toold_provider_calls SET chain = 'a', seq = 1")
+    assert database.sql("SELECT toold_forget(90)") == "4"
+    assert database.sql("SELECT id FROM toold_calls ORDER BY id") == "a-3\na-4\na-5\nb-1\nb-2"
+    asked = "SELECT id, kind, last_seq, calls, right(mac_after, 1), mac FROM toold_checkpoints ORDER BY id"
+    assert database.sql(asked) == "a-forgotten|forgotten|2|2|2|\nc-forgotten|forgotten|1|1|1|"
+    database.sql("UPDATE toold_calls SET started_at = now() - interval '91 days' WHERE id = 'a-3'")
+    assert database.sql("SELECT toold_forget(90)") == "2"
+    assert database.sql(asked).splitlines()[0] == "a-forgotten|forgotten|4|4|4|"
+
+
+def test_a_clock_that_was_ahead_keeps_nothing_for_ever(database: Any) -> None:
+    """A call that claims to be of the future is as old as its row."""
+    chain(database, "a", "99 days", "98 days")
+    database.sql("UPDATE toold_calls SET started_at = '2099-01-01' WHERE seq = 1")
+    assert database.sql("SELECT toold_forget(90)") == "2"
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "NULL"])
@@ -124,6 +181,10 @@ def test_questions_have_their_index(database: Any) -> None:
         "toold_provider_calls WHERE principal = 'p' ORDER BY started_at DESC": "toold_provider_calls_by_principal",
         "toold_provider_calls WHERE call_id = 'c'": "toold_provider_calls_by_call",
         "toold_sessions WHERE principal = 'p' ORDER BY last_call_at DESC": "toold_sessions_by_principal",
+        "toold_calls WHERE chain = 'c' AND seq > 9 ORDER BY seq, id": "toold_calls_by_chain",
+        "toold_checkpoints WHERE chain = 'c' ORDER BY number": "toold_checkpoints_by_chain",
+        "toold_conversations WHERE principal = 'p' ORDER BY last_message_at DESC": "toold_conversations_by_principal",
+        "toold_messages WHERE conversation_id = 'c' ORDER BY position": "toold_messages_by_conversation",
     }
     # An empty table is read whole and sorted at no cost: the planner must not take that way here.
     asked = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;"
