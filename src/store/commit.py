@@ -4,9 +4,9 @@ import concurrent.futures
 import contextlib
 import itertools
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from . import calls, journal, outbox
 from .journal import Interrupted
@@ -36,12 +36,14 @@ class Closed(NamedTuple):
 class Kept(NamedTuple):
     """Answers of local calls, for whoever comes back after the daemon's end."""
 
-    calls: Sequence[KeptCall]
+    answers: Sequence[KeptCall]
 
 
 class Restarted(NamedTuple):
     """A daemon starts: what is in no session now belongs to nobody."""
 
+
+_OTHERS: Final = (SessionRow, Seen, Forgotten, Closed, Kept, Restarted)
 
 Entry = CallRow | Settled | Started | Ended | Interrupted | SessionRow | Seen | Forgotten | Closed | Kept | Restarted
 
@@ -87,10 +89,10 @@ def write(connection: sqlite3.Connection, items: Sequence[Item], *, kept_bytes: 
     """
     with transaction(connection):
         # Calls that start and calls that end need no order among them; anything else may be about calls before it.
-        for others, run in itertools.groupby(items, key=lambda item: type(item.entry) in _OTHERS):
-            if others:
+        for other, run in itertools.groupby(items, key=lambda item: isinstance(item.entry, _OTHERS)):
+            if other:
                 for item in run:
-                    _OTHERS[type(item.entry)](connection, item.entry)
+                    _write_other(connection, item.entry, kept_bytes)
             else:
                 _write_calls(connection, list(run), kept_bytes)
         if any(isinstance(item.entry, Ended | Kept) for item in items):
@@ -109,11 +111,17 @@ def _write_calls(connection: sqlite3.Connection, items: Sequence[Item], kept_byt
     journal.end(connection, ends, max_bytes=kept_bytes)
 
 
-_OTHERS: Final[dict[type, Callable[[sqlite3.Connection, Any], None]]] = {
-    SessionRow: journal.open_session,
-    Seen: lambda connection, seen: journal.see(connection, seen.session_ids, seen.at),
-    Forgotten: lambda connection, forgotten: journal.forget(connection, forgotten.session_id, forgotten.keys),
-    Closed: lambda connection, closed: journal.close_session(connection, closed.session_id),
-    Kept: lambda connection, kept: journal.keep(connection, kept.calls),
-    Restarted: lambda connection, _: journal.remove_plain(connection),
-}
+def _write_other(connection: sqlite3.Connection, entry: object, kept_bytes: int) -> None:
+    match entry:
+        case SessionRow():
+            journal.open_session(connection, entry)
+        case Seen(session_ids, at):
+            journal.see(connection, session_ids, at)
+        case Forgotten(session_id, keys):
+            journal.forget(connection, session_id, keys)
+        case Closed(session_id):
+            journal.close_session(connection, session_id)
+        case Kept(answers):
+            journal.keep(connection, answers, max_bytes=kept_bytes)
+        case Restarted():
+            journal.remove_plain(connection)

@@ -185,12 +185,12 @@ def _ended(call: Ended | Interrupted, max_bytes: int) -> Values:
     return (call.session_id, call.request_key, "expired" if result is None else "done", call.at, result)
 
 
-def keep(connection: sqlite3.Connection, calls: Iterable[KeptCall]) -> None:
-    """Store answers of local calls, for sessions that can be come back to; those of others are left out."""
+def keep(connection: sqlite3.Connection, calls: Iterable[KeptCall], *, max_bytes: int) -> None:
+    """Store answers of local calls, each of at most ``max_bytes``; only for sessions that can be come back to."""
     rows = [
         (call.session_id, call.request_key, call.tool, call.echo_id, call.arguments_hash, call.at, call.result)
         for call in calls
-        if call.result is not None
+        if call.result is not None and len(call.result) <= max_bytes
     ]
     _execute(connection, _KEEP, rows)
 

@@ -33,8 +33,8 @@ CREATE TABLE journal (
 
 -- For the retention, and for what a crash left started.
 CREATE INDEX journal_state ON journal (state, ended_at);
--- For the bound on a principal's results: the oldest of them, with their sizes, from the index alone.
-CREATE INDEX journal_kept ON journal (principal, ended_at, result_bytes) WHERE state = 'done';
+-- For the bound on a principal's results: the oldest of them.
+CREATE INDEX journal_kept ON journal (principal, ended_at) WHERE state = 'done';
 
 -- What the results of each principal come to. Kept by triggers, so that no statement can forget it.
 CREATE TABLE kept (
