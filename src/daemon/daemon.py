@@ -20,11 +20,12 @@ from ..providers import Catalogue
 from ..providers.simulator import Simulator
 from ..serving import HttpServer
 from ..store import Retention, Store, StoreError
-from ..tools import FileAccess, Registry, load_registry
+from ..tools import EFFECT_LOG, FileAccess, Registry, load_registry, simulated_tools
 from ..version import __version__
 from . import status
 from .auth import token_check
 from .dispatch import Bounds, Permits, ProviderGate, Router
+from .journal import StoreJournal
 from .metrics import Gauges, Metrics
 from .recorder import CallRecorder
 from .setting_types import tls_context
@@ -73,6 +74,7 @@ class Daemon:
         epoch = secrets.token_hex(6)
         names = frozenset(tool.name for tool in registry.tools)
         self.metrics = Metrics(is_tool=names.__contains__, gauges=self._gauges(permits))
+        recorder = CallRecorder(store, self.metrics)
         self.router = Router(
             registry,
             self.gates,
@@ -81,7 +83,8 @@ class Daemon:
             bounds=_bounds(settings),
             daemon=self,
             files=FileAccess(settings.workspace, denied=_denied(settings)),
-            recorder=CallRecorder(store, self.metrics),
+            recorder=recorder,
+            journal=StoreJournal(store, recorder),
             epoch=epoch,
         )
         self.websocket = WebSocketServer(
@@ -188,13 +191,15 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
     """
     async with AsyncExitStack() as parts:
         state = parts.enter_context(StateFolder(settings.state_dir))
-        retention = Retention(settings.audit_keep_days, settings.audit_keep_bytes)
+        retention = Retention(
+            settings.audit_keep_days, settings.audit_keep_bytes, settings.result_ttl_s, settings.max_kept_bytes
+        )
         store = Store(state.database, content=content_kept(settings.audit_content), retention=retention)
         parts.push_async_callback(store.close)
         catalogue = Catalogue.load()
         simulator = await parts.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
         vendors = open_vendors(settings, simulator)
-        registry = load_registry()
+        registry = load_registry(simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ())
         daemon = Daemon(settings, state=state, store=store, catalogue=catalogue, vendors=vendors, registry=registry)
         if daemon.sender:
             parts.push_async_callback(daemon.sender.close, _SENDING_GRACE_S)
@@ -208,6 +213,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         if daemon.sender:
             daemon.sender.start()
         background = [asyncio.create_task(daemon.router.keep_beat(), name="beat")]
+        background.append(asyncio.create_task(daemon.router.sessions.keep(), name="sessions"))
         # The SDKs take seconds to import: in threads, now that calls are taken; the first one waits for its own.
         background.append(asyncio.create_task(_warm_up(vendors), name="warm up"))
         try:
@@ -271,6 +277,7 @@ def _bounds(settings: Settings) -> Bounds:
         max_timeout_s=settings.max_timeout_s,
         max_frame_bytes=settings.max_frame_bytes,
         progress_interval_s=settings.progress_interval_s,
+        progress_window_s=settings.progress_window_s,
         result_ttl_s=settings.result_ttl_s,
         max_kept_bytes=settings.max_kept_bytes,
     )

@@ -6,7 +6,7 @@ import structlog
 
 from ..audit import project
 from ..protocol.calls import ToolCall, ToolResult
-from ..store import Store
+from ..store import CallRow, Store
 from .dispatch import RunningCall, Session
 from .metrics import Metrics
 
@@ -21,7 +21,18 @@ class CallRecorder:
         self._metrics = metrics
 
     def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
-        self._write(running.session, running.call, result, running.id, running.started_at, result_bytes)
+        self.count(running, result)
+        self._store.record(self.row(running, result, result_bytes))
+
+    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None:
+        self._count(call, result)
+        self._store.record(_row(session, call, result, call_id, time.time(), 0))
+        if result.error is not None:
+            _log.info("call refused", request_id=call.request_id, code=result.error.code, why=result.error.message)
+
+    def count(self, running: RunningCall, result: ToolResult) -> None:
+        """What the metrics and the log have of an ended call, but for its audit row."""
+        self._count(running.call, result)
         if not running.tool.local:
             metadata = result.metadata
             _log.info(
@@ -32,14 +43,11 @@ class CallRecorder:
                 model=metadata.model,
             )
 
-    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None:
-        self._write(session, call, result, call_id, time.time(), 0)
-        if result.error is not None:
-            _log.info("call refused", request_id=call.request_id, code=result.error.code, why=result.error.message)
+    def row(self, running: RunningCall, result: ToolResult, result_bytes: int) -> CallRow:
+        """A call's audit row."""
+        return _row(running.session, running.call, result, running.id, running.started_at, result_bytes)
 
-    def _write(
-        self, session: Session, call: ToolCall, result: ToolResult, call_id: str, started_at: float, result_bytes: int
-    ) -> None:
+    def _count(self, call: ToolCall, result: ToolResult) -> None:
         metadata = result.metadata
         self._metrics.call_ended(
             call.name,
@@ -49,17 +57,20 @@ class CallRecorder:
         )
         if metadata.usage is not None and metadata.provider and metadata.model:
             self._metrics.tokens_used(metadata.provider, metadata.model, metadata.usage, metadata.cost)
-        self._store.record(
-            project(
-                call,
-                result,
-                call_id=call_id,
-                started_at=started_at,
-                transport=session.transport,
-                principal=session.principal,
-                session_id=session.id,
-                session_label=session.label,
-                client=session.client,
-                result_bytes=result_bytes,
-            )
-        )
+
+
+def _row(
+    session: Session, call: ToolCall, result: ToolResult, call_id: str, started_at: float, result_bytes: int
+) -> CallRow:
+    return project(
+        call,
+        result,
+        call_id=call_id,
+        started_at=started_at,
+        transport=session.transport,
+        principal=session.principal,
+        session_id=session.id,
+        session_label=session.label,
+        client=session.client,
+        result_bytes=result_bytes,
+    )

@@ -91,6 +91,7 @@ class Settings(BaseSettings):
     default_timeout_s: Seconds = DEFAULT_TIMEOUT_S
     max_timeout_s: Seconds = MAX_TIMEOUT_S
     progress_interval_s: ProgressInterval = 5.0
+    progress_window_s: Seconds = 120.0
     ping_interval_s: Seconds = 20.0
     ping_timeout_s: Seconds = 20.0
     hello_timeout_s: Seconds = 10.0

@@ -126,7 +126,10 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     frame_bytes: int = 0
     """Size of the frame that it came in; 0 where there was none."""
     on_disconnect: Literal["keep", "cancel"] | None = None
-    """What becomes of it when its connection ends; None: what only reads ends with it, what may write goes on."""
+    """What becomes of it when its connection ends; None: what only reads ends with it and what may write goes on, and
+    in a session that can be resumed all goes on."""
+    echo_id: bool = False
+    """The client spelt the id ``id``: its answers carry it under both names."""
 
 
 class ToolResult(msgspec.Struct, frozen=True, gc=False):
@@ -145,6 +148,12 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
     def outcome(self) -> str:
         """``ok``, or the error's code."""
         return self.error.code if self.error else "ok"
+
+
+encode_result = msgspec.json.Encoder().encode
+"""A ``ToolResult`` → the bytes that are kept of it."""
+decode_result = msgspec.json.Decoder(ToolResult).decode
+"""The bytes of ``encode_result`` → the result. Raises ``msgspec.DecodeError``."""
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):

@@ -81,6 +81,14 @@ def request_key(request_id: RequestId) -> str:
     return f"s{request_id}" if isinstance(request_id, str) else f"n{request_id!r}"
 
 
+def request_id_of(key: str) -> RequestId:
+    """The request id that ``request_key`` made this key of."""
+    if key.startswith("s"):
+        return key[1:]
+    number = key[1:]
+    return int(number) if number.lstrip("-").isdigit() else float(number)
+
+
 def _alias_name(tool: dict[str, Any] | str | None) -> str | None:
     name = tool.get("name") if isinstance(tool, dict) else tool
     return name if isinstance(name, str) else None

@@ -12,12 +12,13 @@ from .decoding import decode_client_frame
 from .errors import CallError, PermissionDeniedError, ProtocolError, ToolError, UnauthorizedError
 from .frames import CLOSE_NO_HELLO, CLOSE_NOT_HELLO, CLOSE_NOT_JSON, CLOSE_UNAUTHORIZED, Hello
 
-SERVER_FEATURES: Final = ("ack", "stream", "going_away")
-"""What this server understands beyond plain. ``resume`` and ``tools_changed`` are not spoken yet."""
+SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away")
+"""What this server understands beyond plain. ``tools_changed`` is not spoken yet."""
 DEFAULT_TOOLSET: Final = "standard"
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{3,64}")
 _MAX_CLIENT_FIELD: Final = 200
+_MAX_RESUME_KEY_CHARS: Final = 200
 
 Authenticate = Callable[[str | None], Principal | None]
 """The token of a hello → who that is, or None. Compares in constant time."""
@@ -33,6 +34,8 @@ class Accepted:
     features: tuple[str, ...]
     """What both sides have, in the order of ``SERVER_FEATURES``."""
     client: ClientInfo
+    resume_key: str | None
+    """Of the session that the client comes back to; None where it asks for a new one."""
     notice: str | None
     """What was not taken as it was sent, for the person who reads the ack."""
 
@@ -40,6 +43,11 @@ class Accepted:
     def plain(self) -> bool:
         """The client understands nothing beyond ``hello``, ``call_tool`` and ``call_tool_res``."""
         return not self.features
+
+    @property
+    def resumable(self) -> bool:
+        """The client wants a session that it may come back to."""
+        return "resume" in self.features
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +94,9 @@ def _accepted(frame: Hello, principal: Principal, make_label: Callable[[], str])
     notices: list[str] = []
     label, generated = _label(frame.session_id, make_label, notices)
     features = _features(frame.features, notices)
-    if frame.resume is not None:
-        notices.append("resume: not offered by this daemon; this is a new session")
     client = _client(frame.client, notices)
-    return Accepted(label, generated, principal, features, client, "; ".join(notices) or None)
+    resume_key = _resume_key(frame.resume, features, notices)
+    return Accepted(label, generated, principal, features, client, resume_key, "; ".join(notices) or None)
 
 
 def _label(wished: object, make_label: Callable[[], str], notices: list[str]) -> tuple[str, bool]:
@@ -120,6 +127,19 @@ def _client(wished: object, notices: list[str]) -> ClientInfo:
         notices.append("client: not {name, version, workspace} as strings, so it was not taken")
         return ClientInfo()
     return ClientInfo(info.name[:_MAX_CLIENT_FIELD], info.version[:_MAX_CLIENT_FIELD], info.workspace)
+
+
+def _resume_key(wished: object, features: tuple[str, ...], notices: list[str]) -> str | None:
+    if wished is None:
+        return None
+    key = wished.get("key") if isinstance(wished, dict) else None
+    if "resume" not in features:
+        notices.append("resume: needs the feature 'resume' as well; this is a new session")
+    elif not isinstance(key, str) or len(key) > _MAX_RESUME_KEY_CHARS:
+        notices.append('resume: not {"key": …} with the resume_key of an earlier hello_ack; this is a new session')
+    else:
+        return key
+    return None
 
 
 def _unauthorized_message(token: object) -> str:

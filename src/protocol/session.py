@@ -1,14 +1,15 @@
 """The session's book of calls: which run, which are done, and what it means when the same request id comes again.
 
-A state machine without I/O; the clock is handed in. A call goes ``running → done``, and done ones are remembered with
-what they were, so that a repeat is answered with the same result and another call under the same id is refused. A
-local call (read-only and closed-world) whose result is gone is forgotten altogether, since it may safely run again;
-any other is remembered as expired. Resuming and the journal hook in here.
+A state machine without I/O; the clock is handed in. A call goes ``running → done → delivered``, and done ones are
+remembered with what they were, so that a repeat is answered with the same result and another call under the same id is
+refused. A call that was not journalled, since it is local (read-only and closed-world) or ended before it was started,
+is forgotten altogether once its result is gone, since it may safely run again; any other is remembered as expired. Who
+holds the session, and that it is taken over, is in ``sessions``.
 """
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, Final
 
@@ -18,7 +19,9 @@ from .calls import CallStatus, ToolResult
 from .shelf import Shelf
 
 REMEMBERED_IDS: Final = 4096
-"""Done calls that a session remembers, so that a long session does not grow."""
+"""Done calls that a session has in memory, so that a long one does not grow. Ids that were journalled are known for
+longer, by the journal.
+"""
 _SMALL_BYTES: Final = 2048
 """Of larger arguments a digest is remembered, once the call is done."""
 
@@ -42,13 +45,30 @@ class Verdict(Enum):
     """The session has as many accepted calls as it may."""
 
 
+class Kept(msgspec.Struct, frozen=True, gc=False):
+    """A call that is done and whose result is kept."""
+
+    key: str
+    name: str
+    journalled: bool
+    echo_id: bool
+    """Its answer bears the id under the older name as well."""
+    since: float
+    """When it ended."""
+    result: ToolResult
+
+
 class _Call(msgspec.Struct, frozen=True, gc=False):
     """What is remembered of a call: what makes two calls the same, and whether it may safely run again."""
 
     name: str
     arguments: dict[str, Any] | bytes
     """As they came; of large ones of a done call the digest of their canonical JSON."""
-    local: bool
+    echo_id: bool
+    since: float = 0.0
+    """When it ended, where it has."""
+    journalled: bool = False
+    interrupted: bool = False
 
     def same_as(self, name: str, arguments: dict[str, Any]) -> bool:
         if self.name != name:
@@ -57,35 +77,44 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
             return self.arguments == _digest(arguments)
         return _canonical(self.arguments) == _canonical(arguments)
 
-    def small(self, size: int) -> "_Call":
-        """The same, without holding on to large arguments."""
-        if size <= _SMALL_BYTES or isinstance(self.arguments, bytes):
-            return self
-        return msgspec.structs.replace(self, arguments=_digest(self.arguments))
+    def done(self, frame_bytes: int, now: float, *, journalled: bool) -> "_Call":
+        """The same, now that it has its answer, without holding on to large arguments."""
+        arguments = self.arguments
+        if frame_bytes > _SMALL_BYTES and not isinstance(arguments, bytes):
+            arguments = _digest(arguments)
+        return _Call(self.name, arguments, self.echo_id, now, journalled)
 
 
 class SessionCalls:
     """The calls of one session, by request key (``decoding.request_key``)."""
 
-    __slots__ = ("_done", "_max_accepted", "_running", "_session_id", "_shelf")
+    __slots__ = ("_done", "_max_accepted", "_over", "_running", "_sending", "_session_id", "_shelf")
 
     def __init__(self, session_id: str, max_accepted: int, shelf: Shelf) -> None:
         self._session_id = session_id
         self._max_accepted = max_accepted
         # Where results are kept; its principal's, so it may be shared with other sessions.
         self._shelf = shelf
-        # Calls that are accepted and whose answer is not sent yet.
+        # Calls that are accepted and have no answer yet.
         self._running: dict[str, _Call] = {}
-        # Calls whose answer was sent, oldest first.
+        # Calls that have their answer, oldest first.
         self._done: OrderedDict[str, _Call] = OrderedDict()
+        # Of these, how many answers are still on their way out: a slow reader is to make no more calls.
+        self._sending = 0
+        self._over = False
 
     def __len__(self) -> int:
-        return len(self._running)
+        return len(self._running) + self._sending
 
     def __repr__(self) -> str:
         return f"<SessionCalls running={len(self._running)}/{self._max_accepted} done={len(self._done)}>"
 
-    def accept(self, key: str, name: str, arguments: dict[str, Any], now: float, *, local: bool) -> Verdict:
+    @property
+    def running(self) -> list[str]:
+        """The keys of the calls that have no answer yet, the oldest first."""
+        return list(self._running)
+
+    def accept(self, key: str, name: str, arguments: dict[str, Any], now: float, *, echo_id: bool = False) -> Verdict:
         """Judge a call and, where it is new, enter it."""
         known = self._running.get(key)
         if known is not None:
@@ -94,18 +123,39 @@ class SessionCalls:
             verdict = self._judge_done(key, name, arguments, now)
             if verdict is not Verdict.NEW:
                 return verdict
-        if len(self._running) >= self._max_accepted:
+        if len(self._running) + self._sending >= self._max_accepted:
             return Verdict.FULL
-        self._running[key] = _Call(name, arguments, local)
+        self._running[key] = _Call(name, arguments, echo_id)
         return Verdict.NEW
 
-    def finish(self, key: str, result: ToolResult, size: int, frame_bytes: int, now: float) -> None:
-        """The call's one answer, of ``size`` bytes, is out; its frame had ``frame_bytes``."""
+    def finish(
+        self, key: str, result: ToolResult, size: int, frame_bytes: int, now: float, *, journalled: bool
+    ) -> None:
+        """The call has its one answer, of ``size`` bytes, and that is on its way; its frame had ``frame_bytes``."""
+        self._sending += 1
         call = self._running.pop(key)
-        self._done[key] = call.small(frame_bytes)
-        self._shelf.put((self._session_id, key), result, size, now)
-        if len(self._done) > REMEMBERED_IDS:
-            self._shelf.drop((self._session_id, self._done.popitem(last=False)[0]))
+        if not self._over:
+            self._remember(key, call.done(frame_bytes, now, journalled=journalled), result, size)
+
+    def delivered(self) -> None:
+        """An answer that ``finish`` told of is on its way no more: it was sent, or there is nobody to send it to."""
+        self._sending -= 1
+
+    def restore(
+        self,
+        key: str,
+        name: str,
+        arguments_hash: bytes,
+        result: ToolResult | None,
+        size: int,
+        since: float,
+        *,
+        echo_id: bool,
+        journalled: bool,
+        interrupted: bool,
+    ) -> None:
+        """Enter a call that was done before this book was; the earliest first. ``since`` is when it ended."""
+        self._remember(key, _Call(name, arguments_hash, echo_id, since, journalled, interrupted), result, size)
 
     def withdraw(self, key: str) -> None:
         """The call was entered and is not to run after all: as if it had never come."""
@@ -115,15 +165,29 @@ class SessionCalls:
         """The kept result of a call that is done."""
         return self._shelf.get((self._session_id, key), now)
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """The client has these results; they need not be kept."""
-        for key in keys:
-            if key in self._done:
-                self._shelf.drop((self._session_id, key))
-                self._forget_local(key)
+    def kept(self, now: float) -> Iterator[Kept]:
+        """The calls whose results are kept, in the order in which they were done."""
+        for key, call in self._done.items():
+            result = self.result(key, now)
+            if result is not None:
+                yield Kept(key, call.name, call.journalled, call.echo_id, call.since, result)
+
+    def arguments_hash(self, key: str) -> bytes:
+        """What is remembered of the arguments of a call that is known, where they themselves are not to be."""
+        arguments = (self._running.get(key) or self._done[key]).arguments
+        return arguments if isinstance(arguments, bytes) else _digest(arguments)
+
+    def forget(self, keys: Iterable[str]) -> list[str]:
+        """The client has these results; they need not be kept. Returns the keys of those that were done."""
+        forgotten = [key for key in keys if key in self._done]
+        for key in forgotten:
+            self._shelf.drop((self._session_id, key))
+            self._forget_unless_journalled(key)
+        return forgotten
 
     def end(self) -> None:
-        """The session is over: nobody can ask for its results any more."""
+        """The session is over, or out of memory: nobody can ask this book for its results any more."""
+        self._over = True
         for key in self._done:
             self._shelf.drop((self._session_id, key))
         self._done.clear()
@@ -134,23 +198,31 @@ class SessionCalls:
             return "running"
         if key not in self._done:
             return "unknown"
+        call = self._done[key]
         if self.result(key, now) is not None:
-            return "done"
-        return "unknown" if self._done[key].local else "expired"
+            return "interrupted" if call.interrupted else "done"
+        return "expired" if call.journalled else "unknown"
+
+    def _remember(self, key: str, call: _Call, result: ToolResult | None, size: int) -> None:
+        self._done[key] = call
+        if result is not None:
+            self._shelf.put((self._session_id, key), result, size, call.since)
+        if len(self._done) > REMEMBERED_IDS:
+            self._shelf.drop((self._session_id, self._done.popitem(last=False)[0]))
 
     def _judge_done(self, key: str, name: str, arguments: dict[str, Any], now: float) -> Verdict:
         """A done call's id came again. Where its result is gone and it may run again, it is new."""
         call = self._done[key]
         kept = self.result(key, now) is not None
-        if not kept and call.local:
-            self._forget_local(key)
+        if not kept and not call.journalled:
+            self._forget_unless_journalled(key)
             return Verdict.NEW
         if not call.same_as(name, arguments):
             return Verdict.CONFLICT
         return Verdict.DONE if kept else Verdict.EXPIRED
 
-    def _forget_local(self, key: str) -> None:
-        if self._done[key].local:
+    def _forget_unless_journalled(self, key: str) -> None:
+        if not self._done[key].journalled:
             del self._done[key]
 
 

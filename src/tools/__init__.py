@@ -9,9 +9,11 @@ from .context import DaemonView, ToolContext
 from .files import FileAccess
 from .registry import Registry, load_registry
 from .result import content
+from .simulated import EFFECT_LOG, simulated_tools
 from .tool import Answer, Arguments, Tool, tool
 
 __all__ = [
+    "EFFECT_LOG",
     "Answer",
     "Arguments",
     "DaemonView",
@@ -22,5 +24,6 @@ __all__ = [
     "bind",
     "content",
     "load_registry",
+    "simulated_tools",
     "tool",
 ]

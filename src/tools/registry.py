@@ -60,12 +60,12 @@ class Registry:
             raise _not_found(name, self._by_name) from None
 
 
-def load_registry() -> Registry:
-    """The daemon's own tools and those of installed packages.
+def load_registry(more: Iterable[Tool] = ()) -> Registry:
+    """The daemon's own tools, ``more`` of its own that depend on how it runs, and those of installed packages.
 
     What cannot be loaded from a package is left out, logged, and told in ``problems``; the rest is served.
     """
-    tools = {tool.name: tool for tool in own_tools()}
+    tools = {tool.name: tool for tool in (*own_tools(), *more)}
     problems: list[str] = []
     for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         package = entry_point.dist.name if entry_point.dist else entry_point.module

@@ -12,7 +12,7 @@ from toold.daemon.daemon import running
 from toold.daemon.run import EXIT_CANNOT_START, banner, run
 from toold.daemon.settings import Settings
 from toold.daemon.state import StateFolder
-from toold.tools import load_registry
+from toold.tools import EFFECT_LOG, load_registry, simulated_tools
 
 NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}
 
@@ -102,7 +102,7 @@ async def test_the_banner_has_where_who_and_how_many(printed: Any, state_dir: Pa
     assert str(state_dir / "token") in text
     assert (state_dir / "token").read_text().strip() not in text
     assert text.count("  simulated") == 2
-    names = [tool.name for tool in load_registry().tools]
+    names = [tool.name for tool in load_registry(simulated_tools(state_dir / EFFECT_LOG)).tools]
     assert f"  Tools      {len(names)}: {', '.join(names)}\n" in text
     assert "chat" in names
     assert "SIMULATED" in text

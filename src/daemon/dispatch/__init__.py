@@ -4,15 +4,20 @@ Who calls it: the transports. What it knows: tools, providers' doors, the clock 
 frames, sockets, where an answer travels (a ``CallPort`` does).
 """
 
+from .bounds import Bounds
 from .calls import CallPort, EndedBy, Meter, RunningCall, Session
 from .gate import ProviderGate
+from .outcome import replayed
 from .permits import Permits, RunPermit
-from .router import Bounds, Recorder, Router
+from .recording import Journal, Recorder
+from .router import Router
+from .sessions import SessionKeeper
 
 __all__ = [
     "Bounds",
     "CallPort",
     "EndedBy",
+    "Journal",
     "Meter",
     "Permits",
     "ProviderGate",
@@ -21,4 +26,6 @@ __all__ = [
     "RunPermit",
     "RunningCall",
     "Session",
+    "SessionKeeper",
+    "replayed",
 ]

@@ -10,16 +10,15 @@ import msgspec
 from pydantic import BaseModel
 
 from ...protocol.calls import ClientInfo, Cost, Principal, Progress, ToolCall, ToolResult, Usage
-from ...protocol.session import SessionCalls
+from ...protocol.sessions import Standing
 from ...tools import Tool
 from .permits import Permits, RunPermit
 
 
-@dataclass(slots=True, eq=False)
-class Session:
-    """One client's standing: made by a transport when it knows who is there, dropped when nothing of it runs."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class Session(Standing["CallPort"]):
+    """One client's standing, held by the port of its connection."""
 
-    id: str
     label: str
     principal: Principal
     client: ClientInfo
@@ -27,8 +26,11 @@ class Session:
     """``websocket``, later ``mcp`` and others; for logs and audit."""
     streaming: bool
     """Whether anybody reads pieces of answers."""
-    calls: SessionCalls
     permits: Permits
+    away: "CallPort"
+    """Takes the answers of its calls while nobody is there to hear them."""
+    journalled: bool = False
+    """Some of its calls are, or were, in the journal."""
 
 
 class EndedBy(Enum):
@@ -87,8 +89,16 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """The tool's function was entered."""
     answered: bool = False
     ended_by: EndedBy | None = None
+    journalled: bool = False
+    """It is, or may be, in the journal: so its end has to be written there before its answer is sent."""
     last_report: float = 0.0
     latest: Progress | None = None
+    """Its tool's last report."""
+    latest_at: float = 0.0
+    reports: int = 0
+    """Progress frames sent so far, by whichever connections."""
+    chunks: int = 0
+    """Pieces of its answer sent so far."""
     meter: Meter
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
@@ -104,9 +114,11 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def ends_with_connection(self) -> bool:
-        """Unless its caller said, what only reads ends with its connection, and what may write goes on."""
+        """Unless its caller said: nothing does that its client may come back for; else what only reads does, and what
+        may write goes on.
+        """
         if self.call.on_disconnect is None:
-            return self.tool.annotations.read_only_hint
+            return not self.session.resumable and self.tool.annotations.read_only_hint
         return self.call.on_disconnect == "cancel"
 
     def sign_of_life(self, now: float) -> Progress:

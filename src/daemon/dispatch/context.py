@@ -70,8 +70,9 @@ class CallContext:
         if running.answered:
             return
         running.latest = Progress(_sendable(message)[:_MESSAGE_CHARS], _finite(done), _finite(total))
+        running.latest_at = time.monotonic()
         if running.port.progress(running, running.latest):
-            running.last_report = time.monotonic()
+            running.last_report = running.latest_at
 
     def stream(self, text: str) -> None:
         running = self._running

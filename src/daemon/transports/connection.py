@@ -1,4 +1,7 @@
-"""One WebSocket connection: its frames to calls, and its calls' answers to frames. No limits and no time-outs here."""
+"""One WebSocket connection: its frames to calls, and its calls' answers to frames. No limits and no time-outs here.
+
+``AWAY`` stands in for a connection while a session has none.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,12 +9,12 @@ from typing import Any, Final
 from uuid import uuid4
 
 import structlog
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
 from ...protocol.calls import Progress, RequestId, ToolCall, ToolResult
-from ...protocol.decoding import Refusal, call_request, decode_client_frame, request_key
+from ...protocol.decoding import Refusal, call_request, decode_client_frame, request_id_of, request_key
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import (
     CallStatusQuery,
@@ -27,6 +30,7 @@ from ...protocol.frames import (
     Health,
     HealthRes,
     Hello,
+    HelloAck,
     ListTools,
     ListToolsRes,
     Ping,
@@ -37,7 +41,8 @@ from ...protocol.frames import (
     encode,
 )
 from ...protocol.handshake import Accepted
-from ..dispatch import Router, RunningCall, Session
+from ...protocol.session import Kept
+from ..dispatch import Router, RunningCall, Session, replayed
 
 _log = structlog.get_logger(__name__)
 
@@ -62,30 +67,42 @@ class Connection:
         self._session = session
         self._router = router
         self._health = health
-        # Calls that came by this connection and are not answered yet, with what their frames carry.
-        self._calls: dict[RunningCall, _Addressing] = {}
         # Reports that are still to go out: at most one progress and one joined chunk a call.
         self._progress: dict[RunningCall, Progress] = {}
         self._chunks: dict[RunningCall, list[str]] = {}
         self._reporter: asyncio.Task[None] | None = None
+        # Sends what was missed.
+        self._redelivery: asyncio.Task[None] | None = None
+        self._superseded = False
 
     def __repr__(self) -> str:
-        return f"<Connection {self._session.label} calls={len(self._calls)}>"
+        return f"<Connection {self._session.label}>"
 
-    async def serve(self) -> None:
-        """Read frames until the connection ends, then let its calls go on or end as they asked.
+    async def serve(self, ack: HelloAck, missed: Sequence[Kept]) -> None:
+        """Say the ``ack``, send the answers that were missed, and read frames until the connection ends; then let its
+        calls go on or end as they asked.
 
         Raises:
             ConnectionClosed: how it ended.
         """
-        receive = self._socket.recv
         try:
-            while True:
+            # Nothing is awaited before it, so that it goes out ahead of whatever the session's calls have to say.
+            await self._socket.send(encode(ack), text=True)
+            if missed:
+                self._redelivery = asyncio.create_task(self._redeliver(missed))
+            receive = self._socket.recv
+            while not self._superseded:
                 await self._receive(await receive())
         finally:
             self._router.leave(self._session, self)
-            if self._reporter is not None:
-                self._reporter.cancel()
+            for task in (self._reporter, self._redelivery):
+                if task is not None:
+                    task.cancel()
+
+    def supersede(self) -> ServerConnection:
+        """Another connection has taken the session over: hear no more frames. Returns the socket, to be closed."""
+        self._superseded = True
+        return self._socket
 
     async def going_away(self, deadline_ms: float) -> None:
         """Tell a client that understands it that the daemon stops."""
@@ -107,7 +124,7 @@ class Connection:
                 known = {str(one): self._router.status_of(self._session, one) for one in frame.request_ids}
                 await self._send(CallStatusRes(known))
             case Forget():
-                self._session.calls.forget(map(request_key, frame.request_ids))
+                self._router.forget(self._session, frame.request_ids)
             case ListTools():
                 registry = self._router.registry
                 await self._send(ListToolsRes(registry.infos, registry.rev, frame.request_id))
@@ -125,22 +142,28 @@ class Connection:
             await self._refuse(request)
             return
         request_id = request.request_id if request.request_id is not None else uuid4().hex
-        call = ToolCall(request_id, request.name, request.arguments, request.timeout_ms, size, request.on_disconnect)
-        addressing = _Addressing(request_id, request.echo_id)
+        call = ToolCall(
+            request_id,
+            request.name,
+            request.arguments,
+            request.timeout_ms,
+            size,
+            request.on_disconnect,
+            request.echo_id,
+        )
         outcome = self._router.submit(self._session, call, self)
         if isinstance(outcome, RunningCall):
-            self._calls[outcome] = addressing
             if self._acks:
                 notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
-                await self._send(CallToolAck(request_id, True, outcome.timeout_ms, notice, id=addressing.id))
+                await self._send(CallToolAck(request_id, True, outcome.timeout_ms, notice, id=_id(call)))
         elif outcome is not None:
-            await self._send_bytes(_answer(addressing, outcome))
+            await self._send_bytes(_answer(request_id, request.echo_id, outcome))
 
     async def _refuse(self, refusal: Refusal) -> None:
         if refusal.call:
             request_id = refusal.request_id if refusal.request_id is not None else uuid4().hex
             result = self._router.refuse_frame(self._session, request_id, refusal.error)
-            await self._send_bytes(_answer(_Addressing(request_id, refusal.echo_id), result))
+            await self._send_bytes(_answer(request_id, refusal.echo_id, result))
         else:
             _log.info("frame refused", code=refusal.error.code, why=refusal.error.message)
             await self._send(ErrorFrame(refusal.error, refusal.request_id))
@@ -153,17 +176,14 @@ class Connection:
     # --- answers out: what dispatch asks of a CallPort ----------------------------------------------------------------
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        return _answer(self._calls[running], result)
+        return _answer(running.call.request_id, running.call.echo_id, result)
 
     async def deliver(self, running: RunningCall, answer: bytes) -> None:
         if self._progress:
             self._progress.pop(running, None)
-        try:
-            if running in self._chunks:
-                await self._send_chunks(running)
-            await self._send_bytes(answer)
-        finally:
-            del self._calls[running]
+        if running in self._chunks:
+            await self._send_chunks(running)
+        await self._send_bytes(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
         if self._standing.plain:  # it reads only while it waits, and would be flooded
@@ -192,14 +212,20 @@ class Connection:
                 await self._send_chunks(next(iter(self._chunks)))
             else:
                 running = next(iter(self._progress))
-                await self._send(self._calls[running].report(self._progress.pop(running)))
+                await self._send(_report(running, self._progress.pop(running)))
 
     async def _send_chunks(self, running: RunningCall) -> None:
         """What one call has streamed since the last time, in frames that fit."""
         text = "".join(self._chunks.pop(running))
-        addressing = self._calls[running]
         for start in range(0, len(text), _CHUNK_CHARS):
-            await self._send(addressing.chunk(text[start : start + _CHUNK_CHARS]))
+            await self._send(_chunk(running, text[start : start + _CHUNK_CHARS]))
+
+    async def _redeliver(self, missed: Sequence[Kept]) -> None:
+        """Send kept answers, the oldest first, each once the one before is on its way."""
+        for kept in missed:
+            request_id = request_id_of(kept.key)
+            if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:  # else forgotten meanwhile
+                await self._send_bytes(_answer(request_id, kept.echo_id, replayed(kept.result)))
 
     async def _send(self, frame: ServerFrame) -> None:
         await self._send_bytes(encode(frame))
@@ -211,37 +237,54 @@ class Connection:
             pass  # nobody is there to hear it; `serve` sees the end and settles what runs
 
 
-class _Addressing:
-    """How the frames of one call are addressed and counted."""
+class Away:
+    """The ``CallPort`` of sessions that no connection holds: answers stay where they are kept, reports go nowhere."""
 
-    __slots__ = ("_chunks", "_reports", "id", "request_id")
+    def render(self, running: RunningCall, result: ToolResult) -> bytes:
+        return _answer(running.call.request_id, running.call.echo_id, result)
 
-    def __init__(self, request_id: RequestId, echo_id: bool) -> None:
-        self.request_id = request_id
-        self.id = request_id if echo_id else UNSET
-        """The older spelling, for clients that used it."""
-        self._reports = 0
-        self._chunks = 0
+    async def deliver(self, running: RunningCall, answer: bytes) -> None:
+        pass
 
-    def report(self, progress: Progress) -> ProgressFrame:
-        self._reports += 1
-        return ProgressFrame(
-            self.request_id, self._reports, progress.message, progress.done, progress.total, id=self.id
-        )
+    def progress(self, _running: RunningCall, _progress: Progress) -> bool:
+        return False
 
-    def chunk(self, text: str) -> StreamChunk:
-        self._chunks += 1
-        return StreamChunk(self.request_id, self._chunks, text, id=self.id)
+    def chunk(self, running: RunningCall, text: str) -> None:
+        pass
+
+    def beat(self, running: Sequence[RunningCall], now: float) -> None:
+        pass
 
 
-def _answer(addressing: _Addressing, result: ToolResult) -> bytes:
+AWAY: Final = Away()
+
+
+def _id(call: ToolCall) -> RequestId | UnsetType:
+    """The older spelling of the request id, for clients that used it."""
+    return call.request_id if call.echo_id else UNSET
+
+
+def _report(running: RunningCall, progress: Progress) -> ProgressFrame:
+    running.reports += 1
+    call = running.call
+    return ProgressFrame(
+        call.request_id, running.reports, progress.message, progress.done, progress.total, id=_id(call)
+    )
+
+
+def _chunk(running: RunningCall, text: str) -> StreamChunk:
+    running.chunks += 1
+    return StreamChunk(running.call.request_id, running.chunks, text, id=_id(running.call))
+
+
+def _answer(request_id: RequestId, echo_id: bool, result: ToolResult) -> bytes:
     return encode(
         CallToolRes(
-            addressing.request_id,
+            request_id,
             result.outputs,
             result.error,
             result.metadata,
             structured=result.structured,
-            id=addressing.id,
+            id=request_id if echo_id else UNSET,
         )
     )

@@ -18,12 +18,14 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Origin
 
-from ...protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, PROTOCOL_VERSION, HelloAck, Limits, ServerInfo, encode
+from ...protocol.errors import CallError
+from ...protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, CLOSE_SUPERSEDED, HelloAck, ServerInfo, encode
 from ...protocol.handshake import Accepted, Authenticate, Refused, judge_hello, no_hello
 from ...serving import listen
 from ..dispatch import Router
 from ..observe import bind_session
 from .connection import Connection
+from .greeting import Entry, acknowledge, enter
 from .turn_writer import TurnConnection
 
 _CLOSE_TIMEOUT_S: Final = 2.0
@@ -150,7 +152,9 @@ class WebSocketServer:
             for peer in tuple(self._peers):
                 if peer not in dropped and peer.unread_for(now) > patience:
                     dropped.add(peer)
-                    self._in_background(_drop(peer, f"the reader is too slow: it took nothing for {patience:g} s"))
+                    self._in_background(
+                        _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it took nothing for {patience:g} s")
+                    )
 
     def _before_upgrade(self, connection: ServerConnection, _request: Request) -> Response | None:
         if not self._router.accepting:
@@ -172,27 +176,29 @@ class WebSocketServer:
     async def _converse(self, socket: ServerConnection) -> None:
         standing = await self._hello(socket)
         if isinstance(standing, Refused):
-            _log.info("hello refused", code=standing.error.code, close=standing.close_code, why=standing.error.message)
-            with suppress(TimeoutError):  # a peer that reads nothing is not waited for
-                async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                    await socket.send(encode(HelloAck(False, error=standing.error)), text=True)
-                    await socket.close(standing.close_code, standing.error.code)
-            socket.transport.abort()
+            await _refuse(socket, standing)
             return
-        session = self._router.open_session(
-            standing.label,
-            standing.principal,
-            standing.client,
-            transport="websocket",
-            streaming="stream" in standing.features,
-        )
+        try:
+            entry = await enter(self._router, standing)
+        except CallError as error:
+            await _refuse(socket, Refused(CLOSE_RESTART, error.to_tool_error()))
+            return
+        session = entry.session
         bind_session(session.label)
         connection = Connection(socket, standing, session, self._router, self._health)
-        await socket.send(encode(self._ack(standing)), text=True)
+        superseded, missed = self._router.attach(session, connection)
+        if isinstance(superseded, Connection):
+            self._in_background(_drop(superseded.supersede(), CLOSE_SUPERSEDED, "the session was resumed elsewhere"))
         self._connections.add(connection)
-        _log.info("connected", session_id=session.id, principal=session.principal.name, client=session.client.name)
+        _log.info(
+            "connected",
+            session_id=session.id,
+            principal=session.principal.name,
+            client=session.client.name,
+            resumed=entry.resumed,
+        )
         try:
-            await connection.serve()
+            await connection.serve(self._ack(standing, entry), missed)
         finally:
             self._connections.discard(connection)
             _log.info("disconnected", code=socket.close_code, reason=socket.close_reason or None)
@@ -205,28 +211,14 @@ class WebSocketServer:
             return no_hello(self._options.hello_timeout_s)
         return judge_hello(data, authenticate=self._authenticate, make_label=_make_label)
 
-    def _ack(self, standing: Accepted) -> HelloAck:
-        bounds = self._router.bounds
-        return HelloAck(
-            ok=True,
-            session_id=standing.label,
-            session_id_generated=standing.label_generated or None,
-            notice=standing.notice,
-            protocol=PROTOCOL_VERSION,
+    def _ack(self, standing: Accepted, entry: Entry) -> HelloAck:
+        return acknowledge(
+            standing,
+            entry,
+            self._router,
             server=self._server,
-            features=standing.features,
             instructions=self._instructions(),
-            resumed=False,
-            durability="memory",
-            limits=Limits(
-                max_frame_bytes=bounds.max_frame_bytes,
-                max_inflight=bounds.max_accepted_per_session,
-                ping_interval_s=self._options.ping_interval_s,
-                default_timeout_s=bounds.default_timeout_s,
-                max_timeout_s=bounds.max_timeout_s,
-                progress_window_s=0.0,  # nothing is kept for a client that comes back, yet
-                result_ttl_s=bounds.result_ttl_s,
-            ),
+            ping_interval_s=self._options.ping_interval_s,
         )
 
 
@@ -234,12 +226,22 @@ def _make_label() -> str:
     return f"session-{uuid4().hex[:12]}"
 
 
-async def _drop(peer: TurnConnection, reason: str) -> None:
+async def _refuse(socket: ServerConnection, refused: Refused) -> None:
+    """Say why there is no hello, and end the connection."""
+    _log.info("hello refused", code=refused.error.code, close=refused.close_code, why=refused.error.message)
+    with suppress(TimeoutError):  # a peer that reads nothing is not waited for
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+            await socket.send(encode(HelloAck(False, error=refused.error)), text=True)
+            await socket.close(refused.close_code, refused.error.code)
+    socket.transport.abort()
+
+
+async def _drop(peer: ServerConnection, code: int, reason: str) -> None:
     """Close with the reason, where the peer takes it, and in any case."""
     _log.warning("connection dropped", why=reason, unsent_bytes=peer.transport.get_write_buffer_size())
     with suppress(TimeoutError, ConnectionClosed):
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-            await peer.close(CLOSE_LIMIT, reason)
+            await peer.close(code, reason)
     peer.transport.abort()
 
 

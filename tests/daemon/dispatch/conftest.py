@@ -1,7 +1,8 @@
 """A router on scripted tools and a scripted provider, so that a test reads as what was called and what was answered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,15 @@ from toold.protocol.calls import (
     ToolCall,
     ToolResult,
     Usage,
+    encode_result,
 )
 from toold.protocol.decoding import request_key
+from toold.protocol.errors import ServiceUnavailableError
+from toold.protocol.session import Kept
+from toold.protocol.sessions import hash_key
 from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Message, OnDelta
+from toold.store import KeptCall, KeptSession, SessionRow
+from toold.store.rows import KeptState
 from toold.tools import FileAccess, Registry, Tool, ToolContext
 
 BOUNDS = Bounds(
@@ -31,6 +38,7 @@ BOUNDS = Bounds(
     max_timeout_s=1800.0,
     max_frame_bytes=100_000,
     progress_interval_s=5.0,
+    progress_window_s=120.0,
     result_ttl_s=60.0,
     max_kept_bytes=1_000_000,
 )
@@ -106,6 +114,98 @@ class FakeRecorder:
         self.refused_calls.append((call, result))
 
 
+class FakeJournal:
+    """A disk in memory, which may refuse, or keep its writers waiting."""
+
+    def __init__(self, recorder: FakeRecorder) -> None:
+        self.recorder = recorder
+        self.events: list[tuple[str, str]] = []
+        """What was written, in order: ``start``, ``end``, ``forget``, ``close`` and of what."""
+        self.sessions: dict[bytes, SessionRow] = {}
+        self.calls: dict[tuple[str, str], KeptCall] = {}
+        self.refuses = False
+        self.ready = asyncio.Event()
+        self.ready.set()
+
+    @property
+    def works(self) -> bool:
+        return not self.refuses
+
+    async def start(self, running: RunningCall) -> bool:
+        await self.ready.wait()
+        if self.refuses:
+            raise ServiceUnavailableError("The disk refuses.", executed="no")
+        self.events.append(("start", running.key))
+        if (running.session.id, running.key) in self.calls:
+            return False
+        self.calls[running.session.id, running.key] = self._call(running, "interrupted", None)
+        return True
+
+    async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
+        await self.ready.wait()
+        self.recorder.ended(running, result, result_bytes)
+        self.events.append(("end", running.key))
+        self.calls[running.session.id, running.key] = self._call(running, "done", encode_result(result))
+
+    def _call(self, running: RunningCall, state: KeptState, result: bytes | None) -> KeptCall:
+        return KeptCall(
+            session_id=running.session.id,
+            request_key=running.key,
+            echo_id=running.call.echo_id,
+            tool=running.tool.name,
+            arguments_hash=running.session.calls.arguments_hash(running.key),
+            local=running.tool.local,
+            state=state,
+            result=result,
+            at=time.time(),
+        )
+
+    def opened(self, session: Session) -> None:
+        assert session.key_hash is not None
+        self.sessions[session.key_hash] = SessionRow(
+            id=session.id,
+            key_hash=session.key_hash,
+            principal=session.principal.name,
+            label=session.label,
+            opened_at=time.time(),
+        )
+
+    def forgotten(self, session: Session, keys: Sequence[str]) -> None:
+        self.events.extend(("forget", key) for key in keys)
+
+    def closed(self, session: Session) -> None:
+        self.events.append(("close", session.label))
+
+    def seen(self, sessions: Iterable[Session]) -> None:
+        self.events.extend(("seen", session.label) for session in sessions)
+
+    async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
+        if self.refuses:
+            return False
+        for session, kept in answers:
+            self.events.append(("keep", kept.key))
+            self.calls[session.id, kept.key] = KeptCall(
+                session_id=session.id,
+                request_key=kept.key,
+                echo_id=kept.echo_id,
+                tool=kept.name,
+                arguments_hash=session.calls.arguments_hash(kept.key),
+                local=True,
+                state="done",
+                result=encode_result(kept.result),
+                at=time.time(),
+            )
+        return True
+
+    async def find(self, key_hash: bytes) -> KeptSession | None:
+        if self.refuses:
+            raise ServiceUnavailableError("The disk refuses.", executed="no")
+        row = self.sessions.get(key_hash)
+        if row is None:
+            return None
+        return KeptSession(row=row, calls=[call for call in self.calls.values() if call.session_id == row.id])
+
+
 Script = Callable[[CompletionRequest, OnDelta | None], Awaitable[str]]
 
 
@@ -169,7 +269,9 @@ class House:
         **bounds: Any,
     ) -> None:
         self.recorder = FakeRecorder()
+        self.journal = FakeJournal(self.recorder)
         self.port = FakePort()
+        self.away = FakePort()
         self.provider_errors: list[tuple[str, str]] = []
         self.providers = {name: FakeProvider(name, script) for name, (script, _) in (providers or {}).items()}
         self.gates = {
@@ -185,12 +287,25 @@ class House:
             daemon=FakeView(),
             files=FileAccess([Path.cwd()]),
             recorder=self.recorder,
+            journal=self.journal,
             epoch="test",
         )
 
-    def session(self, label: str = "test", running: int = 8, *, streaming: bool = False) -> Session:
-        session = self.router.open_session(label, LOCAL, ClientInfo(), transport="test", streaming=streaming)
+    def session(
+        self, label: str = "test", running: int = 8, *, streaming: bool = False, key: str | None = None
+    ) -> Session:
+        """A session that the house's port holds; with a key it can be resumed."""
+        session = self.router.sessions.open(
+            label,
+            LOCAL,
+            ClientInfo(),
+            transport="test",
+            streaming=streaming,
+            away=self.away,
+            key_hash=None if key is None else hash_key(key),
+        )
         session.permits = Permits("session", running)
+        self.router.attach(session, self.port)
         return session
 
     def submit(
@@ -212,7 +327,10 @@ class House:
         if isinstance(outcome, ToolResult):
             return outcome
         async with asyncio.timeout(20):
-            while request_id not in self.port.answers or (session.id, request_key(request_id)) in self.router._calls:
+            while (
+                request_id not in self.port.answers
+                or (session.id, request_key(request_id)) in self.router._execution._calls
+            ):
                 await asyncio.sleep(0.001)
         return self.port.answers[request_id]
 

@@ -1,0 +1,69 @@
+"""What dispatch asks of whoever writes down: the audit and the metrics, and the journal that outlives a crash."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from ...protocol.calls import ToolCall, ToolResult
+from ...protocol.session import Kept
+from ...store import KeptSession
+from .calls import RunningCall, Session
+
+
+class Recorder(Protocol):
+    """Where ended calls are written down (audit, metrics). Never blocks."""
+
+    def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
+
+    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None: ...
+
+
+class Journal(Protocol):
+    """What is on the disk before it happens or before it is told, so that a crash loses none of it."""
+
+    @property
+    def works(self) -> bool:
+        """Whether what is written now reaches the disk, as far as is known."""
+        ...
+
+    async def start(self, running: RunningCall) -> bool:
+        """Write down that a call starts. False: its id was used before, and it must not run.
+
+        Raises:
+            ServiceUnavailableError: it cannot be written, so the call must not run.
+        """
+        ...
+
+    async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
+        """Write down how a started call ended, and its audit row with it. Never raises; takes some seconds at most."""
+        ...
+
+    def opened(self, session: Session) -> None:
+        """A session that may be resumed. Never blocks."""
+        ...
+
+    def forgotten(self, session: Session, keys: Sequence[str]) -> None:
+        """The client has these results. Never blocks."""
+        ...
+
+    def closed(self, session: Session) -> None:
+        """A session that nobody can come back to is over. Never blocks."""
+        ...
+
+    def seen(self, sessions: Iterable[Session]) -> None:
+        """These sessions live. Never blocks."""
+        ...
+
+    async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
+        """Write down answers of calls that were not journalled, which else live in memory alone.
+
+        False where the disk refused.
+        """
+        ...
+
+    async def find(self, key_hash: bytes) -> KeptSession | None:
+        """What is on the disk of the session of a resume key.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        ...

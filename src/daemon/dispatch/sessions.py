@@ -1,0 +1,192 @@
+"""Sessions in memory and on the disk: opened, found again by their keys, put away while nobody is there.
+
+Who calls it: the router. What it knows: the pure book of all sessions, the shelves of results, the journal. What it
+must never know: frames, sockets, how calls run.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+import structlog
+
+from ...protocol.calls import ClientInfo, Metadata, Principal, Timings, ToolResult, decode_result
+from ...protocol.errors import OutcomeUnknownError
+from ...protocol.session import Kept, SessionCalls
+from ...protocol.sessions import Sessions
+from ...protocol.shelf import Shelf
+from ...store import KeptCall, KeptSession
+from .bounds import Bounds
+from .calls import CallPort, Session
+from .permits import Permits
+from .recording import Journal
+
+_log = structlog.get_logger(__name__)
+
+_LOOK_EVERY_S: Final = 5.0
+"""How often sessions that nobody holds are looked for."""
+_SEEN_EVERY_S: Final = 3600.0
+"""How often the disk is told which sessions live; they are remembered for days."""
+
+
+class SessionKeeper:
+    """Every session of the daemon."""
+
+    def __init__(self, bounds: Callable[[], Bounds], journal: Journal) -> None:
+        self._bounds = bounds
+        self._journal = journal
+        self._sessions: Sessions[Session, CallPort] = Sessions()
+        # Results for those who ask again, by principal.
+        self._shelves: dict[str, Shelf] = {}
+        # One at a time looks on the disk, so that no session is brought into memory twice.
+        self._finding = asyncio.Lock()
+        self._seen_at = time.monotonic()
+
+    def __repr__(self) -> str:
+        return f"<SessionKeeper sessions={len(self._sessions)}>"
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(
+        self,
+        label: str,
+        principal: Principal,
+        client: ClientInfo,
+        *,
+        transport: str,
+        streaming: bool,
+        away: CallPort,
+        key_hash: bytes | None = None,
+    ) -> Session:
+        """A new client's standing, with its own bounds. With the hash of a key it can be resumed."""
+        session = self._make(uuid4().hex, label, principal, client, transport, away, key_hash)
+        session.streaming = streaming
+        self._sessions.add(session)
+        if session.resumable:
+            self._journal.opened(session)
+        return session
+
+    async def find(self, key_hash: bytes, principal: Principal, *, transport: str, away: CallPort) -> Session | None:
+        """The principal's session of this key, brought back into memory where it is only on the disk.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        async with self._finding:
+            session = self._sessions.find(key_hash, principal.name)
+            if session is not None:
+                return session
+            kept = await self._journal.find(key_hash)
+            if kept is None or kept.row.principal != principal.name:
+                return None
+            session = self._make(kept.row.id, kept.row.label, principal, ClientInfo(), transport, away, key_hash)
+            _restore(session, kept)
+            self._sessions.add(session)
+            return session
+
+    def take(self, session: Session, port: CallPort) -> CallPort | None:
+        """Let a port have the session; returns the one that had it until now."""
+        return self._sessions.take(session, port)
+
+    def leave(self, session: Session, port: CallPort) -> bool:
+        """The port's connection is gone. False where another had taken over before."""
+        if not self._sessions.leave(session, port, time.monotonic()):
+            return False
+        if session.journalled and not session.resumable:
+            self._journal.closed(session)
+        return True
+
+    async def keep(self) -> None:
+        """For as long as the daemon runs: put sessions away that nobody has held for the window."""
+        while True:
+            await asyncio.sleep(min(_LOOK_EVERY_S, self._bounds().progress_window_s / 4))
+            now = time.monotonic()
+            idle = self._sessions.idle(now, self._bounds().progress_window_s)
+            if idle and await self._write_the_rest(idle):
+                for session in self._sessions.idle(now, self._bounds().progress_window_s):
+                    if session in idle:
+                        self._sessions.remove(session)
+            if now - self._seen_at > _SEEN_EVERY_S:
+                self._seen_at = now
+                self._journal.seen(session for session in self._sessions if session.resumable)
+
+    async def keep_all(self) -> None:
+        """The daemon goes down: have all answers on the disk that only memory has."""
+        sessions = [session for session in self._sessions if session.resumable]
+        self._journal.seen(sessions)
+        if not await self._write_the_rest(sessions):
+            _log.error("answers that were in memory alone could not be stored; their clients may send the calls again")
+
+    async def _write_the_rest(self, sessions: Iterable[Session]) -> bool:
+        now = time.monotonic()
+        answers: list[tuple[Session, Kept]] = [
+            (session, kept) for session in sessions for kept in session.calls.kept(now) if not kept.journalled
+        ]
+        return not answers or await self._journal.keep(answers)
+
+    def _make(
+        self,
+        session_id: str,
+        label: str,
+        principal: Principal,
+        client: ClientInfo,
+        transport: str,
+        away: CallPort,
+        key_hash: bytes | None,
+    ) -> Session:
+        bounds = self._bounds()
+        return Session(
+            id=session_id,
+            principal_name=principal.name,
+            calls=SessionCalls(session_id, bounds.max_accepted_per_session, self._shelf_of(principal)),
+            key_hash=key_hash,
+            label=label,
+            principal=principal,
+            client=client,
+            transport=transport,
+            streaming=False,
+            permits=Permits("session", bounds.max_running_per_session),
+            away=away,
+        )
+
+    def _shelf_of(self, principal: Principal) -> Shelf:
+        shelf = self._shelves.get(principal.name)
+        if shelf is None:
+            bounds = self._bounds()
+            shelf = self._shelves[principal.name] = Shelf(bounds.max_kept_bytes, bounds.result_ttl_s)
+        return shelf
+
+
+def _restore(session: Session, kept: KeptSession) -> None:
+    """Enter what the disk has of a session's calls into its book."""
+    # The book's clock is monotonic, the disk's is not.
+    since_epoch = time.time() - time.monotonic()
+    for call in kept.calls:
+        session.calls.restore(
+            call.request_key,
+            call.tool,
+            call.arguments_hash,
+            _result(call),
+            len(call.result or b""),
+            call.at - since_epoch,
+            echo_id=call.echo_id,
+            journalled=not call.local,
+            interrupted=call.state == "interrupted",
+        )
+
+
+def _result(call: KeptCall) -> ToolResult | None:
+    if call.state == "interrupted":
+        error = OutcomeUnknownError("The daemon ended abruptly while the call ran; look whether it had its effect.")
+        return ToolResult(Metadata(0.0, Timings()), error=error.to_tool_error())
+    if call.result is None:
+        return None
+    try:
+        return decode_result(call.result)
+    except msgspec.DecodeError as error:
+        _log.error("a stored result cannot be read", tool=call.tool, reason=str(error))
+        return None

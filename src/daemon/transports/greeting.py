@@ -1,0 +1,82 @@
+"""What a good hello leads to: the session that its client comes back to, or a new one, and the ack that says which."""
+
+from dataclasses import dataclass
+from secrets import token_urlsafe
+
+from ...protocol.frames import PROTOCOL_VERSION, HelloAck, Limits, ServerInfo
+from ...protocol.handshake import Accepted
+from ...protocol.sessions import hash_key
+from ..dispatch import Router, Session
+from .connection import AWAY
+
+_KEY_BYTES = 32
+"""Of randomness in a resume key, so that it cannot be guessed, and a plain hash of it tells nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The session that a connection enters."""
+
+    session: Session
+    resume_key: str | None
+    """None where the client does not speak of resuming."""
+    resumed: bool
+    """It is the session that the client came back to."""
+
+
+async def enter(router: Router, standing: Accepted) -> Entry:
+    """The session of the key that the client brings, where it is its principal's; else a new one.
+
+    Raises:
+        ServiceUnavailableError: the key cannot be looked up at present.
+    """
+    sessions, streaming = router.sessions, "stream" in standing.features
+    if standing.resume_key is not None:
+        key_hash = hash_key(standing.resume_key)
+        session = await sessions.find(key_hash, standing.principal, transport="websocket", away=AWAY)
+        if session is not None:
+            session.label, session.client, session.streaming = standing.label, standing.client, streaming
+            return Entry(session, standing.resume_key, resumed=True)
+    resume_key = token_urlsafe(_KEY_BYTES) if standing.resumable else None
+    session = sessions.open(
+        standing.label,
+        standing.principal,
+        standing.client,
+        transport="websocket",
+        streaming=streaming,
+        away=AWAY,
+        key_hash=None if resume_key is None else hash_key(resume_key),
+    )
+    return Entry(session, resume_key, resumed=False)
+
+
+def acknowledge(
+    standing: Accepted, entry: Entry, router: Router, *, server: ServerInfo, instructions: str, ping_interval_s: float
+) -> HelloAck:
+    """The ack. What was not taken as it was asked for, a resume above all, is said in ``notice``."""
+    bounds = router.bounds
+    notices = [standing.notice] if standing.notice else []
+    if standing.resume_key is not None and not entry.resumed:
+        notices.append("resume: no session of yours has this key any more; this is a new one")
+    return HelloAck(
+        ok=True,
+        session_id=standing.label,
+        session_id_generated=standing.label_generated or None,
+        notice="; ".join(notices) or None,
+        protocol=PROTOCOL_VERSION,
+        server=server,
+        features=standing.features,
+        instructions=instructions,
+        resumed=entry.resumed,
+        resume_key=entry.resume_key,
+        durability="disk" if router.durable else "memory",
+        limits=Limits(
+            max_frame_bytes=bounds.max_frame_bytes,
+            max_inflight=bounds.max_accepted_per_session,
+            ping_interval_s=ping_interval_s,
+            default_timeout_s=bounds.default_timeout_s,
+            max_timeout_s=bounds.max_timeout_s,
+            progress_window_s=bounds.progress_window_s,
+            result_ttl_s=bounds.result_ttl_s,
+        ),
+    )

@@ -1,0 +1,98 @@
+"""After a ``kill -9`` and a restart: stored results are there, interrupted calls say so, and nothing runs again."""
+
+from pathlib import Path
+from typing import Any
+
+RESUME = ["ack", "resume"]
+
+
+def back(peer: Any) -> dict[str, Any]:
+    """The fields of a hello that comes back to a peer's session."""
+    return {"features": RESUME, "resume": {"key": peer.ack["resume_key"]}}
+
+
+def executed(daemon: Any) -> list[str]:
+    """The lines that ``sim_effect`` wrote."""
+    return Path(daemon.state / "sim_effect.log").read_text().split()
+
+
+def kill(daemon: Any) -> None:
+    """End the process as a crash does."""
+    daemon.process.kill()
+    daemon.process.wait()
+
+
+async def test_a_crash_loses_no_answer_and_runs_nothing_again(start_daemon: Any, command: Any) -> None:
+    """What was answered is replayed, what was cut off is OUTCOME_UNKNOWN, a local call is forgotten; one row each."""
+    daemon = start_daemon()
+    calls = {
+        "done": {"name": "sim_effect", "arguments": {"text": "done"}},
+        "cut": {"name": "sim_effect", "arguments": {"text": "cut", "delay_ms": 60_000}},
+        "local": {"name": "echo", "arguments": {"text": "local", "delay_ms": 60_000}},
+    }
+    async with daemon.peer(features=RESUME) as peer:
+        await peer.send(op="call_tool", request_id="done", **calls["done"])
+        await peer.until("call_tool_res", "done")
+        for request_id in ("cut", "local"):
+            await peer.send(op="call_tool", request_id=request_id, **calls[request_id])
+            await peer.until("progress", request_id)
+        assert executed(daemon) == ["done", "cut"]
+        kill(daemon)
+
+    daemon = start_daemon()
+    async with daemon.peer(**back(peer)) as again:
+        assert again.ack["resumed"]
+        assert again.ack["server"]["epoch"] != peer.ack["server"]["epoch"]
+        done = await again.until("call_tool_res", "done")
+        cut = await again.until("call_tool_res", "cut")
+        assert done["outputs"][0]["text"] == "written: done"
+        assert done["metadata"]["replayed"] is True
+        assert (cut["error"]["code"], cut["error"]["executed"]) == ("OUTCOME_UNKNOWN", "maybe")
+        assert cut["error"]["retryable"] is False
+        await again.send(op="call_status", request_ids=["done", "cut", "local", "never"])
+        status = (await again.until("call_status_res"))["calls"]
+        assert status == {"done": "done", "cut": "interrupted", "local": "unknown", "never": "unknown"}
+        await again.send(op="call_tool", request_id="cut", **calls["cut"])
+        assert (await again.until("call_tool_res", "cut"))["error"]["code"] == "OUTCOME_UNKNOWN"
+        changed = {"name": "sim_effect", "arguments": {"text": "other"}}
+        await again.send(op="call_tool", request_id="done", **changed)
+        assert (await again.until("call_tool_res", "done"))["error"]["code"] == "REQUEST_ID_CONFLICT"
+    assert executed(daemon) == ["done", "cut"]
+    assert daemon.stop() == 0
+    rows = command("audit", "tail", "--json", state=daemon.state).stdout
+    assert rows.count('"outcome":"OUTCOME_UNKNOWN"') == 1
+
+
+async def test_a_second_crash_changes_nothing(start_daemon: Any) -> None:
+    """Sessions are found again as often as the daemon is killed; forgotten ids stay known."""
+    daemon = start_daemon()
+    async with daemon.peer(features=RESUME) as peer:
+        for request_id in ("a", "b"):
+            await peer.call(request_id, "sim_effect", text=request_id)
+        await peer.send(op="forget", request_ids=["a"])
+        await peer.call("c", "sim_effect", text="c")  # behind the forget in the journal
+        kill(daemon)
+    for _ in range(2):
+        daemon = start_daemon()
+        async with daemon.peer(**back(peer)) as again:
+            answers = [(await again.until("call_tool_res"))["request_id"] for _ in range(2)]
+            assert answers == ["b", "c"]
+            await again.send(op="call_tool", request_id="a", name="sim_effect", arguments={"text": "a"})
+            assert (await again.until("call_tool_res", "a"))["error"]["code"] == "RESULT_EXPIRED"
+            kill(daemon)
+    assert executed(daemon) == ["a", "b", "c"]
+
+
+async def test_a_drain_stores_the_answers_of_local_calls_too(start_daemon: Any) -> None:
+    """An orderly restart forgets nothing that was accepted, local calls included."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S="5")
+    async with daemon.peer(features=RESUME) as peer:
+        await peer.send(op="call_tool", request_id="local", name="echo", arguments={"text": "kept", "delay_ms": 500})
+        await peer.until("call_tool_ack", "local")
+        peer.socket.transport.abort()
+        assert daemon.stop() == 0
+    daemon = start_daemon()
+    async with daemon.peer(**back(peer)) as again:
+        answer = await again.until("call_tool_res", "local")
+        assert answer["outputs"][0]["text"] == "kept"
+        assert answer["metadata"]["replayed"] is True

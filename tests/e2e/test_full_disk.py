@@ -1,0 +1,56 @@
+"""A disk that refuses: the daemon says so, local calls go on, and what cannot be journalled is refused, not run."""
+
+import asyncio
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def no_room(daemon: Any) -> Iterator[None]:
+    """The daemon's files cannot grow or be written any more, as on a full disk; for root too."""
+    limits = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, limits)
+
+
+async def refused(peer: Any, number: int) -> dict[str, Any] | None:
+    """The error of a write, by an id of its own."""
+    error: dict[str, Any] | None = (await peer.call(f"w{number}", "sim_effect", text=f"full-{number}"))["error"]
+    return error
+
+
+async def test_a_full_disk_stops_what_must_be_journalled_and_nothing_else(start_daemon: Any) -> None:
+    """Writes are refused with executed no and never ran; echo answers; health says why; all is well again after it."""
+    daemon = start_daemon(TOOLD_LOG_FORMAT="json")
+    effects = Path(daemon.state / "sim_effect.log")
+    async with daemon.peer(features=["resume"]) as peer:
+        assert (await peer.call("before", "sim_effect", text="before"))["error"] is None
+        with no_room(daemon):
+            for number in range(3):
+                error = await refused(peer, number)
+                assert error is not None
+                assert (error["code"], error["executed"], error["retryable"]) == ("SERVICE_UNAVAILABLE", "no", True)
+                assert "journal" in error["message"]
+                assert str(daemon.state) not in error["message"]
+            assert (await peer.call("local", "echo", text="still here"))["error"] is None
+            async with asyncio.timeout(20):
+                while not (await peer.status())["problems"]:
+                    await asyncio.sleep(0.05)
+            async with daemon.peer(features=["resume"]) as newcomer:
+                assert newcomer.ack["durability"] == "memory"
+        async with asyncio.timeout(20):
+            number = 10
+            while await refused(peer, number):
+                await asyncio.sleep(0.1)
+                number += 1
+            while (await peer.status())["problems"]:
+                await asyncio.sleep(0.1)
+    assert effects.read_text().split() == ["before", f"full-{number}"]
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.logged()

@@ -1,0 +1,163 @@
+"""A dropped connection loses nothing: a session is come back to by its key, over a break, a takeover and a restart."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+RESUME = ["ack", "resume", "going_away"]
+
+
+def back(peer: Any) -> dict[str, Any]:
+    """The fields of a hello that comes back to a peer's session."""
+    return {"features": RESUME, "resume": {"key": peer.ack["resume_key"]}}
+
+
+def executed(daemon: Any) -> list[str]:
+    """The lines that ``sim_effect`` wrote."""
+    log = Path(daemon.state / "sim_effect.log")
+    return log.read_text().split() if log.exists() else []
+
+
+async def drop(peer: Any) -> None:
+    """Break the connection without a word."""
+    peer.socket.transport.abort()
+    await peer.socket.wait_closed()
+
+
+async def test_the_ack_tells_what_can_be_come_back_to(make_peer: Any) -> None:
+    """A key of 256 bits for who speaks of resuming, none for others; and for how long it is good."""
+    async with make_peer(features=["resume"]) as peer, make_peer() as plain:
+        assert len(peer.ack["resume_key"]) >= 43
+        assert (peer.ack["resumed"], peer.ack["durability"]) == (False, "disk")
+        assert (peer.ack["limits"]["progress_window_s"], peer.ack["limits"]["result_ttl_s"]) == (120.0, 86400.0)
+        assert "resume" in peer.ack["features"]
+        assert "resume_key" not in plain.ack
+
+
+async def test_a_client_that_comes_back_gets_what_it_missed(make_peer: Any) -> None:
+    """Answers that came while it was away, and those of calls that still run; each under its own id, numbers too."""
+    async with make_peer(features=RESUME) as peer:
+        await peer.send(op="call_tool", request_id=7, name="echo", arguments={"text": "missed", "delay_ms": 200})
+        await peer.send(op="call_tool", request_id="7", name="echo", arguments={"text": "runs", "delay_ms": 2000})
+        await peer.until("call_tool_ack", "7")
+        await drop(peer)
+    async with make_peer(features=["ack"]) as other:
+        while (await other.status())["calls"] > 2:
+            await asyncio.sleep(0.02)
+    async with make_peer(**back(peer)) as again:
+        assert again.ack["resumed"]
+        assert again.ack["resume_key"] == peer.ack["resume_key"]
+        frames: dict[Any, dict[str, Any]] = {}
+        progress = []
+        while len(frames) < 2:
+            frame = await again.receive()
+            if frame["op"] == "call_tool_res":
+                frames[frame["request_id"]] = frame
+            else:
+                progress.append(frame["request_id"])
+        assert frames[7]["outputs"][0]["text"] == "missed"
+        assert frames[7]["metadata"]["replayed"] is True
+        assert frames["7"]["outputs"][0]["text"] == "runs"
+        assert "replayed" not in frames["7"]["metadata"]
+        assert "7" in progress
+
+
+async def test_a_write_is_not_run_again_by_a_repeat_after_the_break(make_peer: Any, daemon: Any) -> None:
+    """The same id attaches to the call that runs, or gets its result again; the effect is there once."""
+    call = {"request_id": "w", "name": "sim_effect", "arguments": {"text": "once", "delay_ms": 300}}
+    async with make_peer(features=RESUME) as peer:
+        await peer.send(op="call_tool", **call)
+        await peer.until("call_tool_ack", "w")
+        await drop(peer)
+    async with make_peer(**back(peer)) as again:
+        await again.send(op="call_tool", **call)
+        assert (await again.until("call_tool_res", "w"))["outputs"][0]["text"] == "written: once"
+        await again.send(op="call_tool", **call)
+        repeat = await again.until("call_tool_res", "w")
+        assert repeat["metadata"]["replayed"] is True
+    assert executed(daemon).count("once") == 1
+
+
+async def test_a_resume_takes_over_from_a_connection_that_still_stands(make_peer: Any) -> None:
+    """The old one is closed with 4004; what runs is answered on the new one, once."""
+    async with make_peer(features=RESUME) as old:
+        await old.send(op="call_tool", request_id="a", name="echo", arguments={"text": "x", "delay_ms": 500})
+        await old.until("call_tool_ack", "a")
+        async with make_peer(**back(old)) as new:
+            assert new.ack["resumed"]
+            assert (await new.until("call_tool_res", "a"))["outputs"][0]["text"] == "x"
+            ops = []
+            with suppress(ConnectionClosed):
+                while True:
+                    ops.append((await old.receive())["op"])
+            assert old.socket.close_code == 4004
+            assert "call_tool_res" not in ops
+
+
+async def test_what_was_forgotten_does_not_come_again(make_peer: Any) -> None:
+    """A client that says what it has gets nothing twice; a forgotten write stays known, a local call may run again."""
+    async with make_peer(features=RESUME) as peer:
+        for request_id, name in (("local", "echo"), ("write", "sim_effect"), ("kept", "echo")):
+            await peer.call(request_id, name, text=f"f-{request_id}")
+        await peer.send(op="forget", request_ids=["local", "write"])
+        await peer.send(op="ping")
+        await peer.until("pong")
+        await drop(peer)
+    async with make_peer(**back(peer)) as again:
+        await again.send(op="call_status", request_ids=["local", "write", "kept"])
+        frames = [await again.receive(), await again.receive()]
+        answers = [frame["request_id"] for frame in frames if frame["op"] == "call_tool_res"]
+        (status,) = [frame["calls"] for frame in frames if frame["op"] == "call_status_res"]
+        assert answers == ["kept"]
+        assert status == {"local": "unknown", "write": "expired", "kept": "done"}
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        {"features": RESUME, "resume": {"key": "x" * 43}},
+        {"features": RESUME, "resume": {"key": 5}},
+        {"features": RESUME, "resume": "key"},
+        {"features": ["ack"], "resume": {"key": "x" * 43}},
+    ],
+    ids=["unknown", "no string", "no object", "without the feature"],
+)
+async def test_a_resume_that_fails_says_so(make_peer: Any, hello: dict[str, Any]) -> None:
+    """The session is new, ``resumed`` is false, and the notice says why: never silently."""
+    async with make_peer(**hello) as peer:
+        assert peer.ack["resumed"] is False
+        assert "resume:" in peer.ack["notice"]
+
+
+async def test_two_sessions_of_one_label_do_not_meet(make_peer: Any) -> None:
+    """The label is no key: neither gets the other's answers, and closing one does nothing to the other."""
+    async with make_peer(session_id="same", features=RESUME) as one, make_peer(session_id="same") as two:
+        assert (await one.call("id", "echo", text="mine"))["outputs"][0]["text"] == "mine"
+        assert (await two.call("id", "echo", text="other"))["outputs"][0]["text"] == "other"
+        await drop(two)
+        assert (await one.call("id2", "echo", text="still"))["outputs"][0]["text"] == "still"
+
+
+async def test_a_plain_clients_reading_call_ends_with_its_connection(make_peer: Any) -> None:
+    """Nobody can come back for it; with resume it goes on unless its caller said otherwise."""
+    async with make_peer() as watcher:
+        async with make_peer() as plain, make_peer(features=RESUME) as peer:
+            for one in (plain, peer):
+                await one.send(op="call_tool", request_id="a", name="bad_hangs", arguments={"seconds": 60})
+            await peer.send(
+                op="call_tool", request_id="b", name="bad_hangs", arguments={"seconds": 60}, on_disconnect="cancel"
+            )
+            while (await watcher.status())["calls"] < 4:
+                await asyncio.sleep(0.02)
+            await drop(plain)
+            await drop(peer)
+        while (await watcher.status())["calls"] > 2:
+            await asyncio.sleep(0.02)
+        async with make_peer(**back(peer)) as again:
+            assert (await again.until("call_tool_res", "b"))["error"]["code"] == "CANCELLED"
+            await again.send(op="cancel", request_id="a")
+            assert (await again.until("call_tool_res", "a"))["error"]["code"] == "CANCELLED"
