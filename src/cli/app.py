@@ -39,9 +39,14 @@ _COMMANDS = _named(
     call="Call a tool: toold call chat prompt='Hello'.",
     tools="List the tools, or show one with its arguments.",
     status="Show what the daemon does and did.",
+    calls="Show the calls that run, and the last ones, by session.",
+    cancel="End a running call, whoever made it.",
+    reload="Have the daemon read its configuration again.",
+    stop="Stop the daemon in good order.",
     audit="Read the calls of the local database: tail, export, stats.",
     doctor="Check keys, ports, files and SDKs; change nothing.",
     demo="Take a tour of a daemon of its own, some seconds long.",
+    service="Have the daemon started with your session: install, remove.",
     token="Print the token, or where it is.",  # noqa: S106 - a command's help
 )
 

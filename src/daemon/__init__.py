@@ -7,7 +7,7 @@ joined. What it must never know: what a vendor's SDK looks like, or what a tool 
 from .check import Check
 from .doctor import diagnose
 from .run import run
-from .setting_sources import SettingsError, load_settings
+from .setting_sources import SettingsError, load_settings, variables_in
 from .settings import Settings
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "diagnose",
     "load_settings",
     "run",
+    "variables_in",
 ]

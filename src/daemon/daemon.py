@@ -4,9 +4,11 @@ import asyncio
 import gc
 import os
 import secrets
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,16 +26,21 @@ from ..tools import EFFECT_LOG, FileAccess, Registry, load_registry, simulated_t
 from ..version import __version__
 from . import status
 from .auth import token_check
+from .certificate import Certificate
 from .dispatch import Bounds, Permits, ProviderGate, Router
 from .journal import StoreJournal
 from .metrics import Gauges, Metrics
+from .observe import set_up_logging
+from .operations import Operations
 from .recorder import CallRecorder
-from .setting_types import tls_context
+from .reload import CERTIFICATE, Changes, compare
+from .setting_sources import SettingsError
 from .settings import CONFIG_FILE, Settings
 from .state import StateFolder
 from .transports.http import side_app
+from .transports.operator import operator_app
 from .transports.websocket import WebSocketOptions, WebSocketServer
-from .vendors import VENDORS, Vendors, open_vendors
+from .vendors import VENDORS, Vendors, concurrency, open_vendors
 
 _SENDING_GRACE_S: Final = 2.0
 """How long the end waits for the audit's last rows to reach Supabase; what is left goes at the next start."""
@@ -66,6 +73,9 @@ class Daemon:
         self.sender = _sender(settings, store)
         self._vendors = vendors
         self._default_model = _default_model(settings, catalogue, vendors)
+        self._files = FileAccess(settings.workspace, denied=_denied(settings))
+        self._certificate = _certificate(settings)
+        self._reloading = asyncio.Lock()
         self.gates = {
             name: ProviderGate(provider, vendors.limits[name], on_error=self._provider_failed)
             for name, provider in vendors.providers.items()
@@ -82,20 +92,27 @@ class Daemon:
             permits=permits,
             bounds=_bounds(settings),
             daemon=self,
-            files=FileAccess(settings.workspace, denied=_denied(settings)),
+            files=self._files,
             recorder=recorder,
             journal=StoreJournal(store, recorder),
             epoch=epoch,
         )
+        authenticate = token_check((settings.token or state.load_or_create_token()) if settings.auth else None)
         self.websocket = WebSocketServer(
-            _websocket_options(settings),
+            _websocket_options(settings, self._certificate.context if self._certificate else None),
             self.router,
-            authenticate=token_check((settings.token or state.load_or_create_token()) if settings.auth else None),
+            authenticate=authenticate,
             server=ServerInfo("toold", __version__, epoch),
             instructions=lambda: status.instructions(registry, simulated=self.simulated),
             health=self.health,
         )
-        app = side_app(health=self.health, metrics=self.metrics.render, loopback_only=is_loopback(settings.host))
+        operations = Operations(self.router, store, self.reload)
+        app = side_app(
+            health=self.health,
+            metrics=self.metrics.render,
+            operator=operator_app(operations, authenticate=authenticate, host=settings.host),
+            loopback_only=is_loopback(settings.host),
+        )
         self.http = HttpServer(app, settings.host, settings.http_port, "--http-port")
 
     def __repr__(self) -> str:
@@ -164,7 +181,47 @@ class Daemon:
             settings.tls_cert is not None,
             settings.auth,
             __version__,
+            settings.grace_period_s,
         )
+
+    async def reload(self) -> Changes:
+        """Read the settings again and go by what can change now, all of it or nothing.
+
+        Raises:
+            SettingsError: they cannot be used; everything is as it was.
+        """
+        async with self._reloading:
+            try:
+                changes = compare(self.settings, await asyncio.to_thread(self.settings.read_again))
+                renewed = self._renew_certificate(changes)
+            except SettingsError as error:
+                _log.error("the new configuration is refused, the old one stays", reason=str(error))
+                raise
+            self._go_by(changes.settings)
+        reloaded = (*changes.reloaded, *([CERTIFICATE] if renewed else []))
+        _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
+        return replace(changes, reloaded=reloaded)
+
+    def _renew_certificate(self, changes: Changes) -> bool:
+        """Whether its files have another content now; files of another name wait for a restart."""
+        if self._certificate is None or not {"tls_cert", "tls_key"}.isdisjoint(changes.needs_restart):
+            return False
+        try:
+            return self._certificate.renew()
+        except OSError as error:
+            raise SettingsError(f"tls_cert and tls_key: must be a certificate and its key ({error})") from None
+
+    def _go_by(self, settings: Settings) -> None:
+        old, self.settings = self.settings, settings
+        if (settings.log_format, settings.log_level) != (old.log_format, old.log_level):
+            set_up_logging(settings.log_format, settings.log_level)
+        self.router.bounds = _bounds(settings)
+        self.router.permits.resize(settings.max_running)
+        for name, gate in self.gates.items():
+            gate.permits.resize(concurrency(settings)[name])
+        self._files.look_below(settings.workspace, denied=_denied(settings))
+        self._default_model = _default_model(settings, self.catalogue, self._vendors)
+        self._store.go_by(content_kept(settings.audit_content), _retention(settings))
 
     def _provider_failed(self, provider: str, code: str) -> None:
         self.metrics.provider_failed(provider, code)
@@ -191,10 +248,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
     """
     async with AsyncExitStack() as parts:
         state = parts.enter_context(StateFolder(settings.state_dir))
-        retention = Retention(
-            settings.audit_keep_days, settings.audit_keep_bytes, settings.result_ttl_s, settings.max_kept_bytes
-        )
-        store = Store(state.database, content=content_kept(settings.audit_content), retention=retention)
+        store = Store(state.database, content=content_kept(settings.audit_content), retention=_retention(settings))
         parts.push_async_callback(store.close)
         catalogue = Catalogue.load()
         simulator = await parts.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
@@ -283,10 +337,19 @@ def _bounds(settings: Settings) -> Bounds:
     )
 
 
-def _websocket_options(settings: Settings) -> WebSocketOptions:
-    tls = None
-    if settings.tls_cert is not None and settings.tls_key is not None:
-        tls = tls_context(settings.tls_cert, settings.tls_key)
+def _retention(settings: Settings) -> Retention:
+    return Retention(
+        settings.audit_keep_days, settings.audit_keep_bytes, settings.result_ttl_s, settings.max_kept_bytes
+    )
+
+
+def _certificate(settings: Settings) -> Certificate | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    return Certificate(settings.tls_cert, settings.tls_key)
+
+
+def _websocket_options(settings: Settings, tls: ssl.SSLContext | None) -> WebSocketOptions:
     return WebSocketOptions(
         host=settings.host,
         port=settings.port,

@@ -50,7 +50,7 @@ def set_up_logging(
 ) -> None:
     """Send the log lines of structlog and of the standard library to ``stream``, stderr unless said otherwise.
 
-    Once a process, before it serves.
+    Before the process serves; called again, the lines from then on go by it.
 
     ``auto`` is ``console`` on a terminal and ``json`` elsewhere: one object a line.
     """
@@ -62,7 +62,7 @@ def set_up_logging(
         processors=[*processors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=lambda name="toold", *_: _Output(name, stream),
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=False,  # or a level that is reloaded would reach no logger that has spoken
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(

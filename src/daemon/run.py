@@ -1,6 +1,7 @@
 """``toold serve``: one daemon in the foreground, from its banner to its exit code."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 import signal
@@ -18,6 +19,7 @@ from ..protocol.rendezvous import TOKEN_FILE, default_state_dir
 from ..store import StoreError
 from .daemon import Daemon, running
 from .observe import set_up_logging
+from .setting_sources import SettingsError
 from .settings import Settings
 from .state import StateError
 
@@ -48,9 +50,13 @@ async def _serve(settings: Settings) -> None:
     """Run until told to stop."""
     stop = _Stop()
     loop = asyncio.get_running_loop()
+    # `nohup` has SIGHUP ignored, so that the end of the terminal is not the daemon's.
+    bound_to_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_DFL and _has_terminal()
     async with running(settings) as daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _on_signal, number, stop)
+        hangup = _Hangup(daemon, stop, bound_to_terminal)
+        loop.add_signal_handler(signal.SIGHUP, hangup.on_signal)
         print(banner(daemon), flush=True)  # noqa: T201 - for the person who started it
         await stop.event.wait()
     _log.info("stopped")
@@ -101,6 +107,38 @@ class _Stop:
     asked_at: float | None = None
 
 
+@dataclass(slots=True)
+class _Hangup:
+    """SIGHUP: the configuration is read again; or the terminal that the daemon runs in was closed, and it stops."""
+
+    daemon: Daemon
+    stop: _Stop
+    bound_to_terminal: bool
+    reloads: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def on_signal(self) -> None:
+        if self.bound_to_terminal and not _has_terminal():
+            _on_signal(signal.SIGHUP, self.stop)
+            return
+        _log.info("signal", signal=signal.SIGHUP.name)
+        reload = asyncio.create_task(self._reload())
+        self.reloads.add(reload)
+        reload.add_done_callback(self.reloads.discard)
+
+    async def _reload(self) -> None:
+        with contextlib.suppress(SettingsError):  # the log has it
+            await self.daemon.reload()
+
+
+def _has_terminal() -> bool:
+    """Whether this process has a terminal that it is controlled by."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
 def banner(daemon: Daemon) -> str:
     """What a person needs to know: where it listens, where the token is, who answers, and what to type next."""
     settings, address = daemon.settings, daemon.address()
@@ -109,7 +147,7 @@ def banner(daemon: Daemon) -> str:
     elif settings.token is not None:
         token = "from the settings (TOOLD_TOKEN)"  # noqa: S105 - a sentence
     else:
-        token = f"in {settings.state_dir / TOKEN_FILE} (`toold token` prints it)"
+        token = f"in {settings.state_dir / TOKEN_FILE} (`{' '.join([*_folder(settings), 'toold token'])}` prints it)"
     lines = [
         f"toold {address.version} is ready.",
         f"  WebSocket  {address.url}",
@@ -136,9 +174,7 @@ def _example(daemon: Daemon) -> str:
     command = Path(sys.executable).with_name("toold")
     if command.is_relative_to(folder):
         command = command.relative_to(folder)
-    words = [shlex.quote(str(command)), "call"]
-    if settings.state_dir != folder / default_state_dir(os.environ):  # clients know of no flag and no toold.toml
-        words.insert(0, f"TOOLD_STATE_DIR={shlex.quote(str(settings.state_dir))}")
+    words = [*_folder(settings), shlex.quote(str(command)), "call"]
     readme = (folder / "README.md").resolve()
     if not any(row["available"] for row in daemon.providers()):
         words.append("echo text=Hello")
@@ -147,3 +183,10 @@ def _example(daemon: Daemon) -> str:
     else:
         words.append("chat prompt=Hello")
     return " ".join(words)
+
+
+def _folder(settings: Settings) -> list[str]:
+    """What stands before a command that would not find the state folder: clients know of no flag and no toold.toml."""
+    if settings.state_dir == Path.cwd() / default_state_dir(os.environ):
+        return []
+    return [f"TOOLD_STATE_DIR={shlex.quote(str(settings.state_dir))}"]

@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -54,9 +55,14 @@ class _Environment(EnvSettingsSource):
                 yield name, _Given(value, ENV_PREFIX + name.upper() if key == name else key)
 
 
+def variables_in(env: Mapping[str, str]) -> list[str]:
+    """The variables of an environment that set something."""
+    return sorted(given.origin for _, given in _Environment(env).given())
+
+
 def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, _Given]]:
     for name, value in flags.items():
-        if value is not None:
+        if value is not None and name != "config":
             yield name, _Given(value, f"--{'no-' if value is False else ''}{name.replace('_', '-')}")
 
 
@@ -113,25 +119,32 @@ def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.en
     Raises:
         SettingsError: a value is not allowed; the message is one line and shows no value but paths.
     """
-    flags = dict(flags)
-    named = flags.pop("config", None) or env.get("TOOLD_CONFIG")
+    named = flags.get("config") or env.get("TOOLD_CONFIG")
     given = {
         "state_dir": _Given(default_state_dir({}), "default"),
         "workspace": _Given([cwd], "the folder where the daemon starts"),
     }
-    config = cwd / Path(str(named)).expanduser() if named else cwd / CONFIG_FILE
-    if named or config.exists():
+    config = _config_file(named, cwd)
+    if config is not None:
         given |= {name: _anchored(name, value, config.parent) for name, value in _from_file(config)}
     for layer in (_Environment(env).given(), _from_flags(flags)):
         given |= {name: _anchored(name, value, cwd) for name, value in layer}
     try:
         settings = Settings(**{name: value.value for name, value in given.items()})  # type: ignore[arg-type] # being checked
-        return settings.read_from(config) if named or config.exists() else settings
+        return settings.read_from(config, partial(load_settings, flags, env=env, cwd=cwd))
     except ValidationError as error:
         problems = error.errors(include_url=False)
     sentences = dict.fromkeys(_sentence(details, given) for details in problems)
     by_flag = any(_origin(details, given)[1].startswith("--") for details in problems)
     raise SettingsError("; ".join(sentences), by_flag=by_flag)
+
+
+def _config_file(named: object, cwd: Path) -> Path | None:
+    """The TOML file to read: the one that is named, there or not, else ``toold.toml`` where it is there."""
+    if named:
+        return cwd / Path(str(named)).expanduser()
+    config = cwd / CONFIG_FILE
+    return config if config.exists() else None
 
 
 def _origin(details: ErrorDetails, given: Mapping[str, _Given]) -> tuple[str, str]:

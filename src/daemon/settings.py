@@ -1,6 +1,7 @@
 """What the operator can set, with the defaults, and what fits together. docs/configuration.md lists all settings."""
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
@@ -106,16 +107,26 @@ class Settings(BaseSettings):
     audit_keep_bytes: Count = 1024**3
 
     _config: Path | None = PrivateAttr(None)
+    _again: Callable[[], "Settings"] | None = PrivateAttr(None)
 
     @property
     def config(self) -> Path | None:
         """The TOML file that was read; None where there was none."""
         return self._config
 
-    def read_from(self, config: Path) -> Self:
-        """The same, knowing its file."""
+    def read_from(self, config: Path | None, again: "Callable[[], Settings]") -> Self:
+        """The same, knowing its file, and how all its sources are read anew."""
         self._config = config
+        self._again = again
         return self
+
+    def read_again(self) -> "Settings":
+        """What the same file, environment and flags say now; the same where no source is known.
+
+        Raises:
+            SettingsError: as ``load_settings``.
+        """
+        return self if self._again is None else self._again()
 
     @property
     def simulated(self) -> bool:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import secrets
 import stat
+import time
 from pathlib import Path
 from typing import Final, Self
 
@@ -25,6 +26,8 @@ LOCK_FILE: Final = "daemon.lock"
 """Locked while a daemon runs. The lock goes with its process, so that a crash leaves nothing to clean up."""
 DATABASE_FILE: Final = "toold.db"
 MAX_TOKEN_BYTES: Final = 4096
+_LOOK_S: Final = 0.05
+"""Much longer than ``held_by`` has the lock."""
 
 _log = structlog.get_logger(__name__)
 
@@ -62,6 +65,25 @@ def read_pid(folder: Path) -> int | None:
         return None
 
 
+def held_by(folder: Path) -> int | None:
+    """The pid of the daemon that runs in this state folder now; None where none does.
+
+    Raises:
+        OSError: the lock cannot be looked at, such as another user's.
+    """
+    try:
+        lock = os.open(folder / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return read_pid(folder)
+    finally:
+        os.close(lock)
+    return None
+
+
 class StateFolder:
     """The folder of the running daemon, locked from opening to closing::
 
@@ -95,7 +117,11 @@ class StateFolder:
 
     def _take_lock(self) -> None:
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_LOOK_S)  # somebody may only have looked whether a daemon runs
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._lock, 0)
             os.write(self._lock, f"{os.getpid()}\n".encode())
         except BlockingIOError:

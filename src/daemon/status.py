@@ -9,7 +9,7 @@ import msgspec
 from ..providers import Provider
 from ..store import CallRow, Totals
 from ..tools import Registry
-from .dispatch import Permits, ProviderGate, Router
+from .dispatch import Permits, ProviderGate, Router, RunningCall
 
 
 def health(
@@ -76,6 +76,36 @@ def call_row(row: CallRow) -> dict[str, Any]:
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,
     }
+
+
+def ended_row(row: CallRow) -> dict[str, Any]:
+    """One of the last calls, for the operator: ``call_row`` and whose it was."""
+    return {**call_row(row), "session_id": row.session_id, "principal": row.principal}
+
+
+def running_row(running: RunningCall, now: float) -> dict[str, Any]:
+    """A call that is not answered yet, for the operator; never its arguments. ``now`` is an instant of its clock."""
+    session, latest = running.session, running.latest
+    return {
+        "id": running.id,
+        "session": session.label,
+        "session_id": session.id,
+        "principal": session.principal.name,
+        "client": session.client.name,
+        "tool": running.tool.name,
+        "state": _state(running),
+        "started_at": running.started_at,
+        "age_s": round(now - running.started, 3),
+        "left_s": round(max(0.0, running.deadline - now), 3),
+        "progress": None if latest is None else msgspec.to_builtins(latest),
+    }
+
+
+def _state(running: RunningCall) -> str:
+    """``waiting`` for its turn, ``running``, or ``ending``: told to, and not there yet."""
+    if running.ended_at is not None:
+        return "ending"
+    return "running" if running.running else "waiting"
 
 
 def totals_row(totals: Totals) -> dict[str, Any]:

@@ -11,6 +11,9 @@ from .settings import Settings
 
 VENDORS: Final = (KIMI, GLM)
 _NO_KEY: Final = SecretStr("")
+_THREADS: Final = 1024
+"""Of a synchronous SDK, at most. They are made as calls come, so what bounds them is the gate: its limit may change
+while the daemon runs, and a pool's size may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,8 @@ class Vendors:
 def open_vendors(settings: Settings, simulator: Simulator | None) -> Vendors:
     """A provider for each vendor: the simulator's, or the real one where its key is set."""
     vendors = Vendors()
-    kimi = Access(
-        api_key=settings.kimi_api_key or _NO_KEY, base_url=settings.kimi_base_url, limit=settings.kimi_concurrency
-    )
-    glm = Access(
-        api_key=settings.glm_api_key or _NO_KEY, base_url=settings.glm_base_url, limit=settings.glm_concurrency
-    )
+    kimi = Access(api_key=settings.kimi_api_key or _NO_KEY, base_url=settings.kimi_base_url, limit=_THREADS)
+    glm = Access(api_key=settings.glm_api_key or _NO_KEY, base_url=settings.glm_base_url, limit=_THREADS)
     if simulator is not None:
         kimi = _simulated(kimi, simulator.kimi_base_url)
         glm = _simulated(glm, simulator.glm_base_url)
@@ -43,12 +42,17 @@ def open_vendors(settings: Settings, simulator: Simulator | None) -> Vendors:
             )
             vendors.absent[vendor.name] = missing
         else:
-            vendors.limits[vendor.name] = access.limit
+            vendors.limits[vendor.name] = concurrency(settings)[vendor.name]
     if KIMI.name in vendors.limits:
         vendors.providers[KIMI.name] = build_kimi(kimi, sdk=settings.kimi_sdk)
     if GLM.name in vendors.limits:
         vendors.providers[GLM.name] = build_glm(glm, sdk=settings.glm_sdk)
     return vendors
+
+
+def concurrency(settings: Settings) -> dict[str, int]:
+    """How many calls of each vendor run at once, whether or not it can be asked."""
+    return {KIMI.name: settings.kimi_concurrency, GLM.name: settings.glm_concurrency}
 
 
 def _simulated(access: Access, base_url: str) -> Access:

@@ -17,6 +17,10 @@ TOKEN_FILE: Final = "token"  # noqa: S105 - a file's name
 ADDRESS_FILE: Final = "daemon.json"
 """In the state folder while a daemon runs: an ``Address``."""
 
+ENDING_S: Final = 20.0
+"""A daemon that was told to stop has ended so long after its grace period at the latest, whatever hangs: its farewells,
+closing the connections, the SDKs' last calls and the audit's last rows each have some seconds of it."""
+
 
 class Address(msgspec.Struct, frozen=True):
     """Where the running daemon listens; written once it does, removed when it stops.
@@ -31,6 +35,8 @@ class Address(msgspec.Struct, frozen=True):
     tls: bool
     auth: bool
     version: str
+    grace_period_s: float = 10.0
+    """How long running calls have to end once it is told to stop."""
 
     @property
     def url(self) -> str:

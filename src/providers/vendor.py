@@ -38,6 +38,6 @@ class Access:
     api_key: SecretStr
     base_url: str
     limit: int
-    """How many calls run at once; as many threads where the SDK is synchronous."""
+    """As many threads at most, where the SDK is synchronous. How many calls run at once is not decided here."""
     simulated: bool = False
     """Whether the simulator answers there: then no proxy of the environment stands between."""

@@ -55,6 +55,12 @@ class Committer:
         self.described_bytes = 0
         """Arguments that were let go of."""
 
+    def go_by(self, content: Content, retention: Retention) -> None:
+        """Keep this of arguments from now on, and rows for so long. On any thread."""
+        self._content = content
+        self._retention = retention
+        self.retention_due = 0.0  # should it be set on the other thread in this moment, it is looked at within the hour
+
     def left_over(self) -> list[Item]:
         """What the process before this one left undone, to be added first.
 

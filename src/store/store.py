@@ -64,6 +64,10 @@ class Store:
         """Rows lost since the start: the disk refused for too long, or SQLite cannot hold them."""
         return self._writer.dropped
 
+    def go_by(self, content: Content, retention: Retention) -> None:
+        """From now on, keep this of calls' arguments, and rows for so long."""
+        self._writer.go_by(content, retention)
+
     async def start(self, started: Started) -> bool:
         """Return once it is on the disk that a call starts, safe from a power cut too; then it may.
 

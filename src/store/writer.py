@@ -129,6 +129,11 @@ class Writer:
         """Write down answers of local calls; done once they are on the disk. Fails as ``start`` does."""
         return self._ask(Item(Kept(answers)))
 
+    def go_by(self, content: Content, retention: Retention) -> None:
+        """Go by these from now on; what is kept already is looked through soon. On the event loop's thread."""
+        self._committer.go_by(content, retention)
+        self._wake.set()
+
     def flush(self) -> concurrent.futures.Future[None]:
         """Done once all that came before has been committed, or the disk has refused it."""
         done = concurrent.futures.Future[None]()

@@ -37,13 +37,19 @@ class FileAccess:
     """
 
     def __init__(self, roots: Iterable[Path], *, denied: Iterable[Path] = (), start: str = "") -> None:
-        self.roots: tuple[Path, ...] = tuple(Path(os.path.realpath(root)) for root in roots)
-        self._denied = tuple(Path(os.path.realpath(path)) for path in denied)
-        self._start = (self.roots[0] if self.roots else Path.cwd()) / start
         self._client_folder = start
+        self._denied: tuple[Path, ...] = ()
+        self.look_below(roots, denied=denied)
 
     def __repr__(self) -> str:
         return f"<FileAccess below {', '.join(map(str, self.roots)) or 'nothing'}>"
+
+    def look_below(self, roots: Iterable[Path], *, denied: Iterable[Path] = ()) -> None:
+        """From now on read below these roots; what was denied before stays so."""
+        # First: a thread may be reading between these lines.
+        self._denied += tuple(Path(os.path.realpath(path)) for path in denied)
+        self.roots: tuple[Path, ...] = tuple(Path(os.path.realpath(root)) for root in roots)
+        self._start = (self.roots[0] if self.roots else Path.cwd()) / self._client_folder
 
     def starting_at(self, folder: str | None) -> "FileAccess":
         """The same, with relative paths starting at the client's folder where it names one (``hello.client``)."""

@@ -28,7 +28,21 @@ HEAVY = (
     "zai",
     "zhipuai",
 )
-NAMES = ["serve", "call", "tools", "status", "audit", "doctor", "demo", "token"]
+NAMES = [
+    "serve",
+    "call",
+    "tools",
+    "status",
+    "calls",
+    "cancel",
+    "reload",
+    "stop",
+    "audit",
+    "doctor",
+    "demo",
+    "service",
+    "token",
+]
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

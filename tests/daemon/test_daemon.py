@@ -1,5 +1,6 @@
 """The daemon's parts joined: in which order they come and go, what tools may see, and what no call may read."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from toold.daemon.daemon import Daemon, running
+from toold.daemon.setting_sources import SettingsError
 from toold.daemon.state import AlreadyRunningError, StateFolder, read_address
 from toold.protocol.errors import ServiceUnavailableError
 from toold.store import StoreError
@@ -143,6 +145,81 @@ async def test_no_call_reads_the_daemons_own_secrets(run_with: Any, tmp_path: Pa
     answer = await call(daemon, "chat", prompt="Read it.", files=[path])
     assert answer["error"]["code"] == "PERMISSION_DENIED"
     assert path in answer["error"]["message"]
+
+
+# --- the configuration, read again -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Any:
+    """Write ``toold.toml``: ``configure('max_running = 2')``."""
+    return (tmp_path / "toold.toml").write_text
+
+
+async def test_what_is_reloaded_is_in_effect(run_with: Any, configure: Any) -> None:
+    """Bounds, permits, a new default model; each part has its own, and what is told of the daemon agrees."""
+    daemon = await run_with()
+    configure('max_running = 2\nglm_concurrency = 1\nmax_waiting = 5\nmax_timeout_s = 60\ndefault_model = "glm-4.6"\n')
+    changes = await daemon.reload()
+    expected = {"max_running", "glm_concurrency", "max_waiting", "max_timeout_s", "default_model"}
+    assert (set(changes.reloaded), changes.needs_restart) == (expected, ())
+    limits = (await daemon.status(recent=0))["limits"]
+    assert (limits["running"]["limit"], limits["providers"]["glm"]["limit"], limits["max_waiting"]) == (2, 1, 5)
+    assert (daemon.router.bounds.max_timeout_s, daemon.default_model()) == (60, "glm-4.6")
+    assert b'toold_permits_limit{limit="running"} 2.0' in daemon.metrics.render()
+
+
+async def test_a_configuration_that_is_wrong_changes_nothing(run_with: Any, configure: Any) -> None:
+    """Not even the part of it that is right; the log says what is wrong with it."""
+    daemon = await run_with()
+    before = daemon.settings
+    configure("max_running = 2\nmax_waiting = 0\n")
+    with capture_logs() as lines, pytest.raises(SettingsError, match=r"max_waiting \(toold.toml\): must be 1 or more"):
+        await daemon.reload()
+    assert daemon.settings is before
+    assert daemon.router.permits.limit == 24
+    assert [line["reason"] for line in lines if line["log_level"] == "error"] == [
+        "max_waiting (toold.toml): must be 1 or more"
+    ]
+
+
+async def test_a_reloaded_workspace_is_what_calls_may_read(run_with: Any, configure: Any, tmp_path: Path) -> None:
+    """The new folder and no longer the old one; its toold.toml and the state folder stay closed."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file.txt").write_text(f"the {name} one")
+    (tmp_path / "new" / "toold.toml").write_text("# a key")
+    configure('workspace = ["old"]\n')
+    daemon = await run_with()
+    configure('workspace = ["new"]\n')
+    assert (await daemon.reload()).reloaded == ("workspace",)
+    read = {}
+    for path in ("file.txt", str(tmp_path / "old" / "file.txt"), "toold.toml"):
+        error = (await call(daemon, "chat", prompt="Read it.", files=[path]))["error"]
+        read[path] = error and error["code"]
+    assert list(read.values()) == [None, "PERMISSION_DENIED", "PERMISSION_DENIED"]
+
+
+async def test_reloaded_audit_content_counts_for_the_next_row(run_with: Any, configure: Any) -> None:
+    """What is written down of a call's arguments is what was set when it ended."""
+    daemon = await run_with()
+    await call(daemon, "echo", text="first")
+    await daemon._store.flush()
+    configure('audit_content = "full"\n')
+    await daemon.reload()
+    await call(daemon, "echo", text="second")
+    await daemon._store.flush()
+    kept = [row.arguments for row in await daemon._store.recent(2)]
+    assert kept[0] == {"text": "second"}
+    assert "first" not in str(kept[1])
+
+
+async def test_two_reloads_at_once_are_one_after_the_other(run_with: Any, configure: Any) -> None:
+    """The second finds nothing new."""
+    daemon = await run_with()
+    configure("max_running = 2\n")
+    changes = await asyncio.gather(daemon.reload(), daemon.reload())
+    assert sorted(change.reloaded for change in changes) == [(), ("max_running",)]
 
 
 async def test_a_vendors_failure_is_counted_and_logged(run_with: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from starlette.responses import Response
 from toold.daemon import machine_checks
 from toold.daemon.check import Check
 from toold.daemon.state import StateFolder, read_address
@@ -31,7 +32,7 @@ async def health() -> dict[str, object]:
 @pytest.fixture
 async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[Address]:
     """What a running daemon shows: its state folder and its HTTP port."""
-    app = side_app(health=lambda: health, metrics=bytes, loopback_only=True)
+    app = side_app(health=lambda: health, metrics=bytes, operator=Response(), loopback_only=True)
     server = HttpServer(app, "127.0.0.1", 0, "--http-port")
     await server.start()
     with StateFolder(state_dir) as state:

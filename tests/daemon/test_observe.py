@@ -132,6 +132,19 @@ def test_lines_below_the_level_are_not_written(set_up: SetUp) -> None:
     assert log.events == ["b", "d"]
 
 
+def test_a_second_set_up_reaches_loggers_that_have_spoken(set_up: SetUp) -> None:
+    """Level and form of a reload count for every line from then on, the libraries' too; none is written twice."""
+    logger, library = ours(), logging.getLogger("a.library")
+    first = set_up()
+    logger.info("one")
+    library.info("one")
+    second = set_up(level="warning")
+    for line in (logger, library):
+        line.info("two")
+        line.warning("three")
+    assert (first.events, second.events) == (["one", "one"], ["three", "three"])
+
+
 async def test_each_line_bears_its_session_and_request(set_up: SetUp) -> None:
     """Lines of a task bear the call that it runs, also a library's and those of tasks that it starts; others do not."""
     log = set_up()

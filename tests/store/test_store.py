@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import stat
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
@@ -55,6 +56,16 @@ async def test_a_flush_that_is_not_awaited_any_more(store: Store, row: MakeRow) 
             await flushing
     await store.flush()
     assert (store.written, store.problem) == (3, None)
+
+
+async def test_what_is_kept_can_be_changed(store: Store, row: MakeRow) -> None:
+    """Rows from then on are kept as the new rule has it, and old ones go that it would not keep."""
+    store.record(row(id="old", started_at=time.time() - 5 * 86_400, arguments="x"))
+    await store.flush()
+    store.go_by(lambda _: '"kept otherwise"', Retention(days=3))
+    store.record(row(id="new", arguments="x"))
+    await store.flush()
+    assert [(kept.id, kept.arguments) for kept in await store.recent(5)] == [("new", "kept otherwise")]
 
 
 async def test_an_empty_store_has_no_calls(store: Store) -> None:

@@ -279,6 +279,20 @@ PARTS = st.sampled_from(
 )
 
 
+async def test_the_roots_can_be_changed(access: FileAccess, workspace: Path, write: Write, tmp_path: Path) -> None:
+    """From then on the new ones are read below and the old ones are not; what was denied stays so."""
+    write("file.txt", "old")
+    write("below/file.txt", "new")
+    write("state/token", "denied")
+    access.look_below([workspace / "below"])
+    assert await access.read_text("file.txt") == TextFile("file.txt", "new")
+    with pytest.raises(PermissionDeniedError):
+        await access.read_text(str(workspace / "file.txt"))
+    access.look_below([workspace])
+    with pytest.raises(PermissionDeniedError):
+        await access.read_text("state/token")
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(path=st.text() | st.lists(PARTS | st.text(max_size=5), max_size=8).map("/".join))
 async def test_no_path_escapes(access: FileAccess, workspace: Path, write: Write, secret: Path, path: str) -> None:

@@ -1,14 +1,15 @@
 """The HTTP side port: whether the daemon lives and takes calls, and its metrics. For probes and for people."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...protocol.rendezvous import is_loopback
@@ -19,17 +20,21 @@ Health = Callable[[], dict[str, Any]]
 """What ``/readyz`` shows: ``status`` is ``ready`` where calls are accepted; elsewhere ``reasons`` says why not."""
 
 
-def side_app(*, health: Health, metrics: Callable[[], bytes], loopback_only: bool) -> Starlette:
-    """What the side port serves. With ``loopback_only`` it answers only those who call it by a loopback name."""
+def side_app(*, health: Health, metrics: Callable[[], bytes], operator: ASGIApp, loopback_only: bool) -> Starlette:
+    """What the side port serves; ``operator`` answers below ``/operator``, which nobody is told of.
+
+    With ``loopback_only`` it answers only those who call it by a loopback name.
+    """
     return Starlette(
         routes=[
             Route("/", _contents),
             Route("/healthz", _alive),
             Route("/readyz", _readiness(health)),
             Route("/metrics", _metrics(metrics)),
+            Mount("/operator", operator),
         ],
         middleware=[Middleware(_LoopbackHost)] if loopback_only else [],
-        exception_handlers={404: _not_found, 405: _method_not_allowed},
+        exception_handlers=REFUSALS,
     )
 
 
@@ -67,14 +72,22 @@ def _metrics(render: Callable[[], bytes]) -> Callable[[Request], Any]:
 
 
 async def _not_found(request: Request, _: Exception) -> Response:
-    return _refusal(404, "NOT_FOUND", f"there is no {request.url.path[:100]} here; / lists what is")
+    return refusal(404, "NOT_FOUND", f"there is no {request.url.path[:100]} here; / lists what is")
 
 
-async def _method_not_allowed(request: Request, _: Exception) -> Response:
-    return _refusal(405, "INVALID_REQUEST", f"{request.url.path[:100]} takes GET only")
+async def _method_not_allowed(request: Request, error: Exception) -> Response:
+    allowed = error.headers["Allow"] if isinstance(error, HTTPException) and error.headers else "GET"
+    return refusal(405, "INVALID_REQUEST", f"{request.url.path[:100]} takes {allowed} only")
 
 
-def _refusal(status: int, code: str, message: str) -> Response:
+REFUSALS: Final[Mapping[Any, Callable[[Request, Exception], Awaitable[Response]]]] = {
+    404: _not_found,
+    405: _method_not_allowed,
+}
+
+
+def refusal(status: int, code: str, message: str) -> Response:
+    """An error as the side port tells it."""
     return JSONResponse({"error": {"code": code, "message": message}}, status)
 
 
@@ -85,14 +98,14 @@ class _LoopbackHost:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _names_loopback(HTTPConnection(scope).headers.get("host", "")):
-            refusal = _refusal(403, "PERMISSION_DENIED", "ask for this port as 127.0.0.1, [::1] or localhost")
-            await refusal(scope, receive, send)
+        if scope["type"] == "http" and not is_loopback(host_name(HTTPConnection(scope).headers.get("host", ""))):
+            told = refusal(403, "PERMISSION_DENIED", "ask for this port as 127.0.0.1, [::1] or localhost")
+            await told(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
 
-def _names_loopback(host: str) -> bool:
-    """``127.0.0.1:8080``, ``[::1]:8080``, ``localhost``, with or without a port."""
+def host_name(host: str) -> str:
+    """What a ``Host`` header names: ``127.0.0.1:8080``, ``[::1]:8080``, ``localhost``, with or without a port."""
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    return is_loopback(name.removesuffix("."))
+    return name.removesuffix(".").lower()

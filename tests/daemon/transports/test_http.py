@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
 from toold.daemon.metrics import CONTENT_TYPE
 from toold.daemon.transports.http import side_app
 from toold.serving import HttpServer
@@ -23,7 +24,12 @@ class State:
 
 
 def app(state: State, *, loopback_only: bool = True) -> Starlette:
-    return side_app(health=state, metrics=lambda: b"toold_calls_total 1.0\n", loopback_only=loopback_only)
+    return side_app(
+        health=state,
+        metrics=lambda: b"toold_calls_total 1.0\n",
+        operator=PlainTextResponse("for the operator"),
+        loopback_only=loopback_only,
+    )
 
 
 @pytest.fixture
@@ -76,6 +82,12 @@ async def test_contents(client: httpx.AsyncClient) -> None:
         assert (await client.get(path)).status_code == 200
 
 
+async def test_the_operators_part_is_not_listed(client: httpx.AsyncClient) -> None:
+    """It answers below its own path, and whoever looks at the port does not learn of it."""
+    assert (await client.get("/operator/calls")).text == "for the operator"
+    assert "operator" not in (await client.get("/")).text
+
+
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nothing", 404), ("POST", "/healthz", 405)])
 async def test_what_is_not_here(client: httpx.AsyncClient, method: str, path: str, status: int) -> None:
     """Unknown paths and methods get JSON that says so."""
@@ -97,7 +109,7 @@ async def test_loopback_names_are_let_in(client: httpx.AsyncClient, host: str) -
 )
 async def test_other_names_are_refused(client: httpx.AsyncClient, host: str) -> None:
     """A web page that rebound its own name to loopback gets nothing, on any path."""
-    for path in ("/readyz", "/metrics", "/nothing"):
+    for path in ("/readyz", "/metrics", "/operator/calls", "/nothing"):
         answer = await client.get(path, headers={"Host": host})
         assert answer.status_code == 403
         assert answer.json()["error"]["code"] == "PERMISSION_DENIED"

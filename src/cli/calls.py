@@ -1,0 +1,106 @@
+"""``toold calls``: what runs now and what ended last, by session."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import click
+import msgspec
+
+from .operating import ask
+from .status import cell, duration, when
+from .tables import Row, print_table
+
+RUNNING: Final[Row] = ("SESSION", "PRINCIPAL", "TOOL", "STATE", "AGE", "LEFT", "ID", "PROGRESS")
+ENDED: Final[Row] = ("SESSION", "PRINCIPAL", "TOOL", "OUTCOME", "LATENCY", "WHEN", "ID")
+
+Call = Mapping[str, Any]
+
+
+@click.command(short_help="Show the calls that run, and the last ones, by session.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="How many ended calls to show."
+)
+def command(as_json: bool, recent: int) -> None:
+    """Show every call that is not answered yet, and those that ended last; never their arguments.
+
+    \b
+    waiting   for its turn, behind others
+    running   its tool is at work
+    ending    it was told to end: cancelled, or out of time
+
+    `toold cancel ID` ends one.
+    """
+    calls = ask("GET", "/calls", recent=recent)
+    if as_json:
+        click.echo(msgspec.json.encode(calls))
+        return
+    if calls["running"]:
+        print_table(RUNNING, running_rows(calls["running"]), title="Running", gives_way="PROGRESS")
+    else:
+        click.echo("No call runs.")
+    if calls["recent"]:
+        click.echo()
+        print_table(ENDED, ended_rows(calls["recent"]), title="Ended", gives_way="SESSION")
+
+
+def running_rows(calls: Sequence[Call]) -> list[Row]:
+    """The table of what runs: each session's calls together, its oldest call first."""
+    return [
+        (
+            session,
+            cell(call["principal"]),
+            cell(call["tool"]),
+            cell(call["state"]),
+            duration(call["age_s"]),
+            duration(call["left_s"]),
+            cell(call["id"]),
+            _progress(call["progress"]),
+        )
+        for session, call in by_session(calls)
+    ]
+
+
+def ended_rows(calls: Sequence[Call]) -> list[Row]:
+    """The table of what ended: each session's calls together, its last one first. Of today's the time alone."""
+    today = time.strftime("%Y-%m-%d ")
+    return [
+        (
+            session,
+            cell(call["principal"]),
+            cell(call["tool"]),
+            cell(call["outcome"]),
+            f"{call['latency_ms']:.0f} ms",
+            when(call["started_at"]).removeprefix(today),
+            cell(call["id"]),
+        )
+        for session, call in by_session(calls)
+    ]
+
+
+def by_session(calls: Sequence[Call]) -> list[tuple[str, Call]]:
+    """Each call with its session's name, those of one session together, else in the order in which they came.
+
+    A label is the client's choice: where two sessions have the same, a part of the session's id tells them apart.
+    """
+    sessions: dict[str, list[Call]] = {}
+    labels: dict[str, set[str]] = {}
+    for call in calls:
+        sessions.setdefault(call["session_id"], []).append(call)
+        labels.setdefault(call["session"], set()).add(call["session_id"])
+    named = []
+    for session_id, group in sessions.items():
+        label = group[0]["session"]
+        name = f"{label} ({session_id[:6]})" if len(labels[label]) > 1 else label
+        named += [(cell(name or None), call) for call in group]
+    return named
+
+
+def _progress(progress: Mapping[str, Any] | None) -> str:
+    if progress is None:
+        return "-"
+    message, done, total = (progress.get(part) for part in ("message", "done", "total"))
+    if done is None:
+        return cell(message)
+    return f"{cell(message)} ({cell(done)}{'' if total is None else f' of {cell(total)}'})"

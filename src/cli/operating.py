@@ -1,0 +1,90 @@
+"""Asking the daemon of this machine what only its operator may: by its HTTP port, with its token."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from ..client import local_token, read_announcement
+from ..client.endpoint import TOKEN_VARIABLES
+from ..daemon.state import held_by
+from ..protocol.rendezvous import Address, default_state_dir
+from .connecting import CommandFailedError, NoConnectionError
+
+_ANSWER_S: Final = 10.0
+"""How long an answer is awaited; the daemon has it in some milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The daemon that runs in the state folder."""
+
+    folder: Path
+    pid: int
+    address: Address | None
+    """None while it starts or stops."""
+
+
+class RefusedError(CommandFailedError):
+    """The daemon understood and refused: its message, exit code 1."""
+
+
+def find() -> Here:
+    """The daemon of the state folder, by the lock that it holds.
+
+    Raises:
+        NoConnectionError: none runs there.
+    """
+    folder = default_state_dir(os.environ)
+    try:
+        pid = held_by(folder)
+    except OSError as error:
+        raise NoConnectionError(
+            f"{folder} cannot be looked at ({error.strerror}); run this as its daemon's user"
+        ) from None
+    if pid is None:
+        raise NoConnectionError(
+            f"no daemon runs in {folder}; `toold serve` starts one, and TOOLD_STATE_DIR names another's folder"
+        )
+    return Here(folder, pid, read_announcement(folder).address)
+
+
+def ask(method: str, path: str, **query: int) -> dict[str, Any]:
+    """The daemon's answer to one of the requests below ``/operator``.
+
+    Raises:
+        NoConnectionError: no daemon runs, or it does not answer, or not to us.
+        RefusedError: it refused what was asked for.
+    """
+    here = find()
+    if here.address is None:
+        raise NoConnectionError(
+            f"the daemon of pid {here.pid} does not listen: it starts or stops; try again in a moment"
+        )
+    # Only now that the lock shows it alive: of a daemon that crashed the port may be anybody's, and so would the token.
+    token = local_token(os.environ)
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    url = f"{here.address.http_url}operator{path}"
+    try:
+        with httpx.Client(trust_env=False, timeout=_ANSWER_S) as http:
+            answer = http.request(method, url, params=query, headers=headers)
+            body = answer.json()
+    except (httpx.HTTPError, ValueError):
+        raise NoConnectionError(
+            f"the daemon of pid {here.pid} does not answer at {here.address.http_url}; `toold doctor` looks further"
+        ) from None
+    if answer.status_code == 401:
+        raise NoConnectionError(_no_entry(here))
+    if answer.status_code != 200:
+        raise RefusedError(str(body["error"]["message"]))
+    return dict(body)
+
+
+def _no_entry(here: Here) -> str:
+    refused = f"the daemon of pid {here.pid} does not take the token of"
+    name = next((name for name in TOKEN_VARIABLES if os.environ.get(name)), None)
+    if name is not None:
+        return f"{refused} {name}; unset it, and the state folder's is sent"
+    return f"{refused} {here.folder}; set TOOLD_TOKEN to the one that it was started with"

@@ -1,0 +1,85 @@
+"""What an operator may ask of the running daemon: its calls, the end of one, its configuration read again."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import structlog
+
+from ..protocol.errors import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
+from ..store import Store, StoreError
+from . import status
+from .dispatch import Router
+from .reload import Changes
+from .setting_sources import SettingsError
+
+SHOWN_IDS = 5
+"""Of the ids that an ambiguous one may mean, so many are named."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Operations:
+    """The operator's desk. What it returns is plain data; what it refuses is a ``CallError`` with its reason."""
+
+    def __init__(self, router: Router, store: Store, reload: Callable[[], Awaitable[Changes]]) -> None:
+        self._router = router
+        self._store = store
+        self._reload = reload
+
+    async def calls(self, recent: int) -> dict[str, Any]:
+        """``running``, the oldest first, and the ``recent`` calls that ended last, the last one first.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        now = time.monotonic()
+        running = [status.running_row(call, now) for call in self._router.running]
+        try:
+            ended = [status.ended_row(row) for row in await self._store.recent(recent)] if recent else []
+        except StoreError as error:
+            raise ServiceUnavailableError(str(error)) from None
+        return {"running": running, "recent": ended}
+
+    async def cancel(self, given: str) -> dict[str, Any]:
+        """End a running call by its id, a beginning that no other has, or what stands after the id's dash.
+
+        Returns its row as it was before.
+
+        Raises:
+            NotFoundError: no such call runs.
+            InvalidArgumentsError: several calls may be meant.
+        """
+        running = {call.id: call for call in self._router.running}
+        meant = matching(given, running)
+        if not meant:
+            raise NotFoundError(f"No call {given[:80]} runs here; it may have ended. `toold calls` shows what runs.")
+        if len(meant) > 1:
+            named = ", ".join(meant[:SHOWN_IDS]) + (", …" if len(meant) > SHOWN_IDS else "")
+            raise InvalidArgumentsError(f"{given[:80]} may be any of {len(meant)} calls: {named}. Give more of the id.")
+        call = running[meant[0]]
+        row = status.running_row(call, time.monotonic())
+        self._router.end_for_operator(call.id)
+        _log.info("the operator cancels a call", call=call.id, tool=call.tool.name)
+        return row
+
+    async def reload(self) -> dict[str, Any]:
+        """Read the configuration again: which settings are ``reloaded``, and which of them ``needs_restart``.
+
+        Raises:
+            InvalidArgumentsError: it cannot be used; nothing was changed.
+        """
+        try:
+            changes = await self._reload()
+        except SettingsError as error:
+            raise InvalidArgumentsError(str(error)) from None
+        return {"reloaded": list(changes.reloaded), "needs_restart": list(changes.needs_restart)}
+
+
+def matching(given: str, ids: Iterable[str]) -> list[str]:
+    """The ids that ``given`` may mean: the one that it is, else those it is all of after the dash, or begins."""
+    known = list(ids)
+    if given in known:
+        return [given]
+    numbered = [one for one in known if one.rpartition("-")[2] == given]
+    return numbered or [one for one in known if given and one.startswith(given)]
