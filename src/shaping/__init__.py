@@ -1,0 +1,1 @@
+"""Paths, filters, templates and plans."""
