@@ -7,9 +7,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.store import CallRow, Retention, Store
+from toold.store import CallRow, Ended, KeptCall, Retention, SessionRow, Started, Store
 
 MakeRow = Callable[..., CallRow]
+
+
+class Journalled:
+    """One call of the session ``s-1`` as the journal sees it, and its session."""
+
+    def __init__(self, row: MakeRow) -> None:
+        self._row = row
+        self.session = SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", opened_at=time.time())
+
+    def starts(self, key: str = "1", **fields: Any) -> Started:
+        row = self._row(id=f"call-{key}", tool="chat", outcome="OUTCOME_UNKNOWN", **fields)
+        return Started(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"hash", row=row)
+
+    def ends(self, key: str = "1", result: bytes | None = b"{}", **fields: Any) -> Ended:
+        row = self._row(id=f"call-{key}", tool="chat", **fields)
+        return Ended(session_id="s-1", request_key=key, result=result, at=time.time(), row=row)
+
+    def local(self, key: str = "1", result: bytes = b"{}") -> KeptCall:
+        return KeptCall(
+            session_id="s-1",
+            request_key=key,
+            echo_id=False,
+            tool="echo",
+            arguments_hash=b"hash",
+            local=True,
+            state="done",
+            result=result,
+            at=time.time(),
+        )
 
 
 @pytest.fixture
@@ -33,6 +62,12 @@ def row() -> MakeRow:
         return CallRow(**plain | fields)
 
     return make
+
+
+@pytest.fixture
+def call(row: MakeRow) -> Journalled:
+    """What the journal is told of a call."""
+    return Journalled(row)
 
 
 @pytest.fixture

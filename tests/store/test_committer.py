@@ -1,0 +1,260 @@
+"""The committer: what the disk refuses is tried again, who waits is told, one bad entry spoils no other."""
+
+import concurrent.futures
+import functools
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+from toold.store import CallRow, Retention, StoreError
+from toold.store.commit import Closed, Entry, Forgotten, Item, Kept
+from toold.store.committer import Committer
+
+Call = Any  # conftest.Journalled
+MakeRow = Callable[..., CallRow]
+OpenCommitter = Callable[[], Committer]
+
+
+@pytest.fixture
+def open_committer(database: Path, monkeypatch: pytest.MonkeyPatch) -> OpenCommitter:
+    """A function that opens a committer on ``database``, which does not wait where that is locked."""
+    connect = functools.partial(sqlite3.connect, timeout=0)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    return lambda: Committer(database, content=json.dumps, retention=Retention())
+
+
+@pytest.fixture
+def committer(open_committer: OpenCommitter) -> Iterator[Committer]:
+    committer = open_committer()
+    yield committer
+    committer.close()
+
+
+@pytest.fixture
+def refusing(database: Path, committer: Committer) -> Iterator[sqlite3.Connection]:
+    """The database is locked until this is rolled back."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+
+
+def asked(entry: Entry) -> Item:
+    return Item(entry, done=concurrent.futures.Future())
+
+
+def attempt(committer: Committer, *items: Item) -> None:
+    for item in items:
+        committer.add(item)
+    committer.attempt()
+
+
+def result(item: Item) -> bool:
+    assert item.done
+    return item.done.result(0)
+
+
+def read(database: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(query).fetchall()
+
+
+JOURNAL = "SELECT request_key, state FROM journal ORDER BY 1"
+CALLS = "SELECT id, outcome, arguments FROM call ORDER BY seq"
+
+
+def test_who_waits_is_told_after_the_commit(committer: Committer, call: Call, database: Path) -> None:
+    """The answer is there when the entry is in the file; a second start of the id is told that it may not."""
+    first, second, end = asked(call.starts()), asked(call.starts()), asked(call.ends(arguments={"a": 1}))
+    attempt(committer, Item(call.session), first, second)
+    assert (result(first), result(second)) == (True, False)
+    assert read(database, JOURNAL) == [("1", "started")]
+    attempt(committer, end)
+    assert result(end)
+    assert read(database, JOURNAL) == [("1", "done")]
+    assert read(database, CALLS) == [("call-1", "ok", '{"a": 1}')]
+    assert committer.written == 1
+
+
+def test_what_was_refused_is_not_started_later(
+    committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
+) -> None:
+    """Who wants to start a call, or keep an answer, is told why not; it is dropped, and may be asked for again."""
+    start, keep = asked(call.starts()), asked(Kept([call.local("2")]))
+    waiting = [item.done for item in (start, keep) if item.done]
+    attempt(committer, Item(call.session), start, keep)
+    assert [str(done.exception(0)) for done in waiting] == ["the journal cannot be written (database is locked)"] * 2
+    refusing.execute("ROLLBACK")
+    committer.attempt()
+    assert committer.problem is None
+    assert read(database, JOURNAL) == []
+    again = asked(call.starts())
+    attempt(committer, again)
+    assert result(again)
+
+
+def test_an_end_that_was_refused_is_written_later(
+    committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
+) -> None:
+    """Who waits for it is told, without a path; result and row are in the file when the disk is well, once."""
+    refusing.execute("ROLLBACK")
+    attempt(committer, Item(call.session), Item(call.starts()))
+    refusing.execute("BEGIN IMMEDIATE")
+    end = asked(call.ends(result=b"[1]"))
+    done = end.done
+    assert done
+    attempt(committer, end)
+    with pytest.raises(StoreError) as told:
+        done.result(0)
+    assert told.value.reason == committer.problem == "database is locked"
+    assert str(database) not in str(told.value)
+    committer.attempt()
+    assert len(committer.group) == 1
+    refusing.execute("ROLLBACK")
+    committer.attempt()
+    committer.attempt()
+    assert read(database, "SELECT state, result FROM journal") == [("done", b"[1]")]
+    assert len(read(database, CALLS)) == 1
+
+
+def test_a_problem_passes_by_itself(committer: Committer, refusing: sqlite3.Connection, call: Call) -> None:
+    """With nothing left to write, an attempt finds out whether the disk is well again; the log says each once."""
+    start = asked(call.starts())
+    done = start.done
+    assert done
+    with capture_logs() as lines:
+        attempt(committer, start)
+        assert isinstance(done.exception(0), StoreError)
+        assert committer.group == []
+        committer.attempt()
+        assert committer.problem
+        refusing.execute("ROLLBACK")
+        committer.attempt()
+    assert committer.problem is None
+    assert [line["log_level"] for line in lines] == ["error", "info"]
+
+
+def test_finding_out_writes_to_the_disk(committer: Committer, refusing: sqlite3.Connection, database: Path) -> None:
+    """A disk that lets itself be read only is not taken for one that is well."""
+    attempt(committer, Item(Closed("s")))
+    refusing.execute("ROLLBACK")
+    log = database.with_name("toold.db-wal")
+    before = log.stat().st_size
+    committer.attempt()
+    assert committer.problem is None
+    assert log.stat().st_size > before
+
+
+def test_the_log_is_not_read_anew_after_an_error(
+    committer: Committer, open_committer: OpenCommitter, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new connection is there before the old one goes, or SQLite could find what it had told us was not written."""
+    events: list[str] = []
+    old = committer._connection
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(old, name)
+
+        def close(self) -> None:
+            events.append("closed")
+            old.close()
+
+    opened = sqlite3.connect
+
+    def connect(*args: Any, **options: Any) -> sqlite3.Connection:
+        events.append("opened")
+        return opened(*args, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    committer._connection = Watched()  # type: ignore[assignment] # as far as it is used
+    committer.refused(OSError())
+    committer.attempt()
+    assert events == ["opened", "closed"]
+
+
+@pytest.mark.parametrize("bad", [{"tool": None}, {"principal": "\ud800"}])
+def test_a_start_that_does_not_fit_is_refused(
+    committer: Committer, call: Call, database: Path, bad: dict[str, Any]
+) -> None:
+    """It spoils no other, and who waits for it is told."""
+    good, odd = asked(call.starts("1")), call.starts("2")
+    spoilt = asked(msgspec.structs.replace(odd, row=msgspec.structs.replace(odd.row, **bad)))
+    done = spoilt.done
+    assert done
+    with capture_logs() as lines:
+        attempt(committer, spoilt, good)
+    assert result(good)
+    with pytest.raises(StoreError, match="does not fit"):
+        done.result(0)
+    assert read(database, JOURNAL) == [("1", "started")]
+    assert (committer.problem, [line["log_level"] for line in lines]) == (None, ["warning"])
+
+
+def test_an_end_whose_row_does_not_fit(committer: Committer, call: Call, database: Path) -> None:
+    """The result is kept all the same; the row is counted as lost."""
+    end = asked(call.ends(input_tokens=2**70))
+    with capture_logs():
+        attempt(committer, Item(call.session), Item(call.starts()), end)
+    assert result(end)
+    assert read(database, JOURNAL) == [("1", "done")]
+    assert (committer.unfit, committer.written) == (1, 0)
+
+
+def test_an_end_without_a_start_leaves_its_row(committer: Committer, call: Call, database: Path) -> None:
+    """Of a call that is not in the journal only the row is kept: nothing says what its content was."""
+    attempt(committer, Item(call.session), Item(call.ends()))
+    assert read(database, JOURNAL) == []
+    assert len(read(database, CALLS)) == 1
+
+
+def test_a_crash_is_found_at_the_next_start(
+    committer: Committer, open_committer: OpenCommitter, call: Call, database: Path
+) -> None:
+    """What was started is interrupted, each with the row that it had been given, once; one line says how many."""
+    plain = msgspec.structs.replace(call.starts("3"), session_id="plain")
+    attempt(committer, Item(call.session), *map(Item, [call.starts("1"), call.starts("2"), call.ends("1"), plain]))
+    for start in range(2):
+        again = open_committer()
+        with capture_logs() as lines:
+            attempt(again, *again.left_over())
+        again.close()
+        assert [line.get("calls") for line in lines] == ([2] if start == 0 else [])
+        assert read(database, JOURNAL) == [("1", "done"), ("2", "interrupted")]
+        assert [row[:2] for row in read(database, CALLS)] == [
+            ("call-1", "ok"),
+            ("call-2", "OUTCOME_UNKNOWN"),
+            ("call-3", "OUTCOME_UNKNOWN"),
+        ]
+
+
+def test_a_crash_is_found_however_bad_the_disk(
+    committer: Committer, open_committer: OpenCommitter, refusing: sqlite3.Connection, call: Call, database: Path
+) -> None:
+    """Where the disk refuses at the start, it is written down when the disk is well."""
+    refusing.execute("ROLLBACK")
+    attempt(committer, Item(call.session), Item(call.starts("1")))
+    again = open_committer()
+    refusing.execute("BEGIN IMMEDIATE")
+    attempt(again, *again.left_over())
+    assert read(database, JOURNAL) == [("1", "started")]
+    refusing.execute("ROLLBACK")
+    attempt(again, Item(Forgotten("s-1", [])))
+    assert read(database, JOURNAL) == [("1", "interrupted")]
+    assert len(read(database, CALLS)) == 1
+    again.close()
+
+
+def test_the_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: MakeRow, call: Call) -> None:
+    """A power cut must not undo what somebody was told; for rows alone nobody waits for the disk."""
+    levels = []
+    for item in (Item(row()), Item(call.starts()), Item(call.ends()), Item(row())):
+        attempt(committer, item)
+        (level,) = committer._connection.execute("PRAGMA synchronous").fetchone()
+        levels.append(level)
+    assert levels == [1, 2, 2, 1]  # NORMAL and FULL, as SQLite numbers them

@@ -1,0 +1,56 @@
+"""The bounds on what is kept, all together: a slice of each at a time."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.store import Retention, calls
+from toold.store.commit import Item, write
+from toold.store.retention import keep_bounds
+from toold.store.schema import open_database
+
+Call = Any  # conftest.Journalled
+PLENTY = 2**30
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(database)) as connection:
+        yield connection
+
+
+def test_there_is_more_after_a_full_slice(connection: sqlite3.Connection, call: Call) -> None:
+    """Results and rows are both removed in one step, and it says whether another step is needed."""
+    row = calls.values(call.ends(started_at=1.0).row, None)
+    write(connection, [Item(None, row=row) for _ in range(calls.SLICE + 1)], kept_bytes=PLENTY)
+    write(connection, [Item(call.session), Item(call.starts()), Item(call.ends())], kept_bytes=PLENTY)
+    later = time.time() + 1.5 * 86400
+    assert keep_bounds(connection, Retention(days=30), later)
+    assert not keep_bounds(connection, Retention(days=30), later)
+    assert calls.recent(connection, 5) == []
+    assert connection.execute("SELECT state FROM journal").fetchall() == [("expired",)]
+
+
+def test_results_cost_no_audit_rows(connection: sqlite3.Connection, call: Call) -> None:
+    """Kept results have a bound of their own: however large, they do not push rows out of the database."""
+    row = calls.values(call.ends().row, None)
+    group = [Item(call.session), Item(call.starts()), Item(call.ends(result=b"x" * 10_000_000)), Item(None, row=row)]
+    write(connection, group, kept_bytes=PLENTY)
+    keep_bounds(connection, Retention(bytes=1_000_000), time.time())
+    assert len(calls.recent(connection, 5)) == 1
+    keep_bounds(connection, Retention(bytes=1_000), time.time())
+    assert calls.recent(connection, 5) == []
+
+
+def test_the_file_shrinks(connection: sqlite3.Connection, call: Call, database: Path) -> None:
+    """What results took is given back to the disk."""
+    group = [Item(call.session), Item(call.starts()), Item(call.ends(result=b"x" * 1_000_000))]
+    write(connection, group, kept_bytes=PLENTY)
+    (before,) = connection.execute("PRAGMA page_count").fetchone()
+    keep_bounds(connection, Retention(result_ttl_s=0.0), time.time() + 1)
+    (after,) = connection.execute("PRAGMA page_count").fetchone()
+    assert after < before / 2
