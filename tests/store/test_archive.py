@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toold.store import CallRow, Store, StoreError, open_archive
@@ -23,6 +24,19 @@ async def test_it_is_read_beside_a_running_daemon(
         assert archive.recent(2) == [rows[2], rows[1]]
         assert list(archive.since(4e9 + 1)) == rows[1:]
         assert archive.totals().all.calls == 3
+    await store.close()
+
+
+async def test_journalled_calls_are_read_like_others(
+    open_store: Callable[..., Store], call: Any, database: Path
+) -> None:
+    """A call that has ended is there beside the running daemon; one that runs is not yet."""
+    store = open_store()
+    assert await store.start(call.starts("1"))
+    assert await store.start(call.starts("2"))
+    await store.end(call.ends("1"))
+    with open_archive(database) as archive:
+        assert [row.id for row in archive.recent(5)] == ["call-1"]
     await store.close()
 
 

@@ -66,6 +66,20 @@ def test_an_older_schema_is_brought_forward_after_a_backup(database: Path) -> No
         assert connection.execute("SELECT count(*) FROM call").fetchone() == (1,)
 
 
+def test_a_database_of_before_the_journal_is_brought_forward(database: Path) -> None:
+    """Schema 2 keeps its calls and its outbox, gets a journal, and stays beside it as it was."""
+    with closing(open_database(database, STEPS[:2])) as connection:
+        connection.execute("INSERT INTO outbox VALUES (1, 0, 7, 0, 0, NULL)")
+    add_a_call(database)
+    with closing(open_database(database)) as connection:
+        assert connection.execute("SELECT sent FROM outbox").fetchall() == [(7,)]
+        assert connection.execute("SELECT count(*) FROM call").fetchall() == [(1,)]
+        assert connection.execute("SELECT count(*) FROM journal").fetchall() == [(0,)]
+    backup = database.with_name("toold.db.v2.bak")
+    assert schema_version(backup) == 2
+    assert columns(backup, "journal") == []
+
+
 def test_a_step_that_fails_leaves_the_schema_of_before(database: Path) -> None:
     """Half a step is rolled back, so that the older toold still runs, and the error is the store's own."""
     open_database(database, STEPS[:1]).close()

@@ -7,11 +7,14 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from toold.store import CallRow, Retention, Store, StoreError
 from toold.store.rows import ModelSums, Sums
 
+Call = Any  # conftest.Journalled
 MakeRow = Callable[..., CallRow]
 
 
@@ -56,16 +59,6 @@ async def test_a_flush_that_is_not_awaited_any_more(store: Store, row: MakeRow) 
             await flushing
     await store.flush()
     assert (store.written, store.problem) == (3, None)
-
-
-async def test_what_is_kept_can_be_changed(store: Store, row: MakeRow) -> None:
-    """Rows from then on are kept as the new rule has it, and old ones go that it would not keep."""
-    store.record(row(id="old", started_at=time.time() - 5 * 86_400, arguments="x"))
-    await store.flush()
-    store.go_by(lambda _: '"kept otherwise"', Retention(days=3))
-    store.record(row(id="new", arguments="x"))
-    await store.flush()
-    assert [(kept.id, kept.arguments) for kept in await store.recent(5)] == [("new", "kept otherwise")]
 
 
 async def test_an_empty_store_has_no_calls(store: Store) -> None:
@@ -152,6 +145,110 @@ async def test_a_broken_file_is_told_to_readers(store: Store, database: Path) ->
         other.execute("DROP TABLE call_total")
     with pytest.raises(StoreError, match="cannot be read"):
         await store.totals()
+
+
+async def test_a_session_is_found_with_what_was_recorded_before(store: Store, call: Call) -> None:
+    """What was told the store before the question is in the answer, waited for or not."""
+    store.open_session(call.session)
+    assert await store.start(call.starts("1"))
+    assert not await store.start(call.starts("1"))
+    await store.end(call.ends("1", b"[1]"))
+    await store.keep([call.local("2")])
+    store.forget("s-1", ["2"])
+    found = await store.session(b"key")
+    assert found
+    assert found.row == call.session
+    assert [(kept.request_key, kept.state, kept.result) for kept in found.calls] == [("1", "done", b"[1]")]
+    assert [row.id for row in await store.recent(5)] == ["call-1"]
+    store.close_session("s-1")
+    assert await store.session(b"key") is None
+
+
+async def test_a_session_that_is_found_counts_as_seen(store: Store, call: Call, database: Path) -> None:
+    """So that the retention leaves it alone."""
+    store.open_session(msgspec.structs.replace(call.session, opened_at=time.time() - 3600))
+    before = time.time()
+    assert await store.session(b"key")
+    await store.flush()
+    with closing(sqlite3.connect(database)) as other:
+        ((seen_at,),) = other.execute("SELECT seen_at FROM session").fetchall()
+    assert seen_at >= before
+
+
+async def test_sessions_and_results_outlive_the_process(open_store: Callable[..., Store], call: Call) -> None:
+    """The next store has the results, those of local calls too, and knows what ran when the last one ended."""
+    store = open_store()
+    store.open_session(call.session)
+    for key in "12":
+        assert await store.start(call.starts(key))
+    await store.end(call.ends("1", b"[1]"))
+    await store.keep([call.local("3", b"[3]")])
+    await store.close()
+    store = open_store()
+    found = await store.session(b"key")
+    assert found
+    assert {kept.request_key: (kept.state, kept.result) for kept in found.calls} == {
+        "1": ("done", b"[1]"),
+        "2": ("interrupted", None),
+        "3": ("done", b"[3]"),
+    }
+    assert {row.id: row.outcome for row in await store.recent(5)} == {"call-1": "ok", "call-2": "OUTCOME_UNKNOWN"}
+    await store.close()
+
+
+async def test_results_have_a_time(open_store: Callable[..., Store], call: Call) -> None:
+    """Older results are not given out, though the retention comes later; local calls are then not known."""
+    store = open_store(retention=Retention(result_ttl_s=3600.0))
+    store.open_session(call.session)
+    assert await store.start(call.starts("1"))
+    await store.end(msgspec.structs.replace(call.ends("1"), at=time.time() - 3601))
+    await store.keep([msgspec.structs.replace(call.local("2"), at=time.time() - 3601)])
+    found = await store.session(b"key")
+    assert found
+    assert [(kept.request_key, kept.state, kept.result) for kept in found.calls] == [("1", "expired", None)]
+    await store.close()
+
+
+async def test_results_have_a_bound(open_store: Callable[..., Store], call: Call) -> None:
+    """Past a principal's bytes the oldest are gone when the new one is there."""
+    store = open_store(retention=Retention(kept_bytes=5))
+    store.open_session(call.session)
+    for key in "12":
+        assert await store.start(call.starts(key))
+        await store.end(call.ends(key, b"123"))
+    found = await store.session(b"key")
+    assert found
+    assert [(kept.request_key, kept.state) for kept in found.calls] == [("1", "expired"), ("2", "done")]
+    await store.close()
+
+
+async def test_a_wait_that_is_cut_off(store: Store, call: Call) -> None:
+    """Who stops waiting for a start, and tells its end, has it written; the writer and others go on."""
+    store.open_session(call.session)
+    starting = asyncio.create_task(store.start(call.starts("1")))
+    await asyncio.sleep(0)  # it has asked the writer, and waits
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await store.end(call.ends("1"))
+    found = await store.session(b"key")
+    assert found
+    assert [(kept.request_key, kept.state) for kept in found.calls] == [("1", "done")]
+
+
+async def test_many_calls_at_once(store: Store, call: Call) -> None:
+    """Calls that start and end side by side are each written once."""
+
+    async def one(key: str) -> None:
+        assert await store.start(call.starts(key))
+        await store.end(call.ends(key, key.encode()))
+
+    store.open_session(call.session)
+    await asyncio.gather(*(one(str(number)) for number in range(300)))
+    found = await store.session(b"key")
+    assert found
+    assert {kept.request_key: kept.result for kept in found.calls} == {str(n): str(n).encode() for n in range(300)}
+    assert store.written == (await store.totals()).all.calls == 300
 
 
 async def test_retention_by_age(open_store: Callable[..., Store], row: MakeRow) -> None:

@@ -6,18 +6,21 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from toold.store import CallRow, Retention, StoreError
+from toold.store import CallRow, Retention, StoreError, commit
+from toold.store import writer as writing
 from toold.store.calls import ROWS_PER_STATEMENT
+from toold.store.commit import Item, write
 from toold.store.committer import Content
 from toold.store.writer import MAX_QUEUED, MAX_QUEUED_BYTES, Writer
 
+Call = Any  # conftest.Journalled
 MakeRow = Callable[..., CallRow]
 
 
@@ -203,6 +206,111 @@ def test_closing_on_a_dead_disk_ends_in_time(database: Path, row: MakeRow) -> No
         writer.close(0.01)
     assert [line["log_level"] for line in lines] == ["error"]
     gate.open.set()
+    writer.close(30)
+
+
+def test_what_comes_together_shares_a_commit(
+    database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that start while the disk is busy are written by the next commit, all of them."""
+    groups: list[int] = []
+
+    def counted(connection: sqlite3.Connection, items: Sequence[Item], **options: Any) -> None:
+        groups.append(len(items))
+        write(connection, items, **options)
+
+    monkeypatch.setattr(commit, "write", counted)
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    asked = [writer.start(call.starts(str(number))) for number in range(50)]
+    gate.open.set()
+    assert all(done.result(30) for done in asked)
+    assert groups == [51]
+    writer.close(30)
+
+
+def test_a_full_queue_starts_no_call_and_loses_no_end(database: Path, row: MakeRow, call: Call) -> None:
+    """Past the bound a call is refused and told why; how one ended is taken always."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    assert writer.start(call.starts("runs")).result(30)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    for _ in range(MAX_QUEUED):
+        writer.record(row())
+    with pytest.raises(StoreError, match="too much waits"):
+        writer.start(call.starts("late")).result(0)
+    end = writer.end(call.ends("runs"))
+    gate.open.set()
+    assert end.result(30)
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT request_key, state FROM journal").fetchall() == [("runs", "done")]
+    writer.close(30)
+
+
+def test_while_the_disk_refuses_nobody_waits(
+    database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is known that the disk refuses, who asks is told at once; ends are written when it is well, unasked."""
+    connect = functools.partial(sqlite3.connect, timeout=0, isolation_level=None)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    monkeypatch.setattr(writing, "RETRY_S", 0.01)
+    writer = writer_on(database)
+    writer.open_session(call.session)
+    for key in ("1", "2"):
+        assert writer.start(call.starts(key)).result(30)
+    with closing(connect(database)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert isinstance(writer.end(call.ends("1")).exception(30), StoreError)
+        for done in (writer.start(call.starts("3")), writer.end(call.ends("2")), writer.keep([call.local()])):
+            error = done.exception(0)
+            assert isinstance(error, StoreError)
+            assert error.reason == "database is locked"
+        other.execute("ROLLBACK")
+        while writer.problem:
+            threading.Event().wait(0.01)
+        assert [name for name, _ in rows_in(database)] == ["call-1", "call-2"]
+        assert other.execute("SELECT request_key, state FROM journal").fetchall() == [("1", "done"), ("2", "done")]
+    assert writer.start(call.starts("3")).result(30)
+    writer.close(30)
+
+
+def test_large_arguments_of_journalled_calls_do_not_pile_up(database: Path, row: MakeRow, call: Call) -> None:
+    """Past the bound on bytes their rows are kept without arguments too, until the writer has caught up."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    large = MAX_QUEUED_BYTES // 2 + 1
+    first = [writer.end(call.ends(key, arguments={}, arguments_bytes=large)) for key in "ab"]
+    gate.open.set()
+    assert all(done.result(30) for done in first)
+    assert writer.end(call.ends("c", arguments={}, arguments_bytes=large)).result(30)
+    assert rows_in(database)[1:] == [("call-a", "{}"), ("call-b", None), ("call-c", "{}")]
+    writer.close(30)
+
+
+def test_a_closed_writer_refuses(database: Path, call: Call) -> None:
+    """Who asks after the end is told at once, and does not wait for a thread that is gone."""
+    writer = writer_on(database)
+    writer.close(30)
+    for done in (writer.start(call.starts()), writer.end(call.ends()), writer.keep([])):
+        assert isinstance(done.exception(0), StoreError)
+
+
+def test_an_unforeseen_error_refuses_who_waits(database: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits is told of what nobody thought of as well, without its words."""
+
+    def fails() -> None:
+        raise LookupError("/a/path/of/the/server")
+
+    writer = writer_on(database)
+    with monkeypatch.context() as patched, capture_logs():
+        patched.setattr(writer._committer, "_commit", fails)
+        with pytest.raises(StoreError, match=r"\(LookupError\)"):
+            writer.start(call.starts()).result(30)
     writer.close(30)
 
 

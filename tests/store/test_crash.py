@@ -1,0 +1,170 @@
+"""A process that is killed in the middle of its calls: what it was told is on the disk is there, once."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from toold.store import Store
+from toold.store.schema import open_for_reading
+
+Call = Any  # conftest.Journalled
+
+VICTIM = """
+import asyncio, itertools, pathlib, sys, time
+from toold.store import CallRow, Ended, Retention, SessionRow, Started, Store
+
+CALLERS = 16
+
+def row(key, outcome):
+    return CallRow(id=f"call-{key}", started_at=time.time(), transport="websocket", principal="local",
+                   session_id="s-1", session_label="l", client="", request_id=key, tool="chat", outcome=outcome,
+                   arguments=None, latency_ms=1.0)
+
+async def caller(store, round, name):
+    for number in itertools.count():
+        key = f"{round}-{name}-{number}"
+        started = Started(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"h",
+                          row=row(key, "OUTCOME_UNKNOWN"))
+        if not await store.start(started):
+            raise SystemExit(f"{key} may not start")
+        print("started", key, flush=True)
+        await store.end(Ended(session_id="s-1", request_key=key, result=key.encode(), at=time.time(),
+                              row=row(key, "ok")))
+        print("ended", key, flush=True)
+
+async def main():
+    store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention())
+    store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", opened_at=time.time()))
+    await asyncio.gather(*(caller(store, sys.argv[2], name) for name in range(CALLERS)))
+
+asyncio.run(main())
+"""
+
+
+CALLS = "SELECT request_key, state, result FROM journal"
+
+
+def killed(database: Path, round_: int, after: int) -> list[tuple[str, str]]:
+    """What a process had been told when it was killed, after so many words."""
+    command = [sys.executable, "-c", VICTIM, str(database), str(round_)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        told = [process.stdout.readline() for _ in range(after)]
+        process.kill()
+        told += process.stdout.readlines()
+    words = [line.split() for line in told if line.startswith(("started ", "ended ")) and line.endswith("\n")]
+    return [(word, key) for word, key in words]
+
+
+def read(database: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(open_for_reading(database)) as connection:
+        return connection.execute(query).fetchall()
+
+
+async def test_what_was_told_outlives_kill_9(open_store: Callable[..., Store], database: Path) -> None:
+    """Killed again and again: each call that could start is there, each that ended with its result and one row."""
+    told = [words for round_ in range(3) for words in killed(database, round_, after=100 + 77 * round_)]
+    started = {key for word, key in told if word == "started"}
+    ended = {key for word, key in told if word == "ended"}
+    assert len(ended) > 100
+
+    store = open_store()
+    assert await store.session(b"key")
+    await store.close()
+    calls = {key: (state, result) for key, state, result in read(database, CALLS)}
+    assert started <= set(calls)
+    assert {state for state, _ in calls.values()} == {"done", "interrupted"}
+    assert {key: calls[key] for key in ended} == {key: ("done", key.encode()) for key in ended}
+
+    rows = read(database, "SELECT id, outcome FROM call")
+    outcomes = {"done": "ok", "interrupted": "OUTCOME_UNKNOWN"}
+    assert sorted(rows) == sorted((f"call-{key}", outcomes[state]) for key, (state, _) in calls.items())
+    assert read(database, "SELECT sum(calls) FROM call_total") == [(len(rows),)]
+
+
+async def test_a_copy_of_the_files_has_what_was_told(
+    open_store: Callable[..., Store], call: Call, database: Path, tmp_path: Path
+) -> None:
+    """The files as they are at any moment after the answer hold it: nothing waits in memory for a later commit."""
+    store = open_store()
+    store.open_session(call.session)
+    assert await store.start(call.starts("1"))
+    assert await store.start(call.starts("2"))
+    await store.end(call.ends("1", b"[1]"))
+    folder = tmp_path / "after the crash"
+    folder.mkdir()
+    for file in database.parent.glob("toold.db*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    await store.close()
+    copy = folder / database.name
+    assert read(copy, "SELECT request_key, state, result FROM journal") == [
+        ("1", "done", b"[1]"),
+        ("2", "started", None),
+    ]
+    assert read(copy, "SELECT id FROM call") == [("call-1",)]
+
+
+FULL_DISK = """
+import asyncio, pathlib, resource, signal, sys, time
+from toold.store import CallRow, Ended, Retention, SessionRow, Started, Store, StoreError
+
+def row(key, **fields):
+    return CallRow(id=key, started_at=time.time(), transport="websocket", principal="local", session_id="s-1",
+                   session_label="l", client="", request_id=key, tool="chat", latency_ms=1.0, **fields)
+
+def starts(key):
+    return Started(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"h",
+                   row=row(key, outcome="OUTCOME_UNKNOWN"))
+
+def ends(key, size):
+    return Ended(session_id="s-1", request_key=key, result=b"x" * size, at=time.time(), row=row(key, outcome="ok"))
+
+async def refused(waiting):
+    try:
+        await waiting
+    except StoreError as error:
+        return bool(error.reason) and "toold.db" not in str(error)
+    return False
+
+async def main():
+    store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention())
+    store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", opened_at=time.time()))
+    assert await store.start(starts("runs")) and await store.start(starts("small"))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
+    print("end refused", await refused(store.end(ends("runs", 500_000))))
+    print("start refused", await refused(store.start(starts("new"))))
+    print("next end refused", await refused(store.end(ends("small", 1))))
+    print("problem", bool(store.problem))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    while store.problem:
+        await asyncio.sleep(0.01)
+    print("start", await store.start(starts("new")))
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_full_disk_refuses_starts_and_keeps_ends(open_store: Callable[..., Store], database: Path) -> None:
+    """While the disk takes no more no call starts; how calls ended is there when the disk is well, which is noticed."""
+    # The bound on file sizes is a process's own, so this runs in one of its own.
+    command = [sys.executable, "-c", FULL_DISK, str(database)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = [line for line in done.stdout.splitlines() if "store" not in line]
+    assert told == [
+        "end refused True",
+        "start refused True",
+        "next end refused True",
+        "problem True",
+        "start True",
+    ], done.stdout + done.stderr
+    assert read(database, "SELECT request_key, state, result_bytes FROM journal ORDER BY 1") == [
+        ("new", "started", 0),
+        ("runs", "done", 500_000),
+        ("small", "done", 1),
+    ]
+    assert sorted(read(database, "SELECT id FROM call")) == [("runs",), ("small",)]
