@@ -18,6 +18,7 @@ class Start:
     """How the daemon is started: as `toold serve` would from the same folder."""
 
     command: tuple[str, ...]
+    """The program's path, in which systemd itself takes no quotes and backslashes, and plain words."""
     folder: Path
     """Where it starts: the default workspace."""
     environment: dict[str, str]
@@ -41,7 +42,7 @@ Description=toold, the tool daemon
 
 [Service]
 Type=exec
-ExecStart={" ".join(_quoted(word).replace("$", "$$") for word in start.command)}
+ExecStart={" ".join(map(_quoted, start.command))}
 ExecReload=/bin/kill -HUP $MAINPID
 WorkingDirectory={_escaped(str(start.folder))}
 {environment}Restart=on-failure

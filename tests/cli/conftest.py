@@ -1,15 +1,19 @@
 """A daemon in a thread, which the commands find by the environment, and a runner for them."""
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from toold.cli.app import toold
+from toold.daemon.state import StateFolder
+from toold.protocol.rendezvous import Address, encode_address
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve
 
@@ -140,3 +144,84 @@ def run() -> Run:
         return CliRunner().invoke(toold, args, input=stdin, catch_exceptions=False)
 
     return invoke
+
+
+# --- a daemon as its operator sees it --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of an operator's command."""
+
+    method: str
+    path: str
+    token: str | None
+
+
+class Operated:
+    """What a running daemon shows to its operator: the lock in its state folder, its address, its HTTP side port.
+
+    ``answers`` has status and body (JSON, or bytes as they are) by method and path; else there is a 404.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.pid = os.getpid()
+        self.requests: list[Request] = []
+        self.answers: dict[str, tuple[int, Any]] = {}
+        self._state = StateFolder(folder)
+        self._folder = folder
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._server.serve_forever, args=[0.01])
+        self._thread.start()
+        self._open = True
+        self.http_port = self._server.server_address[1]
+        (folder / "token").write_text("the-token-in-the-folder\n")
+        self._announce()
+
+    def _announce(self) -> None:
+        address = Address(self.pid, "127.0.0.1", 1, self.http_port, tls=False, auth=True, version="1")
+        (self._folder / "daemon.json").write_bytes(encode_address(address))
+
+    def crash(self) -> None:
+        """End as a killed process does: the lock goes, the files stay."""
+        self._state.close()
+        self._announce()
+
+    def close_port(self) -> None:
+        """Serve no more."""
+        if self._open:
+            self._open = False
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
+
+    def close(self) -> None:
+        self.close_port()
+        self._state.close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        daemon = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                token = (self.headers["Authorization"] or "").removeprefix("Bearer ") or None
+                daemon.requests.append(Request(self.command, self.path, token))
+                status, body = daemon.answers.get(f"{self.command} {self.path.partition('?')[0]}", (404, {}))
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+
+            do_POST = do_GET  # noqa: N815 - by this name it is found
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def operated(bare_environment: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operated]:
+    """A daemon that an operator's commands find by the state folder."""
+    daemon = Operated(bare_environment)
+    yield daemon
+    daemon.close()

@@ -1,0 +1,84 @@
+"""How an operator's command finds the daemon of its machine, and what it makes of its answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.cli.connecting import NoConnectionError
+from toold.cli.operating import RefusedError, ask, find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Operated
+
+
+def test_the_daemon_is_found_by_its_lock(operated: Operated, bare_environment: Path) -> None:
+    """Its folder, its pid and where it listens."""
+    here = find()
+    assert (here.folder, here.pid) == (bare_environment, operated.pid)
+    assert here.address is not None
+    assert here.address.http_port == operated.http_port
+
+
+def test_where_no_daemon_runs_nothing_is_asked(operated: Operated) -> None:
+    """What a crashed daemon left behind is no daemon: its port may be anybody's, who would get the token."""
+    operated.crash()
+    with pytest.raises(NoConnectionError, match=r"no daemon runs in .*TOOLD_STATE_DIR"):
+        ask("GET", "/calls")
+    assert operated.requests == []
+
+
+def test_what_is_asked_bears_the_token(operated: Operated) -> None:
+    """Of the state folder; the path below /operator, and the query."""
+    operated.answers["GET /operator/calls"] = (200, {"running": []})
+    assert ask("GET", "/calls", recent=3) == {"running": []}
+    (request,) = operated.requests
+    assert (request.path, request.token) == ("/operator/calls?recent=3", "the-token-in-the-folder")
+
+
+def test_a_daemon_that_does_not_listen_yet(operated: Operated, bare_environment: Path) -> None:
+    """It is there, and starts or stops."""
+    (bare_environment / "daemon.json").unlink()
+    with pytest.raises(NoConnectionError, match="starts or stops"):
+        ask("GET", "/calls")
+
+
+def test_a_refusal_is_told_in_the_daemons_words(operated: Operated) -> None:
+    """Exit code 1."""
+    operated.answers["GET /operator/calls"] = (503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "Not now."}})
+    with pytest.raises(RefusedError, match=r"^Not now\.$") as refused:
+        ask("GET", "/calls")
+    assert refused.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("env", "named"), [({"TOOLD_TOKEN": "another"}, "unset it"), ({}, "set TOOLD_TOKEN to the one")]
+)
+def test_a_token_that_is_refused_is_told_with_its_source(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], named: str
+) -> None:
+    """And never shown."""
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    operated.answers["GET /operator/calls"] = (401, {"error": {"code": "UNAUTHORIZED", "message": "no"}})
+    with pytest.raises(NoConnectionError, match=named) as refused:
+        ask("GET", "/calls")
+    assert "another" not in str(refused.value)
+    assert operated.requests[0].token == env.get("TOOLD_TOKEN", "the-token-in-the-folder")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"\xff", b""])
+def test_an_answer_that_is_none(operated: Operated, body: Any) -> None:
+    """What is no JSON is not the daemon's."""
+    operated.answers["GET /operator/calls"] = (200, body)
+    with pytest.raises(NoConnectionError, match=f"does not answer at .*{operated.http_port}.*toold doctor"):
+        ask("GET", "/calls")
+
+
+def test_a_port_that_nobody_serves(operated: Operated) -> None:
+    """The daemon holds its lock, and its port is stuck or gone."""
+    operated.close_port()
+    with pytest.raises(NoConnectionError, match="does not answer"):
+        ask("GET", "/calls")
