@@ -65,7 +65,8 @@ class Store:
         return self._writer.dropped
 
     def go_by(self, content: Content, retention: Retention) -> None:
-        """From now on, keep this of calls' arguments, and rows for so long."""
+        """From now on, keep this of calls' arguments, and what is kept for so long."""
+        self._result_ttl_s = retention.result_ttl_s
         self._writer.go_by(content, retention)
 
     async def start(self, started: Started) -> bool:

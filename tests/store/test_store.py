@@ -1,6 +1,7 @@
 """The store as the daemon uses it: rows go in, the last calls and the sums come out."""
 
 import asyncio
+import json
 import sqlite3
 import stat
 import time
@@ -59,6 +60,26 @@ async def test_a_flush_that_is_not_awaited_any_more(store: Store, row: MakeRow) 
             await flushing
     await store.flush()
     assert (store.written, store.problem) == (3, None)
+
+
+async def test_what_is_kept_can_be_changed(store: Store, row: MakeRow) -> None:
+    """Rows from then on are kept as the new rule has it, and old ones go that it would not keep."""
+    store.record(row(id="old", started_at=time.time() - 5 * 86_400, arguments="x"))
+    await store.flush()
+    store.go_by(lambda _: '"kept otherwise"', Retention(days=3))
+    store.record(row(id="new", arguments="x"))
+    await store.flush()
+    assert [(kept.id, kept.arguments) for kept in await store.recent(5)] == [("new", "kept otherwise")]
+
+
+async def test_the_time_of_results_can_be_changed(store: Store, call: Call) -> None:
+    """What is given out goes by the new time at once."""
+    store.open_session(call.session)
+    await store.keep([msgspec.structs.replace(call.local("1"), at=time.time() - 60)])
+    store.go_by(json.dumps, Retention(result_ttl_s=30.0))
+    found = await store.session(b"key")
+    assert found
+    assert found.calls == []
 
 
 async def test_an_empty_store_has_no_calls(store: Store) -> None:
