@@ -175,41 +175,32 @@ class Execution:
         if running.timer is not None:
             running.timer.cancel()
         try:
-            answer = await self._settle(running, result)
+            size = 0
+            try:
+                answer, result = self._fit(running, result)
+                size = len(answer)
+                if running.journalled:
+                    await self._journal.end(running, result, size)
+                else:
+                    self._record(running, result, size)
+            finally:
+                self._finish(running, result, size)
+            # Who took the session over before finds the call running, and is its port now; who does so from here on
+            # finds it done, and gets the kept answer.
             await running.port.deliver(running, answer)
         finally:
             running.session.calls.delivered()
             self._undelivered -= 1
             running.task = running.timer = None  # they refer back to the call
 
-    async def _settle(self, running: RunningCall, result: ToolResult) -> bytes:
-        """Fit and record the result and enter it into the session's book; returns the answer as it travels.
-
-        Who takes the session over before the book has it finds the call running, and becomes its port; who does so
-        later finds it done, and gets the kept answer.
-        """
-        size = 0
-        try:
-            answer, result = self._fit(running, result)
-            size = len(answer)
-            if running.journalled:
-                await self._journal.end(running, result, size)
-            else:
-                self._record(running, result, size)
-        finally:
-            running.session.calls.finish(
-                running.key,
-                result,
-                size,
-                running.call.frame_bytes,
-                self._clock(),
-                journalled=running.journalled,
-            )
-            del self._calls[running.session.id, running.key]
-            self._undelivered += 1
-            if not self._calls:
-                self._idle.set()
-        return answer
+    def _finish(self, running: RunningCall, result: ToolResult, size: int) -> None:
+        running.session.calls.finish(
+            running.key, result, size, running.call.frame_bytes, self._clock(), journalled=running.journalled
+        )
+        del self._calls[running.session.id, running.key]
+        self._undelivered += 1
+        if not self._calls:
+            self._idle.set()
 
     def _record(self, running: RunningCall, result: ToolResult, size: int) -> None:
         try:
