@@ -4,13 +4,14 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from toold.protocol.calls import Metadata, TextContent, Timings, ToolResult
 from toold.protocol.session import REMEMBERED_IDS, SessionCalls, Verdict
 from toold.protocol.shelf import Shelf
 
 KEYS = st.sampled_from("abcde")
 CONTENTS = st.sampled_from([("echo", "x"), ("echo", "y"), ("chat", "x")])
+MAX_ACCEPTED = 3
 TTL_S = 10.0
 
 
@@ -22,8 +23,14 @@ def book(max_accepted: int = 32, max_bytes: int = 10**6) -> SessionCalls:
     return SessionCalls("session", max_accepted, Shelf(max_bytes, TTL_S))
 
 
-def accept(calls: SessionCalls, key: str, arguments: dict[str, Any], *, now: float = 0, local: bool = True) -> Verdict:
-    return calls.accept(key, "echo", arguments, now, local=local)
+def accept(calls: SessionCalls, key: str, arguments: dict[str, Any], *, now: float = 0) -> Verdict:
+    return calls.accept(key, "echo", arguments, now)
+
+
+def answer(calls: SessionCalls, key: str, *, frame_bytes: int = 10, now: float = 0, journalled: bool = False) -> None:
+    """The call has its answer, and that was sent."""
+    calls.finish(key, result(), 10, frame_bytes, now, journalled=journalled)
+    calls.delivered()
 
 
 def test_the_same_id_with_the_same_content_attaches() -> None:
@@ -33,7 +40,7 @@ def test_the_same_id_with_the_same_content_attaches() -> None:
     assert accept(calls, "a", {"y": 2, "x": 1}) is Verdict.SAME
     assert accept(calls, "a", {"x": 1.0, "y": 2}) is Verdict.CONFLICT
     assert accept(calls, "a", {"x": True, "y": 2}) is Verdict.CONFLICT
-    assert calls.accept("a", "chat", {"x": 1, "y": 2}, 0, local=True) is Verdict.CONFLICT
+    assert calls.accept("a", "chat", {"x": 1, "y": 2}, 0) is Verdict.CONFLICT
 
 
 def test_large_arguments_are_remembered_by_their_digest() -> None:
@@ -41,31 +48,47 @@ def test_large_arguments_are_remembered_by_their_digest() -> None:
     calls = book()
     large = {"text": "x" * 100_000}
     accept(calls, "a", large)
-    calls.finish("a", result(), 10, 100_050, now=0)
+    answer(calls, "a", frame_bytes=100_050)
     assert "x" * 100 not in repr(calls._done)
     assert accept(calls, "a", large) is Verdict.DONE
     assert accept(calls, "a", {"text": "y"}) is Verdict.CONFLICT
 
 
-def test_a_full_session_lets_no_more_in_until_a_call_is_done() -> None:
-    """The bound counts accepted calls that are not answered; a repeat of a done one is no new call."""
+def test_arguments_are_known_by_one_hash_before_and_after_their_call_is_done() -> None:
+    """The journal compares what it was told at the start with what memory has later, whatever the order of keys."""
+    calls = book()
+    accept(calls, "a", {"x": 1, "y": 2})
+    accept(calls, "b", {"y": 2, "x": 1})
+    before = calls.arguments_hash("a")
+    answer(calls, "a", frame_bytes=100_000)
+    assert before == calls.arguments_hash("a") == calls.arguments_hash("b")
+    assert accept(calls, "c", {"x": 1}) is Verdict.NEW
+    assert calls.arguments_hash("c") != before
+
+
+def test_a_full_session_lets_no_more_in_until_an_answer_is_sent() -> None:
+    """The bound counts accepted calls whose answer is still to go out; a repeat of a done one is no new call."""
     calls = book(max_accepted=2)
     assert [accept(calls, key, {}) for key in "abc"] == [Verdict.NEW, Verdict.NEW, Verdict.FULL]
-    calls.finish("a", result(), 10, 10, now=0)
+    calls.finish("a", result(), 10, 10, now=0, journalled=False)
+    assert (len(calls), calls.status("a", 0), accept(calls, "c", {})) == (2, "done", Verdict.FULL)
+    calls.delivered()
     assert accept(calls, "c", {}) is Verdict.NEW
     assert accept(calls, "a", {}) is Verdict.DONE
 
 
 def test_a_call_whose_result_is_gone_runs_again_only_where_that_is_safe() -> None:
-    """A local call is forgotten with its result; any other is remembered as expired, and never run again."""
+    """One that was not journalled is forgotten with its result; any other is remembered as expired, and never run
+    again.
+    """
     calls = book()
-    for key, local in (("local", True), ("write", False)):
-        accept(calls, key, {}, local=local)
-        calls.finish(key, result(), 10, 10, now=0)
+    for key in ("local", "write"):
+        accept(calls, key, {})
+        answer(calls, key, journalled=key == "write")
     later = TTL_S + 1
     assert (calls.status("local", later), calls.status("write", later)) == ("unknown", "expired")
-    assert accept(calls, "write", {}, now=later, local=False) is Verdict.EXPIRED
-    assert accept(calls, "write", {"other": 1}, now=later, local=False) is Verdict.CONFLICT
+    assert accept(calls, "write", {}, now=later) is Verdict.EXPIRED
+    assert accept(calls, "write", {"other": 1}, now=later) is Verdict.CONFLICT
     assert accept(calls, "local", {"other": 1}, now=later) is Verdict.NEW
 
 
@@ -75,7 +98,7 @@ def test_a_long_session_does_not_grow() -> None:
     calls = SessionCalls("session", 32, shelf)
     for number in range(REMEMBERED_IDS + 10):
         accept(calls, str(number), {})
-        calls.finish(str(number), result(), 10, 10, now=0)
+        answer(calls, str(number))
     assert calls.status("9", 0) == "unknown"
     assert calls.status("10", 0) == "done"
     assert len(shelf) == REMEMBERED_IDS
@@ -85,10 +108,63 @@ def test_a_session_that_ends_leaves_nothing_on_the_shelf() -> None:
     """Nobody can ask for its results any more."""
     shelf = Shelf(10**6, TTL_S)
     calls = SessionCalls("session", 32, shelf)
-    accept(calls, "a", {})
-    calls.finish("a", result(), 10, 10, now=0)
+    for key in "ab":
+        accept(calls, key, {})
+    answer(calls, "a")
     calls.end()
-    assert (len(shelf), shelf.bytes) == (0, 0)
+    answer(calls, "b")  # it ran on
+    assert (len(shelf), shelf.bytes, len(calls)) == (0, 0, 0)
+
+
+def test_kept_answers_are_told_in_the_order_in_which_they_came() -> None:
+    """What is not kept any more is left out, and what is said of each is what it takes to send it again."""
+    calls = book()
+    for key in "abc":
+        calls.accept(key, "echo", {}, 0, echo_id=key == "c")
+    for key, now in (("b", 0.0), ("c", 5.0), ("a", 5.0)):
+        answer(calls, key, now=now, journalled=key == "a")
+    assert [(kept.key, kept.journalled, kept.echo_id) for kept in calls.kept(TTL_S + 1)] == [
+        ("c", False, True),
+        ("a", True, False),
+    ]
+
+
+def test_what_is_restored_is_judged_as_if_it_had_never_been_away() -> None:
+    """Kept, interrupted and expired calls of an earlier book: told, replayed and refused as what they are."""
+    before = book()
+    accept(before, "a", {"x": 1})
+    content = before.arguments_hash("a")
+    calls = book()
+    for key, kept, since, interrupted in (
+        ("done", result("x"), 5, False),
+        ("interrupted", result("?"), 5, True),
+        ("expired", None, 5, False),
+        ("old", result("x"), -TTL_S, False),
+    ):
+        calls.restore(key, "echo", content, kept, 10, since, echo_id=False, journalled=True, interrupted=interrupted)
+    assert [calls.status(key, 6) for key in ("done", "interrupted", "expired", "old")] == [
+        "done",
+        "interrupted",
+        "expired",
+        "expired",
+    ]
+    assert [kept.key for kept in calls.kept(6)] == ["done", "interrupted"]
+    assert (accept(calls, "done", {"x": 1}, now=6), calls.result("done", 6)) == (Verdict.DONE, result("x"))
+    assert accept(calls, "done", {"x": 2}, now=6) is Verdict.CONFLICT
+    assert accept(calls, "interrupted", {"x": 1}, now=6) is Verdict.DONE
+    assert accept(calls, "expired", {"x": 1}, now=6) is Verdict.EXPIRED
+    assert len(calls) == 0
+
+
+def test_a_client_is_told_which_of_its_ids_were_done() -> None:
+    """What runs and what was never heard of is not forgotten."""
+    calls = book()
+    for key in "ab":
+        accept(calls, key, {})
+    answer(calls, "a")
+    assert calls.forget(["a", "b", "c"]) == ["a"]
+    assert [calls.status(key, 0) for key in "abc"] == ["unknown", "running", "unknown"]
+    assert calls.running == ["b"]
 
 
 class Book(RuleBasedStateMachine):
@@ -97,50 +173,62 @@ class Book(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.shelf = Shelf(50, TTL_S)
-        self.calls = SessionCalls("session", 3, self.shelf)
+        self.calls = SessionCalls("session", MAX_ACCEPTED, self.shelf)
         self.now = 0.0
-        self.running: dict[str, tuple[str, str, bool]] = {}
-        self.done: dict[str, tuple[str, str, bool]] = {}
-        self.executed: dict[str, int] = {}
+        self.running: dict[str, tuple[str, str]] = {}
+        self.done: dict[str, tuple[str, str]] = {}
+        self.journalled: set[str] = set()
+        self.sending = 0
 
     def kept(self, key: str) -> bool:
         return self.shelf.get(("session", key), self.now) is not None
+
+    def known(self, key: str) -> tuple[str, str] | None:
+        """What an id stands for: that of a call that may run again stands for nothing once its result is gone."""
+        if key in self.done and key not in self.journalled and not self.kept(key):
+            return None
+        return self.running.get(key) or self.done.get(key)
 
     @rule(seconds=st.integers(1, 6))
     def time_passes(self, seconds: int) -> None:
         """Results grow old."""
         self.now += seconds
 
-    @rule(key=KEYS, content=CONTENTS, local=st.booleans())
-    def accept(self, key: str, content: tuple[str, str], local: bool) -> None:
+    @rule(key=KEYS, content=CONTENTS)
+    def accept(self, key: str, content: tuple[str, str]) -> None:
         """A call is entered once, and judged by what is known of its id."""
-        name, text = content
-        verdict = self.calls.accept(key, name, {"text": text}, self.now, local=local)
-        known = self.running.get(key) or self.done.get(key)
-        if key in self.done and self.done[key][2] and not self.kept(key):
-            known = None
-        if known is not None and known[:2] != content:
-            assert verdict is Verdict.CONFLICT
+        known = self.known(key)
+        if known is None:
+            self.done.pop(key, None)
+            verdict = Verdict.FULL if len(self.running) + self.sending == MAX_ACCEPTED else Verdict.NEW
+        elif known != content:
+            verdict = Verdict.CONFLICT
         elif key in self.running:
-            assert verdict is Verdict.SAME
-        elif known is not None:
-            assert verdict is (Verdict.DONE if self.kept(key) else Verdict.EXPIRED)
-        elif len(self.running) == 3:
-            assert verdict is Verdict.FULL
+            verdict = Verdict.SAME
         else:
-            assert verdict is Verdict.NEW
-            assert local or key not in self.done or self.done[key][2], "a call that is not local ran twice"
-            self.running[key] = (name, text, local)
-            self.done.pop(key, None)
-        if verdict is Verdict.FULL and known is None:
-            self.done.pop(key, None)
+            verdict = Verdict.DONE if self.kept(key) else Verdict.EXPIRED
+        name, text = content
+        assert self.calls.accept(key, name, {"text": text}, self.now) is verdict
+        if verdict is Verdict.NEW:
+            assert key not in self.journalled, "a call that was started ran twice"
+            self.running[key] = content
 
-    @rule(key=KEYS, size=st.integers(1, 30))
-    def finish(self, key: str, size: int) -> None:
-        """A running call is done, with a result of its own."""
+    @rule(key=KEYS, size=st.integers(1, 30), frame_bytes=st.sampled_from([10, 10_000]), journalled=st.booleans())
+    def finish(self, key: str, size: int, frame_bytes: int, journalled: bool) -> None:
+        """A running call is done, with a result of its own, and its answer is on its way."""
         if key in self.running:
-            self.calls.finish(key, result(key), size, 10, self.now)
+            self.calls.finish(key, result(key), size, frame_bytes, self.now, journalled=journalled)
             self.done[key] = self.running.pop(key)
+            self.sending += 1
+            if journalled:
+                self.journalled.add(key)
+
+    @precondition(lambda self: self.sending)
+    @rule()
+    def delivered(self) -> None:
+        """One of the answers on their way was sent."""
+        self.calls.delivered()
+        self.sending -= 1
 
     @rule(key=KEYS)
     def withdraw(self, key: str) -> None:
@@ -150,15 +238,15 @@ class Book(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def forget(self, key: str) -> None:
-        """The client has it: a local call is gone, another is remembered as expired."""
-        self.calls.forget([key])
-        if key in self.done and self.done[key][2]:
-            del self.done[key]
+        """The client has it: a journalled call is remembered as expired, any other is gone."""
+        assert self.calls.forget([key]) == ([key] if key in self.done else [])
+        if key not in self.journalled:
+            self.done.pop(key, None)
 
     @invariant()
     def status_tells_the_truth(self) -> None:
         """Running before done before expired before unknown; and a kept result is the call's own."""
-        assert len(self.calls) == len(self.running)
+        assert len(self.calls) == len(self.running) + self.sending
         for key in "abcde":
             status = self.calls.status(key, self.now)
             if key in self.running:
@@ -166,10 +254,8 @@ class Book(RuleBasedStateMachine):
             elif key in self.done and self.kept(key):
                 assert status == "done"
                 assert self.calls.result(key, self.now) == result(key)
-            elif key in self.done and not self.done[key][2]:
-                assert status == "expired"
             else:
-                assert status == "unknown"
+                assert status == ("expired" if key in self.done and key in self.journalled else "unknown")
 
 
 TestBook = Book.TestCase

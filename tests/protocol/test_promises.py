@@ -1,0 +1,583 @@
+"""What the daemon promises of calls (docs/protocol.md) holds in any order of events.
+
+The pure session machine is driven here as the daemon drives it, without a loop and with dicts for a disk: clients
+come, fall silent, take over and go, calls run and end, the daemon stops and crashes. Beside it stands the truth, as
+plainly as it can be said, and after each step the two are compared.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Literal, TypeVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from toold.protocol.calls import CallStatus, Metadata, TextContent, Timings, ToolResult
+from toold.protocol.session import SessionCalls, Verdict
+from toold.protocol.sessions import Sessions, Standing, hash_key
+from toold.protocol.shelf import Shelf
+
+T = TypeVar("T")
+
+CallId = tuple[str, str]
+"""A session's id and the key of a request."""
+Content = tuple[str, str]
+"""A tool's name and the text that it is given."""
+
+LOCAL_TOOL = "echo"
+WINDOW_S, TTL_S = 4.0, 20.0
+
+
+def says(text: str) -> ToolResult:
+    return ToolResult(Metadata(1.0, Timings()), (TextContent(text),))
+
+
+def outcome_unknown(call_id: CallId) -> ToolResult:
+    return says(f"{call_id}: the outcome is unknown")
+
+
+# --- the daemon, as far as it drives the machine ---------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Connection:
+    """The server's end of a connection, and what it has sent."""
+
+    session: Standing["Connection"]
+    answers: list[tuple[str, ToolResult]]
+    reads: bool = True
+    """Else its peer is half-dead: what is sent to it hangs until the server gives it up."""
+    hanging: int = 0
+
+
+@dataclass(eq=False)
+class Running:
+    """A call that is accepted and has no answer yet."""
+
+    session: Standing[Connection]
+    key: str
+    content: Content
+    started: bool = False
+    journalled: bool = False
+
+    @property
+    def id(self) -> CallId:
+        return self.session.id, self.key
+
+
+@dataclass
+class Row:
+    """A call in the journal; a local one is there from a drain, or since its session was put away."""
+
+    name: str
+    arguments_hash: bytes
+    local: bool
+    state: Literal["started", "done", "interrupted", "expired"]
+    result: ToolResult | None
+    at: float
+
+
+@dataclass
+class Disk:
+    """What a crash leaves."""
+
+    sessions: dict[bytes, tuple[str, str]] = field(default_factory=dict)
+    """Hash of the resume key → the session's id and its principal."""
+    calls: dict[CallId, Row] = field(default_factory=dict)
+
+
+class Daemon:
+    """One life of the daemon: all that is here is gone after a crash, but for the disk."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.sessions: Sessions[Standing[Connection], Connection] = Sessions()
+        self.shelves: dict[str, Shelf] = {}
+        self.running: dict[CallId, Running] = {}
+
+    def open(self, session_id: str, principal: str, key: str | None) -> Standing[Connection]:
+        session = self._make(session_id, principal, None if key is None else hash_key(key))
+        if session.key_hash is not None:
+            self.disk.sessions[session.key_hash] = (session_id, principal)
+        return session
+
+    def find(self, key: str, principal: str) -> Standing[Connection] | None:
+        """The principal's session of this key, from memory or from the disk."""
+        key_hash = hash_key(key)
+        session = self.sessions.find(key_hash, principal)
+        if session is not None:
+            return session
+        session_id, owner = self.disk.sessions.get(key_hash, ("", None))
+        if owner != principal:
+            return None
+        session = self._make(session_id, principal, key_hash)
+        rows = [(key, row) for (owner_id, key), row in self.disk.calls.items() if owner_id == session_id]
+        for request_key, row in sorted(rows, key=lambda found: found[1].at):
+            session.calls.restore(
+                request_key,
+                row.name,
+                row.arguments_hash,
+                row.result,
+                1,
+                row.at,
+                echo_id=False,
+                journalled=not row.local,
+                interrupted=row.state == "interrupted",
+            )
+        return session
+
+    def attach(self, session: Standing[Connection], now: float) -> tuple[Connection, Connection | None]:
+        """A new connection has the session. Returns it, and the one that it takes over from."""
+        connection = Connection(session, [(kept.key, kept.result) for kept in session.calls.kept(now)])
+        return connection, self.sessions.take(session, connection)
+
+    def leave(self, connection: Connection, now: float) -> None:
+        """The server sees that a connection has ended: what hung on its way there hangs no more."""
+        for _ in range(connection.hanging):
+            connection.session.calls.delivered()
+        connection.hanging = 0
+        self.sessions.leave(connection.session, connection, now)
+
+    def submit(self, connection: Connection, key: str, content: Content, now: float) -> Verdict:
+        session, (name, text) = connection.session, content
+        verdict = session.calls.accept(key, name, {"text": text}, now)
+        if verdict is Verdict.NEW:
+            self.running[session.id, key] = Running(session, key, content)
+        elif verdict is Verdict.DONE:
+            replay = session.calls.result(key, now)
+            assert replay is not None
+            connection.answers.append((key, replay))
+        return verdict
+
+    def start(self, running: Running, now: float) -> bool:
+        """What is not local is on the disk before it runs. False: its id was used before, and it must not run."""
+        name, _ = running.content
+        if name != LOCAL_TOOL:
+            known = self.disk.calls.get(running.id)
+            if known is not None and not known.local:
+                return False
+            arguments_hash = running.session.calls.arguments_hash(running.key)
+            self.disk.calls[running.id] = Row(name, arguments_hash, False, "started", None, now)
+            running.journalled = True
+        running.started = True
+        return True
+
+    def answer(self, running: Running, result: ToolResult, now: float) -> None:
+        """The answer is on the disk before it is told; it is told to whoever holds the session by then."""
+        calls, holder = running.session.calls, running.session.holder
+        if running.journalled:
+            row = self.disk.calls[running.id]
+            row.state, row.result, row.at = "done", result, now
+        del self.running[running.id]
+        calls.finish(running.key, result, 1, 1, now, journalled=running.journalled)
+        if holder is not None and not holder.reads:
+            holder.hanging += 1
+            return
+        if holder is not None:
+            holder.answers.append((running.key, result))
+        calls.delivered()
+
+    def forget(self, session: Standing[Connection], key: str) -> None:
+        for forgotten in session.calls.forget([key]):
+            row = self.disk.calls.get((session.id, forgotten))
+            if row is not None and row.local:
+                del self.disk.calls[session.id, forgotten]
+            elif row is not None:
+                row.state, row.result = "expired", None
+
+    def put_away(self, now: float) -> list[Standing[Connection]]:
+        """Sessions that nobody has held for the window leave memory."""
+        idle = self.sessions.idle(now, WINDOW_S)
+        for session in idle:
+            self.keep(session, now)
+            self.sessions.remove(session)
+        return idle
+
+    def keep(self, session: Standing[Connection], now: float) -> None:
+        """Have the answers on the disk that only memory has."""
+        for kept in session.calls.kept(now):
+            if not kept.journalled:
+                arguments_hash = session.calls.arguments_hash(kept.key)
+                row = Row(kept.name, arguments_hash, True, "done", kept.result, kept.since)
+                self.disk.calls[session.id, kept.key] = row
+
+    def restarted(self, now: float) -> "Daemon":
+        """The daemon's next life."""
+        for call_id, row in self.disk.calls.items():
+            if row.state == "started":
+                row.state, row.result, row.at = "interrupted", outcome_unknown(call_id), now
+        return Daemon(self.disk)
+
+    def _make(self, session_id: str, principal: str, key_hash: bytes | None) -> Standing[Connection]:
+        shelf = self.shelves.setdefault(principal, Shelf(10**6, TTL_S))
+        calls = SessionCalls(session_id, 1000, shelf)
+        session = Standing[Connection](id=session_id, principal_name=principal, calls=calls, key_hash=key_hash)
+        self.sessions.add(session)
+        return session
+
+
+# --- the truth beside it ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Client:
+    """A peer: who it is, the key that it was given last, and its connection while it has one."""
+
+    principal: str
+    key: str | None = None
+    connection: Connection | None = None
+
+
+@dataclass
+class Truth:
+    """What is so of a call that was accepted."""
+
+    content: Content
+    journalled: bool = False
+    """It started, and is not local: it must never start again."""
+    result: ToolResult | None = None
+    since: float = 0.0
+    interrupted: bool = False
+    forgotten: bool = False
+    stored: bool = False
+    """Its answer survives a crash."""
+
+    def kept(self, now: float) -> bool:
+        return self.result is not None and not self.forgotten and now - self.since <= TTL_S
+
+    def status(self, now: float) -> CallStatus:
+        if self.result is None:
+            return "running"
+        if self.kept(now):
+            return "interrupted" if self.interrupted else "done"
+        return "expired" if self.journalled else "unknown"
+
+
+CONTENTS = st.sampled_from([(LOCAL_TOOL, "x"), (LOCAL_TOOL, "y"), ("effect", "x")])
+KEYS = st.sampled_from("ab")
+WHICH = st.integers(0, 5)
+"""Picks one of the clients, connections or calls that there are."""
+
+
+def pick(which: int, among: Sequence[T]) -> T:
+    return among[which % len(among)]
+
+
+class Promises(RuleBasedStateMachine):
+    """Two clients of one principal and one of another, and the daemon through all its lives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.daemon = Daemon(Disk())
+        self.clients = [Client("anna"), Client("anna"), Client("ben")]
+        self.lost: list[Connection] = []
+        """Connections that the server still believes alive, or has not closed yet."""
+        self.connections: list[Connection] = []
+        self.numbers = count(1)
+
+        self.truth: dict[CallId, Truth] = {}
+        self.told: defaultdict[CallId, list[ToolResult]] = defaultdict(list)
+        """The terminal answer of each call; of one that may run again, of each run."""
+        self.executed: Counter[CallId] = Counter()
+        """How often what is not local ran, ever."""
+        self.session_of: dict[str, str] = {}
+        """Resume key → session, for ever."""
+
+    # --- clients come and go -----------------------------------------------------------------------------------------
+
+    @initialize()
+    def all_connect(self) -> None:
+        """Everybody is there, and may come back."""
+        for client in self.clients:
+            self.enter_anew(client, True)
+
+    @precondition(lambda self: len(self.connected) < len(self.clients))
+    @rule(who=WHICH, resumable=st.booleans())
+    def connect(self, who: int, resumable: bool) -> None:
+        """A client comes, and does not want its old session."""
+        self.enter_anew(pick(who, [client for client in self.clients if client.connection is None]), resumable)
+
+    @precondition(lambda self: self.returning)
+    @rule(who=WHICH)
+    def resume(self, who: int) -> None:
+        """A client comes back with its key, while its old connection may still be there: promise 3."""
+        client, key = pick(who, self.returning)
+        session = self.daemon.find(key, client.principal)
+        assert session is not None
+        assert session.id == self.session_of[key]
+        connection = self.enter(client, session)
+        missed = {key: one.result for key, one in self.calls_of(session) if one.kept(self.now)}
+        assert dict(connection.answers) == missed
+        assert len(connection.answers) == len(missed)
+
+    @rule(who=WHICH)
+    def bring_a_wrong_key(self, who: int) -> None:
+        """Another principal's key is worth nothing, nor is one that nobody was given: promise 4."""
+        client = pick(who, self.clients)
+        for key in ("made up", *(other.key for other in self.clients if other.principal != client.principal)):
+            assert key is None or self.daemon.find(key, client.principal) is None
+
+    @precondition(lambda self: self.connected)
+    @rule(who=WHICH)
+    def drop(self, who: int) -> None:
+        """A connection ends, and the server sees it."""
+        client, connection = pick(who, self.connected)
+        self.daemon.leave(connection, self.now)
+        client.connection = None
+
+    @precondition(lambda self: self.connected)
+    @rule(who=WHICH)
+    def fall_silent(self, who: int) -> None:
+        """A client is gone, and the server does not know: what it sends hangs."""
+        client, connection = pick(who, self.connected)
+        connection.reads = False
+        self.lost.append(connection)
+        client.connection = None
+
+    @precondition(lambda self: self.lost)
+    @rule(which=WHICH)
+    def give_up(self, which: int) -> None:
+        """The server sees the end of a connection that was silent, or taken over from."""
+        connection = pick(which, self.lost)
+        self.lost.remove(connection)
+        self.daemon.leave(connection, self.now)
+
+    # --- calls -------------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.connected)
+    @rule(who=WHICH, key=KEYS, content=CONTENTS)
+    def call(self, who: int, key: str, content: Content) -> None:
+        """A call, which may be a repeat: promise 2. The verdict follows from the truth alone."""
+        _, connection = pick(who, self.connected)
+        call_id = (connection.session.id, key)
+        verdict = self.daemon.submit(connection, key, content, self.now)
+        status, known = self.status(call_id), self.truth.get(call_id)
+        if known is None or status == "unknown":
+            assert verdict is Verdict.NEW
+            self.truth[call_id] = Truth(content)
+        elif known.content != content:
+            assert verdict is Verdict.CONFLICT
+        elif status == "running":
+            assert verdict is Verdict.SAME
+        elif status == "expired":
+            assert verdict is Verdict.EXPIRED
+        else:
+            assert verdict is Verdict.DONE
+            assert connection.answers[-1] == (key, known.result)
+
+    @precondition(lambda self: self.connected)
+    @rule(who=WHICH, key=KEYS, content=CONTENTS)
+    def call_and_answer(self, who: int, key: str, content: Content) -> None:
+        """A call which, if it is new, has its answer at once."""
+        before = set(self.daemon.running)
+        self.call(who, key, content)
+        for running in self.waiting:
+            if running.id not in before:
+                self.let_start(running)
+                self.finish(self.started.index(running))
+
+    @precondition(lambda self: self.waiting)
+    @rule(which=WHICH)
+    def start(self, which: int) -> None:
+        """It is a call's turn."""
+        self.let_start(pick(which, self.waiting))
+
+    @precondition(lambda self: self.started)
+    @rule(which=WHICH)
+    def finish(self, which: int) -> None:
+        """A tool returns."""
+        running = pick(which, self.started)
+        self.answer(running, says(f"{running.id}: answer {next(self.numbers)}"))
+
+    @precondition(lambda self: self.daemon.running)
+    @rule(which=WHICH)
+    def cancel(self, which: int) -> None:
+        """A call is ended, while it waits or runs."""
+        running = pick(which, list(self.daemon.running.values()))
+        self.answer(running, says(f"{running.id}: cancelled"))
+
+    @precondition(lambda self: self.connected)
+    @rule(who=WHICH, key=KEYS)
+    def forget(self, who: int, key: str) -> None:
+        """A client has an answer: it is not sent again, and the id of what ran is still known."""
+        _, connection = pick(who, self.connected)
+        self.daemon.forget(connection.session, key)
+        known = self.truth.get((connection.session.id, key))
+        if known is not None and known.result is not None:
+            known.forgotten = True
+
+    # --- time, and the daemon's lives --------------------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from([1, 5, 15]))
+    def time_passes(self, seconds: int) -> None:
+        """Sessions become idle, results grow old."""
+        self.now += seconds
+
+    @precondition(lambda self: any(session.holder is None for session in self.daemon.sessions))
+    @rule()
+    def put_away(self) -> None:
+        """Sessions that nobody comes back to for the window leave memory, and nobody notices who comes back later."""
+        self.now += WINDOW_S
+        for session in self.daemon.put_away(self.now):
+            assert all(connection.session is not session for _, connection in self.connected)
+            assert all(one.result is not None for _, one in self.calls_of(session))
+            self.all_stored(session)
+
+    @precondition(lambda self: self.connected and self.truth)
+    @rule()
+    def drain(self) -> None:
+        """The daemon goes down in order: what runs is cut off and answered, and every answer is kept."""
+        for running in tuple(self.daemon.running.values()):
+            self.answer(running, says(f"{running.id}: cut off"))
+        for session in self.daemon.sessions:
+            if session.resumable:
+                self.daemon.keep(session, self.now)
+                self.all_stored(session)
+        self.crash()
+
+    @precondition(lambda self: self.started)
+    @rule()
+    def crash(self) -> None:
+        """All memory is gone. What had started has an unknown outcome; what is neither on the disk nor had started
+        never was, and may be sent again.
+        """
+        lasting = set(self.session_of.values())
+        for call_id, one in tuple(self.truth.items()):
+            if one.result is None and one.journalled:
+                one.result, one.since, one.interrupted = outcome_unknown(call_id), self.now, True
+                self.told[call_id].append(one.result)
+            if call_id[0] not in lasting or not (one.journalled or one.stored):
+                del self.truth[call_id]
+        self.daemon = self.daemon.restarted(self.now)
+        self.lost.clear()
+        for client in self.clients:
+            client.connection = None
+
+    def teardown(self) -> None:
+        """Promise 1: in the end each accepted call has its answer, and nothing is counted that is not there."""
+        for running in tuple(self.daemon.running.values()):
+            self.answer(running, says(f"{running.id}: the last"))
+        while self.connected:
+            self.drop(0)
+        while self.lost:
+            self.give_up(0)
+        assert all(one.result is not None for one in self.truth.values())
+        assert all(not len(connection.session.calls) for connection in self.connections if self.lives(connection))
+
+    # --- what holds after each step ----------------------------------------------------------------------------------
+
+    @invariant()
+    def what_is_not_local_runs_at_most_once(self) -> None:
+        """Promise 2, crashes included."""
+        assert all(times == 1 for times in self.executed.values())
+
+    @invariant()
+    def who_is_connected_holds_its_session(self) -> None:
+        """Promise 3: whatever becomes of connections that were taken over from."""
+        assert all(connection.session.holder is connection for _, connection in self.connected)
+
+    @invariant()
+    def nobody_gets_anothers_answer(self) -> None:
+        """Promise 4: whatever a connection was sent is the answer of a call of its own session."""
+        for connection in self.connections:
+            for key, result in connection.answers:
+                assert result in self.told[connection.session.id, key]
+
+    @invariant()
+    def status_tells_the_truth(self) -> None:
+        """Of each id of each session in memory."""
+        for session in self.daemon.sessions:
+            for key in "ab":
+                assert session.calls.status(key, self.now) == self.status((session.id, key))
+
+    @invariant()
+    def calls_are_counted_until_their_answers_are_sent(self) -> None:
+        """Those that run, and those whose answers hang on their way to somebody silent."""
+        for session in self.daemon.sessions:
+            running = [one for one in self.daemon.running.values() if one.session is session]
+            hanging = [one.hanging for one in self.connections if one.session is session]
+            assert len(session.calls) == len(running) + sum(hanging)
+
+    @invariant()
+    def a_session_without_a_key_ends_with_its_connection(self) -> None:
+        """Nobody could ask for what it keeps."""
+        assert all(session.resumable or session.holder is not None for session in self.daemon.sessions)
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> list[tuple[Client, Connection]]:
+        return [(client, client.connection) for client in self.clients if client.connection is not None]
+
+    @property
+    def returning(self) -> list[tuple[Client, str]]:
+        return [(client, client.key) for client in self.clients if client.key is not None]
+
+    @property
+    def waiting(self) -> list[Running]:
+        return [running for running in self.daemon.running.values() if not running.started]
+
+    @property
+    def started(self) -> list[Running]:
+        return [running for running in self.daemon.running.values() if running.started]
+
+    def enter_anew(self, client: Client, resumable: bool) -> None:
+        number = next(self.numbers)
+        session_id = f"session {number}"
+        client.key = f"key {number}" if resumable else None
+        if client.key is not None:
+            self.session_of[client.key] = session_id
+        connection = self.enter(client, self.daemon.open(session_id, client.principal, client.key))
+        assert not connection.answers
+
+    def enter(self, client: Client, session: Standing[Connection]) -> Connection:
+        """A client's new connection has the session; the client's own old one is as good as gone."""
+        connection, superseded = self.daemon.attach(session, self.now)
+        assert session.principal_name == client.principal
+        if client.connection is not None:
+            self.lost.append(client.connection)
+        assert superseded is None or superseded in self.lost
+        client.connection = connection
+        self.connections.append(connection)
+        return connection
+
+    def let_start(self, running: Running) -> None:
+        assert self.daemon.start(running, self.now)
+        if running.content[0] != LOCAL_TOOL:
+            self.executed[running.id] += 1
+            self.truth[running.id].journalled = True
+
+    def answer(self, running: Running, result: ToolResult) -> None:
+        """Promise 1: a call has one answer; it goes to whoever holds the session, and to nobody else."""
+        one, holder = self.truth[running.id], running.session.holder
+        assert one.result is None
+        sent = sum(len(connection.answers) for connection in self.connections)
+        self.daemon.answer(running, result, self.now)
+        one.result, one.since = result, self.now
+        self.told[running.id].append(result)
+        for _, connection in self.connected:
+            if connection.session is running.session:
+                assert connection is holder
+                assert connection.answers[-1] == (running.key, result)
+        assert sum(len(connection.answers) for connection in self.connections) - sent <= 1
+
+    def status(self, call_id: CallId) -> CallStatus:
+        one = self.truth.get(call_id)
+        return "unknown" if one is None else one.status(self.now)
+
+    def calls_of(self, session: Standing[Connection]) -> list[tuple[str, Truth]]:
+        return [(key, one) for (session_id, key), one in self.truth.items() if session_id == session.id]
+
+    def all_stored(self, session: Standing[Connection]) -> None:
+        for _, one in self.calls_of(session):
+            one.stored = one.stored or one.kept(self.now)
+
+    def lives(self, connection: Connection) -> bool:
+        return any(session is connection.session for session in self.daemon.sessions)
+
+
+TestPromises = Promises.TestCase
+TestPromises.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)
