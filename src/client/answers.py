@@ -5,12 +5,10 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-import msgspec
-
-from ..protocol.calls import Metadata, Progress, RequestId, Timings
-from ..protocol.errors import ErrorCode, ProtocolError, ToolError, error_from_wire
+from ..protocol.calls import Progress, RequestId
+from ..protocol.errors import CallCancelledError, ProtocolError, error_from_wire
 from ..protocol.frames import (
     CallToolAck,
     CallToolRes,
@@ -22,8 +20,8 @@ from ..protocol.frames import (
     ProgressFrame,
     ServerFrame,
     StreamChunk,
-    decode_server_frame,
 )
+from .requests import Call
 
 _log = logging.getLogger(__name__)
 
@@ -37,30 +35,55 @@ Answer = CallToolRes | CancelRes | ListToolsRes | Pong | HealthRes
 
 A = TypeVar("A")
 
-_NO_METADATA: Final = Metadata(latency_ms=0.0, timings=Timings())
 
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """Somebody who waits for an answer: to a call, or to a question."""
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+    request_id: str
     answer: asyncio.Future[Answer]
+    call: Call | None
+    """None for a question."""
     on_progress: OnProgress | None
     on_chunk: OnChunk | None
+    sent: bool = False
+    """Whether it went out on some connection, so that it may have had an effect."""
+    accepted: bool = False
+    """The daemon said that it takes the call (to clients with ``ack``); else its answer is a refusal at the door."""
+
+    @property
+    def open(self) -> bool:
+        return not self.answer.done()
+
+    def wait_anew(self) -> None:
+        """The answer that came does not count: wait for another."""
+        self.sent = False
+        self.answer = self.answer.get_loop().create_future()
 
 
 class Answers:
     """The requests in flight, by id. An answer to an id that is not here is nobody's any more and is dropped."""
 
     def __init__(self) -> None:
-        self._waiting: dict[RequestId, _Waiting] = {}
+        self._waiting: dict[RequestId, Waiting] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def __iter__(self) -> Iterator[Waiting]:
+        """Those whose answer has not come, as of now."""
+        return iter([waiting for waiting in self._waiting.values() if waiting.open])
+
     @contextmanager
     def expect(
-        self, request_id: str, *, on_progress: OnProgress | None = None, on_chunk: OnChunk | None = None
-    ) -> Iterator[asyncio.Future[Answer]]:
-        """The future of this request's answer; once the block is left, a late answer reaches nobody.
+        self,
+        request_id: str,
+        *,
+        call: Call | None = None,
+        on_progress: OnProgress | None = None,
+        on_chunk: OnChunk | None = None,
+    ) -> Iterator[Waiting]:
+        """Wait for this request's answer; once the block is left, a late answer reaches nobody.
 
         Raises:
             ValueError: a request of this id is in flight already.
@@ -68,54 +91,64 @@ class Answers:
         if request_id in self._waiting:
             raise ValueError(f"request_id {request_id!r} is in flight already; use a new one for each call")
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = _Waiting(answer, on_progress, on_chunk)
+        waiting = Waiting(request_id, answer, call, on_progress, on_chunk)
+        self._waiting[request_id] = waiting
         try:
-            yield answer
+            yield waiting
         finally:
             del self._waiting[request_id]
-            if answer.done() and not answer.cancelled():
-                answer.exception()  # looked at, so that an error nobody awaited any more is not reported as lost
+            if waiting.answer.done() and not waiting.answer.cancelled():
+                waiting.answer.exception()  # so that an error that nobody awaited any more is not reported as lost
 
-    def find(self, request_id: str) -> asyncio.Future[Answer] | None:
-        """The future of a request in flight."""
-        waiting = self._waiting.get(request_id)
-        return waiting.answer if waiting else None
+    def find(self, request_id: RequestId | None) -> Waiting | None:
+        """Who waits for the answer to this request, which has not come."""
+        waiting = None if request_id is None else self._waiting.get(request_id)
+        return waiting if waiting and waiting.open else None
 
     def deliver(self, frame: ServerFrame) -> None:
         """Hand a frame to whoever waits for it; the second answer to one request is dropped."""
         match frame:
-            case CallToolRes() | CancelRes() | ListToolsRes() | Pong() | HealthRes():
-                waiting = self._open(frame.request_id)
+            case CallToolRes() | ListToolsRes() | Pong() | HealthRes():
+                waiting = self.find(frame.request_id)
                 if waiting:
                     waiting.answer.set_result(frame)
+            case CancelRes():
+                self._not_running(frame)
             case ErrorFrame():
-                waiting = self._open(frame.request_id)
+                waiting = self.find(frame.request_id)
                 if waiting:
                     waiting.answer.set_exception(error_from_wire(frame.error))
                 else:
                     _log.warning("the daemon refused a frame: %s: %s", frame.error.code, frame.error.message)
-            case ProgressFrame():
-                waiting = self._open(frame.request_id)
-                if waiting and waiting.on_progress:
-                    _tell(waiting.on_progress, Progress(frame.message, frame.done, frame.total))
-            case StreamChunk():
-                waiting = self._open(frame.request_id)
-                if waiting and waiting.on_chunk:
-                    _tell(waiting.on_chunk, frame.text)
-            case CallToolAck(notice=str(notice)):
-                _log.warning("call %s: %s", frame.request_id, notice)
+            case CallToolAck() | ProgressFrame() | StreamChunk():
+                self._report(frame)
             case _:
                 pass  # an announcement that this client did not ask for
 
-    def fail_all(self, make_error: Callable[[], Exception]) -> None:
-        """End every wait at once, each with an exception of its own: a traceback belongs to one task."""
-        for waiting in self._waiting.values():
-            if not waiting.answer.done():
-                waiting.answer.set_exception(make_error())
+    def _report(self, frame: CallToolAck | ProgressFrame | StreamChunk) -> None:
+        waiting = self.find(frame.request_id)
+        if waiting is None:
+            return
+        match frame:
+            case CallToolAck():
+                waiting.accepted = True
+                if frame.notice is not None:
+                    _log.warning("call %s: %s", frame.request_id, frame.notice)
+            case ProgressFrame():
+                if waiting.on_progress:
+                    _tell(waiting.on_progress, Progress(frame.message, frame.done, frame.total))
+            case StreamChunk():
+                if waiting.on_chunk:
+                    _tell(waiting.on_chunk, frame.text)
 
-    def _open(self, request_id: RequestId | None) -> _Waiting | None:
-        waiting = None if request_id is None else self._waiting.get(request_id)
-        return waiting if waiting and not waiting.answer.done() else None
+    def _not_running(self, frame: CancelRes) -> None:
+        """A call that was to be cancelled is not running. Where it waits here, its own answer is on its way, unless the
+        call never arrived."""
+        waiting = self.find(frame.request_id)
+        if waiting and waiting.call is None:
+            waiting.answer.set_result(frame)
+        elif waiting and frame.status == "unknown":
+            waiting.answer.set_exception(CallCancelledError("The call was cancelled before it began.", executed="no"))
 
 
 def answered_with(kind: type[A], answer: object) -> A:
@@ -134,55 +167,3 @@ def _tell(callback: Callable[[Any], None], value: object) -> None:
         callback(value)
     except Exception:  # noqa: BLE001 - whatever it is, it must not end the reader that all calls depend on
         _log.exception("a callback of a running call failed")
-
-
-def read_frame(data: bytes | str) -> ServerFrame | None:
-    """A server's frame, or None for one that this client does not know: later daemons may send more.
-
-    A ``call_tool_res`` that does not fit the model still ends its call: its fields are taken as far as they fit.
-    """
-    frame: ServerFrame | None
-    try:
-        try:
-            frame = decode_server_frame(data)
-        except msgspec.ValidationError:
-            frame = _salvage(msgspec.json.decode(data))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        _log.warning("a frame that is not JSON was skipped: %s", exc)
-        return None
-    return frame
-
-
-def _salvage(frame: Any) -> ServerFrame | None:
-    match frame:
-        case {"op": "call_tool_res", "request_id": str() | int() | float() as request_id}:
-            outputs = frame.get("outputs")
-            return CallToolRes(
-                request_id=request_id,
-                outputs=outputs if isinstance(outputs, list) else [],
-                error=_salvage_error(frame.get("error")),
-                metadata=_salvage_metadata(frame.get("metadata")),
-                structured=frame.get("structured", msgspec.UNSET),
-            )
-        case {"op": op}:
-            _log.debug("a frame of op %r was skipped", op)
-        case _:
-            _log.warning("a frame that is no object with an op was skipped")
-    return None
-
-
-def _salvage_error(error: object) -> ToolError | None:
-    if error is None:
-        return None
-    try:
-        return msgspec.convert(error, ToolError)
-    except msgspec.ValidationError:
-        message = error.get("message", error) if isinstance(error, dict) else error
-        return ToolError(ErrorCode.INTERNAL_ERROR, str(message), executed="maybe", retryable=False)
-
-
-def _salvage_metadata(metadata: object) -> Metadata:
-    try:
-        return msgspec.convert(metadata, Metadata)
-    except msgspec.ValidationError:
-        return _NO_METADATA

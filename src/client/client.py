@@ -1,6 +1,10 @@
-"""``MCPWebSocketClient``: calls tools of a daemon over one connection, and comes back when it breaks."""
+"""``MCPWebSocketClient``: calls tools of a daemon over one connection at a time, and comes back when it breaks.
 
-import asyncio
+Below it, each with one thing to know: ``exchange`` makes a call over whatever connection stands, ``session`` is what
+outlives a connection (who waits for which answer), ``link`` dials and comes back, ``returning`` decides when,
+``connection`` is one socket, ``requests`` and ``reading`` are the frames.
+"""
+
 import logging
 import os
 import ssl
@@ -12,24 +16,24 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, ToolInfo
-from ..protocol.errors import CallError, ErrorCode
-from ..protocol.frames import CLOSE_SUPERSEDED, CallToolRes, HealthRes, HelloAck, ListToolsRes, Pong
+from ..protocol.errors import CallError
+from ..protocol.frames import HealthRes, HelloAck, ListToolsRes, Pong
 from ..protocol.rendezvous import default_state_dir
 from ..version import __version__
 from . import requests
-from .answers import OnChunk, OnProgress
+from .answers import OnChunk, OnProgress, answered_with
 from .connection import Connection
 from .endpoint import Endpoint, Wish, read_announcement, resolve
 from .errors import ConnectionFailedError, ConnectionLostError
-from .records import CallResult, error_text, metrics_record, result_of, version_and_timeout
+from .exchange import Exchange
+from .link import ATTEMPTS, BACKOFF_FACTOR, Link
+from .records import CallResult, error_text, metrics_record, version_and_timeout
+from .session import Session
 
 _log = logging.getLogger(__name__)
 
-FEATURES: Final = ("ack", "stream")
+FEATURES: Final = ("ack", "stream", "resume", "going_away")
 """What this client understands beyond plain (docs/protocol.md, hello)."""
-GRACE_S: Final = 5.0
-"""How much longer than the daemon the client waits, so that the daemon's own TIMEOUT, which says more, arrives."""
-MAX_BACKOFF_S: Final = 30.0
 
 
 class MCPWebSocketClient:
@@ -69,7 +73,6 @@ class MCPWebSocketClient:
             raise ValueError(f"unknown feature {unknown[0]!r}; this client understands {', '.join(FEATURES)}")
         self.session_id = session_id or f"client-{uuid.uuid4().hex[:8]}"
         self.max_message_size = max_message_size
-        self.last_error: Exception | None = None
         self._context = tls if isinstance(tls, ssl.SSLContext) else None
         self._wish = Wish(host, port, token, True if self._context else bool(tls) if tls is not None else None)
         self._features = tuple(features)
@@ -79,10 +82,9 @@ class MCPWebSocketClient:
             "workspace": os.fspath(workspace) if workspace is not None else None,
         }
         self._endpoint = self._find_endpoint()
-        # None before the first connect and after disconnect(); one that broke stays until the next takes its place.
-        self._connection: Connection | None = None
-        # Many calls may find the connection broken at once; one of them reconnects.
-        self._connecting = asyncio.Lock()
+        self._session = Session()
+        self._link = Link(self._session, self._dial)
+        self._exchange = Exchange(self._session, self._link)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url} {'connected' if self.connected else 'not connected'}>"
@@ -93,7 +95,7 @@ class MCPWebSocketClient:
         Raises:
             ConnectionFailedError: it could not.
         """
-        await self._establish()
+        await self._link.establish()
         return self
 
     async def __aexit__(
@@ -106,7 +108,12 @@ class MCPWebSocketClient:
     @property
     def connected(self) -> bool:
         """Whether a greeted connection stands, as far as this side knows."""
-        return self._connection is not None and self._connection.open
+        return self._link.connected
+
+    @property
+    def last_error(self) -> Exception | None:
+        """Why the last attempt to connect failed, or how the last connection ended, whichever was later."""
+        return self._link.last_error
 
     @property
     def url(self) -> str:
@@ -116,32 +123,30 @@ class MCPWebSocketClient:
     @property
     def hello(self) -> HelloAck | None:
         """The daemon's answer to the last hello that it accepted: its version, features and limits."""
-        return self._connection.ack if self._connection else None
+        return self._link.connection.ack if self._link.connection else None
 
-    async def connect(self, max_retries: int = 3, backoff_factor: float = 2.0) -> bool:
+    async def connect(self, max_retries: int = ATTEMPTS, backoff_factor: float = BACKOFF_FACTOR) -> bool:
         """Connect unless connected; ``max_retries`` attempts in all, at least one.
 
         Waits ``backoff_factor``, then ``backoff_factor²``, … seconds between attempts, 30 at most. An attempt that can
         only fail again, such as one with a wrong token, is the last. False where none succeeded: ``last_error`` and
-        the log say why.
+        the log say why. Once a connection stood, the client comes back by itself until ``disconnect()``.
         """
         try:
-            await self._establish(max_retries, backoff_factor)
+            await self._link.establish(max_retries, backoff_factor)
         except ConnectionFailedError:
             return False
         return True
 
     async def disconnect(self) -> None:
-        """Close the connection, if there is one. Calls in flight fail with ``ConnectionLostError``."""
-        async with self._connecting:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                await connection.close()
+        """Close the connection, if there is one, and come back no more. Calls in flight fail with
+        ``ConnectionLostError``; the session is over for this client."""
+        await self._link.close()
 
-    async def ensure_connected(self, max_retries: int = 3) -> bool:
+    async def ensure_connected(self, max_retries: int = ATTEMPTS) -> bool:
         """Connect where no connection stands. A session that was resumed elsewhere is not taken back by itself."""
         try:
-            await self._restore(max_retries)
+            await self._link.restore(max_retries)
         except ConnectionFailedError:
             return False
         return True
@@ -183,12 +188,13 @@ class MCPWebSocketClient:
 
         Args:
             timeout: the call's deadline in seconds, kept by the daemon; None takes the tool's own. The client waits
-                5 s longer, then gives up and has the call cancelled.
+                5 s longer, then gives up and has the call cancelled. A connection that is away is waited for within
+                it (within 30 s where it is None).
             on_progress: called with each ``Progress``, at least every 5 s while the call runs.
             on_chunk: called with each piece of the answer's text; needs the ``stream`` feature.
             request_id: the id to ``cancel`` by; made up where it is None.
-            auto_reconnect: connect first where no connection stands. A call that was sent is never sent again: after
-                a break it may have run.
+            auto_reconnect: connect first where no connection stands, and wait on where it breaks, as long as the
+                session can be resumed. A call that was sent is never sent to another session: it may have run.
 
         Raises:
             CallError: the daemon's error, by its code; CallTimeoutError where no answer came in time.
@@ -200,38 +206,27 @@ class MCPWebSocketClient:
             raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")
         if on_chunk is not None and "stream" not in self._features:
             raise ValueError("on_chunk needs the 'stream' feature; this client was made without it")
-        request_id = request_id or uuid.uuid4().hex
-        frame = requests.call_tool(request_id, name, arguments, timeout)
-        resend = auto_reconnect
-        while True:
-            connection = await self._ready(auto_reconnect=auto_reconnect)
-            try:
-                answer: CallToolRes = await connection.call(
-                    request_id,
-                    frame,
-                    wait_s=None if timeout is None else timeout + GRACE_S,
-                    on_progress=on_progress,
-                    on_chunk=on_chunk,
-                )
-            except ConnectionLostError as lost:
-                self.last_error = lost
-                if lost.executed != "no" or not resend:
-                    raise
-                resend = False  # it broke before the call was sent; once is enough to tell bad luck from a pattern
-            else:
-                return result_of(answer)
+        return await self._exchange.call(
+            request_id or uuid.uuid4().hex,
+            name,
+            arguments,
+            timeout,
+            outlasts=auto_reconnect,
+            on_progress=on_progress,
+            on_chunk=on_chunk,
+        )
 
     async def cancel(self, request_id: str) -> bool:
         """End a running call; true where that ended it, false where it had ended or is not known.
 
         The task that waits for the call gets its one answer: ``CallCancelledError``, or the result if that was first.
+        A call of this client is ended over the next connection where this one breaks, and at once where it still
+        waits for a connection.
 
         Raises:
             CallError: as ``ping``; ConnectionLostError: no connection stands.
         """
-        connection = await self._ready(auto_reconnect=False)
-        answer = await connection.cancel(request_id)
-        return isinstance(answer, CallToolRes) and answer.error is not None and answer.error.code == ErrorCode.CANCELLED
+        return await self._exchange.cancel(request_id)
 
     async def execute_tool_with_metrics(
         self,
@@ -268,13 +263,11 @@ class MCPWebSocketClient:
 
     async def list_tools(self) -> tuple[ToolInfo, ...]:
         """The tools that this connection may call. Raises as ``ping``."""
-        connection = await self._ready(auto_reconnect=True)
-        return (await connection.ask("list_tools", ListToolsRes)).tools
+        return answered_with(ListToolsRes, await self._exchange.ask("list_tools")).tools
 
     async def health(self) -> dict[str, Any]:
         """How the daemon is, as its ``/readyz`` shows it. Raises as ``ping``."""
-        connection = await self._ready(auto_reconnect=True)
-        return (await connection.ask("health", HealthRes)).health
+        return answered_with(HealthRes, await self._exchange.ask("health")).health
 
     async def ping(self) -> float:
         """Seconds that the daemon's loop took to answer.
@@ -284,9 +277,9 @@ class MCPWebSocketClient:
             ConnectionFailedError: no connection came about.
             ConnectionLostError: the connection ended before the answer.
         """
-        connection = await self._ready(auto_reconnect=True)
+        await self._exchange.connected()
         began = time.perf_counter()
-        await connection.ask("ping", Pong)
+        answered_with(Pong, await self._exchange.ask("ping"))
         return time.perf_counter() - began
 
     # --- within ------------------------------------------------------------------------------------------------------
@@ -294,46 +287,17 @@ class MCPWebSocketClient:
     def _find_endpoint(self) -> Endpoint:
         return resolve(self._wish, os.environ, read_announcement(default_state_dir(os.environ)))
 
-    async def _establish(self, max_retries: int = 3, backoff_factor: float = 2.0) -> None:
-        """As ``connect``.
-
-        Raises:
-            ConnectionFailedError: no attempt succeeded; it is the last one's, and ``last_error``.
-        """
-        async with self._connecting:
-            attempt = 0
-            while not self.connected:
-                attempt += 1
-                try:
-                    broken, self._connection = self._connection, await self._open()
-                    if broken is not None:
-                        await broken.close()
-                except ConnectionFailedError as failed:
-                    self.last_error = failed
-                    _log.warning("attempt %d to connect failed: %s", attempt, failed)
-                    if not failed.retryable or attempt >= max_retries:
-                        raise
-                    await asyncio.sleep(min(backoff_factor**attempt, MAX_BACKOFF_S))
-
-    async def _restore(self, max_retries: int = 3) -> None:
-        """As ``ensure_connected``.
-
-        Raises:
-            ConnectionFailedError: as ``_establish``, or the session was resumed elsewhere.
-        """
-        if self._connection is not None and self._connection.close_code == CLOSE_SUPERSEDED:
-            message = f"the session at {self.url} was resumed elsewhere; call connect() to start another"
-            self.last_error = ConnectionFailedError(message, retryable=False)
-            raise self.last_error
-        await self._establish(max_retries)
-
-    async def _open(self) -> Connection:
+    async def _dial(self) -> Connection:
         try:
             self._endpoint = self._find_endpoint()
         except ValueError as exc:
             raise ConnectionFailedError(str(exc), retryable=False) from exc
         hello = requests.hello(
-            session_id=self.session_id, token=self._endpoint.token, features=self._features, client=self._client
+            session_id=self.session_id,
+            token=self._endpoint.token,
+            features=self._features,
+            client=self._client,
+            resume_key=self._session.key,
         )
         connection = await Connection.connect(
             self._endpoint, hello, tls_context=self._context, max_message_size=self.max_message_size
@@ -341,10 +305,3 @@ class MCPWebSocketClient:
         if connection.ack.notice:
             _log.warning("%s: %s", self.url, connection.ack.notice)
         return connection
-
-    async def _ready(self, *, auto_reconnect: bool) -> Connection:
-        if not self.connected and auto_reconnect:
-            await self._restore()
-        if self._connection is None:
-            raise ConnectionLostError(f"not connected to {self.url}; call connect() first", executed="no")
-        return self._connection

@@ -19,13 +19,14 @@ class ConnectionFailedError(ConnectionError):
     """The daemon could not be reached, or refused the hello; the message says where, why and what to do.
 
     ``retryable`` is false where the same attempt can only fail again, such as a wrong token. ``nobody_there`` is true
-    where nothing listens at the address.
+    where nothing listens at the address, ``busy`` where what listens takes nobody for now.
     """
 
-    def __init__(self, message: str, *, retryable: bool, nobody_there: bool = False) -> None:
+    def __init__(self, message: str, *, retryable: bool, nobody_there: bool = False, busy: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.nobody_there = nobody_there
+        self.busy = busy
 
 
 class ConnectionLostError(ConnectionError):

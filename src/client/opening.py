@@ -11,16 +11,17 @@ import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
 from ..protocol.errors import CallError, ErrorCode, ProtocolError, error_from_wire
-from ..protocol.frames import CLOSE_SUPERSEDED, CLOSE_UNAUTHORIZED, HelloAck, decode_server_frame
+from ..protocol.frames import HelloAck, decode_server_frame
 from .endpoint import Endpoint
 from .errors import ConnectionFailedError, closed_with, describe_close
+from .returning import when_to_return
 
-PING_INTERVAL_S: Final = 20.0
-PING_TIMEOUT_S: Final = 20.0
-"""WebSocket's own keepalive, as docs/protocol.md has it for both sides."""
 OPEN_TIMEOUT_S: Final = 10.0
 """For the TCP, TLS and WebSocket handshakes, and again for the hello."""
 CLOSE_TIMEOUT_S: Final = 5.0
+
+_STARTING: Final = frozenset({502, 503, 504})
+"""503 is the daemon's own; the others are a proxy's that does not reach it."""
 
 
 async def open_socket(
@@ -39,8 +40,7 @@ async def open_socket(
             proxy=None,  # the token is for the daemon alone
             open_timeout=OPEN_TIMEOUT_S,
             close_timeout=CLOSE_TIMEOUT_S,
-            ping_interval=PING_INTERVAL_S,
-            ping_timeout=PING_TIMEOUT_S,
+            ping_interval=None,  # ``connection`` has a heartbeat of its own
             max_size=max_message_size,
         )
     except ssl.SSLCertVerificationError as exc:
@@ -64,8 +64,9 @@ async def open_socket(
         status = exc.response.status_code
         raise ConnectionFailedError(
             f"{endpoint.url} refused the connection with HTTP {status}"
-            + (": it is starting or stopping" if status == 503 else ": is this the daemon's WebSocket port?"),
-            retryable=status == 503,
+            + (": it is starting or stopping" if status in _STARTING else ": is this the daemon's WebSocket port?"),
+            retryable=status in _STARTING,
+            busy=status in _STARTING,
         ) from exc
     except websockets.WebSocketException as exc:
         raise ConnectionFailedError(f"what answers at {endpoint.url} is no daemon: {exc}", retryable=True) from exc
@@ -94,9 +95,9 @@ async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> H
         raise ConnectionFailedError(message, retryable=True) from exc
     except websockets.ConnectionClosed as exc:
         code, reason = closed_with(exc)
-        retryable = code not in {CLOSE_UNAUTHORIZED, CLOSE_SUPERSEDED}
+        when = when_to_return(code)
         message = f"{endpoint.url} closed the connection at the hello: {describe_close(code, reason)}"
-        raise ConnectionFailedError(message, retryable=retryable) from exc
+        raise ConnectionFailedError(message, retryable=when != "never", busy=when == "later") from exc
     except msgspec.DecodeError as exc:
         message = f"what answers at {endpoint.url} does not speak the daemon's protocol: {exc}"
         raise ConnectionFailedError(message, retryable=False) from exc
@@ -110,5 +111,5 @@ async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> H
         message = f"{endpoint.url} refused the hello: {error.code.value}: {error.message}"
         if error.code is ErrorCode.UNAUTHORIZED:
             message += f" {endpoint.token_source}"
-        raise ConnectionFailedError(message, retryable=error.retryable)
+        raise ConnectionFailedError(message, retryable=error.retryable, busy=error.retryable)
     return ack

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.client import MCPWebSocketClient
+from toold.client import MCPWebSocketClient, returning
 from websockets.asyncio.server import Server, ServerConnection, serve
 
 PATIENCE_S = 20.0
@@ -35,6 +35,17 @@ class Peer:
         assert frame["op"] == op, frame
         return frame
 
+    async def status(self, **calls: str) -> Frame:
+        """Answer the next frame, which must ask for the status of these calls."""
+        asked = await self.expect("call_status")
+        assert set(asked["request_ids"]) == set(calls)
+        await self.send("call_status_res", calls=calls)
+        return asked
+
+    def cut(self) -> None:
+        """End the connection without a word."""
+        self.socket.transport.abort()
+
     async def send(self, op: str, **fields: Any) -> None:
         await self.socket.send(json.dumps({"op": op, **fields}))
 
@@ -46,10 +57,12 @@ class Peer:
 
 
 class ScriptedDaemon:
-    """Greets unless ``ack`` is None, and leaves everything else to the test."""
+    """Greets unless ``ack`` is None, and leaves everything else to the test. With a ``key`` it has sessions to resume:
+    the one of that key goes on, any other hello begins a new one."""
 
     def __init__(self) -> None:
-        self.ack: Frame | None = {"ok": True, "protocol": 1, "features": ["ack", "stream"]}
+        self.key: str | None = None
+        self.ack: Frame | None = {"ok": True, "protocol": 1, "features": ["ack", "stream", "resume", "going_away"]}
         self.peers: asyncio.Queue[Peer] = asyncio.Queue()
         self.connections = 0
         self._server: Server | None = None
@@ -79,7 +92,10 @@ class ScriptedDaemon:
         peer.hello = json.loads(await socket.recv())
         await self.peers.put(peer)
         if self.ack is not None:
-            await peer.send("hello_ack", **({"session_id": peer.hello.get("session_id")} | self.ack))
+            resumption: Frame = {}
+            if self.key is not None:
+                resumption = {"resume_key": self.key, "resumed": peer.hello.get("resume") == {"key": self.key}}
+            await peer.send("hello_ack", **({"session_id": peer.hello.get("session_id")} | resumption | self.ack))
         async for message in socket:
             await peer.frames.put(json.loads(message))
 
@@ -93,6 +109,12 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder = tmp_path / "state"
     monkeypatch.setenv("TOOLD_STATE_DIR", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients come back within milliseconds."""
+    monkeypatch.setattr(returning, "FIRST_WINDOW_S", 0.005)
 
 
 @pytest.fixture
@@ -115,6 +137,14 @@ async def client(daemon: ScriptedDaemon) -> AsyncIterator[MCPWebSocketClient]:
 @pytest.fixture
 async def peer(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> Peer:
     """The daemon's side of the client, which is connected."""
+    assert await client.connect(max_retries=1)
+    return await daemon.accept()
+
+
+@pytest.fixture
+async def resumable(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> Peer:
+    """As ``peer``, of a daemon whose sessions can be resumed."""
+    daemon.key = "first key"
     assert await client.connect(max_retries=1)
     return await daemon.accept()
 

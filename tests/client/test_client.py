@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
+from toold.client.client import FEATURES
 from toold.protocol.errors import ToolNotFoundError
 from toold.protocol.rendezvous import Address, encode_address
 
@@ -46,7 +46,7 @@ async def test_the_hello_says_token_label_features_and_client(daemon: ScriptedDa
         hello = (await daemon.accept()).hello
         assert client.hello is not None
         assert client.hello.session_id == "label-1"
-    assert (hello["token"], hello["session_id"], hello["features"]) == ("secret", "label-1", ["ack", "stream"])
+    assert (hello["token"], hello["session_id"], hello["features"]) == ("secret", "label-1", [*FEATURES])
     assert hello["client"]["name"] == "test"
     assert hello["client"]["workspace"] == str(tmp_path)
 
@@ -79,8 +79,8 @@ async def test_the_daemons_notice_is_logged(daemon: ScriptedDaemon, caplog: pyte
 
 def test_an_unknown_feature_is_refused() -> None:
     """The client asks for nothing that it would not understand."""
-    with pytest.raises(ValueError, match="resume"):
-        MCPWebSocketClient(features=("ack", "resume"))
+    with pytest.raises(ValueError, match="tools_changed"):
+        MCPWebSocketClient(features=("ack", "tools_changed"))
 
 
 def test_a_wrong_port_is_refused_when_the_client_is_made() -> None:
@@ -217,72 +217,6 @@ async def test_each_call_raises_the_failure_of_its_own_attempt(
     assert daemon.connections == 2
 
 
-async def test_after_a_break_the_next_call_reconnects(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
-) -> None:
-    """A broken connection is replaced when it is needed, once for all the calls that find it broken."""
-    await peer.socket.close(1012)
-    await wait_until(lambda: not client.connected)
-    calls = [asyncio.create_task(client.call_tool("echo", {"text": text})) for text in "abc"]
-    again = await daemon.accept()
-    for _ in calls:
-        call = await again.expect("call_tool")
-        await again.answer(call, call["arguments"]["text"])
-    assert [outputs[0]["text"] for _, outputs, _ in await asyncio.gather(*calls)] == ["a", "b", "c"]
-    assert daemon.connections == 2
-
-
-async def test_a_call_in_flight_is_not_sent_again(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
-) -> None:
-    """It may have run: the caller hears of the break and decides."""
-    calling = asyncio.create_task(client.call_tool("pay", {}))
-    await peer.expect("call_tool")
-    await peer.socket.close(1012)
-    success, _, error = await calling
-    assert not success
-    assert error is not None
-    assert "may have run" in error
-    assert daemon.connections == 1
-
-
-async def test_a_call_that_was_never_sent_is_sent_after_the_reconnect(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
-) -> None:
-    """Where the connection broke between the look and the sending, nothing can have run, so it is sent anew."""
-    broken, sent_first = client._connection, False
-    assert broken is not None
-
-    async def lose(*_: Any, **__: Any) -> Any:
-        nonlocal sent_first
-        sent_first = True
-        await broken.close()
-        raise ConnectionLostError("gone", executed="no")
-
-    broken.call = lose  # type: ignore[method-assign] # the one moment that no script can hit for certain
-    calling = asyncio.create_task(client.call_tool("echo", {}))
-    again = await daemon.accept()
-    await again.answer(await again.expect("call_tool"), "sent once")
-    success, outputs, _ = await calling
-    assert sent_first
-    assert (success, outputs[0]["text"]) == (True, "sent once")
-
-
-async def test_a_session_resumed_elsewhere_is_not_taken_back(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
-) -> None:
-    """After 4004 nothing reconnects by itself; connect() does when it is told to."""
-    await peer.socket.close(4004, "superseded")
-    await wait_until(lambda: not client.connected)
-    success, _, error = await client.call_tool("echo")
-    assert not success
-    assert error is not None
-    assert "elsewhere" in error
-    assert await client.ensure_connected() is False
-    assert daemon.connections == 1
-    assert await client.connect() is True
-
-
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
 async def test_a_time_out_that_is_none_is_refused(client: MCPWebSocketClient, timeout: float) -> None:
     """A call needs more than no time."""
@@ -329,10 +263,3 @@ async def test_the_repr_shows_where_and_no_token(client: MCPWebSocketClient) -> 
     assert repr(client) == f"<MCPWebSocketClient {client.url} not connected>"
     await client.connect()
     assert repr(client) == f"<MCPWebSocketClient {client.url} connected>"
-
-
-async def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.001)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.client import CallResult, ConnectionLostError, MCPWebSocketClient, connection
-from toold.client import client as client_module
+from toold.client import CallResult, ConnectionLostError, MCPWebSocketClient, connection, exchange, session
 from toold.client.answers import Answers
 from toold.protocol.calls import Progress
 from toold.protocol.errors import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ProtocolError
+from websockets.protocol import State
 
 if TYPE_CHECKING:
     from tests.client.conftest import Peer, ScriptedDaemon
@@ -95,7 +95,7 @@ async def test_a_client_side_time_out_cancels_the_call_and_its_late_answer_reach
     client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Past time-out and grace the caller gets CallTimeoutError, the daemon a cancel; the answer then is dropped."""
-    monkeypatch.setattr(client_module, "GRACE_S", 0.0)
+    monkeypatch.setattr(exchange, "GRACE_S", 0.0)
     task = start(client, "slow", timeout=0.05)
     slow = await peer.expect("call_tool")
     with pytest.raises(CallTimeoutError, match="did not answer") as late:
@@ -297,7 +297,7 @@ async def test_a_question_without_an_answer_times_out(
     client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that does not answer a ping within the bound is told as such."""
-    monkeypatch.setattr(connection, "ASK_TIMEOUT_S", 0.02)
+    monkeypatch.setattr(exchange, "ASK_TIMEOUT_S", 0.02)
     with pytest.raises(CallTimeoutError, match="ping"):
         await client.ping()
     await peer.expect("ping")
@@ -313,9 +313,13 @@ async def test_a_refused_question_raises_the_daemons_error(client: MCPWebSocketC
 
 
 async def test_a_reader_that_fails_hides_nothing(
-    client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
+    daemon: ScriptedDaemon,
+    client: MCPWebSocketClient,
+    peer: Peer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Whatever ends the reader ends the calls that depend on it, and is raised where the client leaves."""
+    """Whatever ends the reader is logged with its traceback and ends the connection; the next one takes its place."""
 
     def fail(self: Answers, frame: object) -> None:
         raise RuntimeError("a mistake in the reader")
@@ -325,6 +329,54 @@ async def test_a_reader_that_fails_hides_nothing(
     await peer.answer(await peer.expect("call_tool"))
     with pytest.raises(ConnectionLostError):
         await task
-    assert not client.connected
-    with pytest.raises(RuntimeError, match="a mistake"):
+    assert "a mistake in the reader" in caplog.text
+    await daemon.accept()
+
+
+async def test_a_peer_that_goes_silent_is_noticed_within_two_heartbeats(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer that reads nothing answers no ping: the connection ends, with as much to say as was waiting to go out."""
+    monkeypatch.setattr(connection, "PING_INTERVAL_S", 0.05)
+    monkeypatch.setattr(connection, "PING_TIMEOUT_S", 0.05)
+    assert await client.connect()
+    peer = await daemon.accept()
+    peer.socket.transport.pause_reading()
+    large = start(client, "x" * (8 * 1024 * 1024))  # more than a socket takes: not even a ping gets out
+    with pytest.raises(ConnectionLostError, match=r"no pong within 0\.05 s") as lost:
+        await large
+    assert lost.value.close_code == 1011
+    peer.socket.transport.resume_reading()
+    await daemon.accept()
+
+
+async def test_a_peer_that_answers_pings_is_kept(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many heartbeats later the same connection stands."""
+    monkeypatch.setattr(connection, "PING_INTERVAL_S", 0.001)
+    assert await client.connect()
+    peer = await daemon.accept()
+    current = client._link.connection
+    assert current is not None
+    while peer.socket.state is State.OPEN and not current.proven:  # by a pong: no frame came
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.05)
+    assert client.connected
+    assert daemon.connections == 1
+
+
+async def test_a_peer_that_reads_nothing_cannot_hold_up_the_disconnect(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The close has a bound: past it the socket is dropped."""
+    monkeypatch.setattr(connection, "CLOSE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(session, "FAREWELL_S", 0.05)
+    peer.socket.transport.pause_reading()
+    task = start(client, "x" * (8 * 1024 * 1024))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(4):
         await client.disconnect()
+    with pytest.raises(ConnectionLostError):
+        await task
+    peer.socket.transport.resume_reading()

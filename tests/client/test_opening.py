@@ -89,6 +89,9 @@ async def test_an_http_answer_is_said_with_its_status() -> None:
     busy = await answered_over_http(HTTPStatus.SERVICE_UNAVAILABLE)
     assert "HTTP 503" in str(busy)
     assert busy.retryable
+    assert busy.busy
+    behind = await answered_over_http(HTTPStatus.BAD_GATEWAY)  # a proxy whose daemon restarts
+    assert behind.retryable
     wrong = await answered_over_http(HTTPStatus.NOT_FOUND)
     assert "HTTP 404" in str(wrong)
     assert not wrong.retryable
@@ -175,7 +178,8 @@ async def test_a_hello_refused_without_a_reason_is_a_failure_all_the_same() -> N
 
 
 @pytest.mark.parametrize(
-    ("code", "retryable"), [(4000, True), (4003, False), (4004, False), (1008, True), (1012, True)]
+    ("code", "retryable"),
+    [(4000, False), (4001, False), (4002, True), (4003, False), (4004, False), (1008, True), (1012, True)],
 )
 async def test_a_close_instead_of_an_ack_is_told_by_its_code(code: int, retryable: bool) -> None:
     """The close code and reason stand in the message; wrong tokens and superseded sessions are not tried again."""
