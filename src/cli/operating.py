@@ -1,16 +1,18 @@
 """Asking the daemon of this machine what only its operator may: by its HTTP port, with its token."""
 
+import fcntl
+import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, Final
-
-import httpx
+from urllib.parse import urlencode
 
 from ..client import local_token, read_announcement
 from ..client.endpoint import TOKEN_VARIABLES
-from ..daemon.state import held_by
-from ..protocol.rendezvous import Address, default_state_dir
+from ..protocol.rendezvous import LOCK_FILE, Address, connectable, default_state_dir
 from .connecting import CommandFailedError, NoConnectionError
 
 _ANSWER_S: Final = 10.0
@@ -66,20 +68,55 @@ def ask(method: str, path: str, **query: int) -> dict[str, Any]:
     # Only now that the lock shows it alive: of a daemon that crashed the port may be anybody's, and so would the token.
     token = local_token(os.environ)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    url = f"{here.address.http_url}operator{path}"
+    target = f"/operator{path}" + (f"?{urlencode(query)}" if query else "")
     try:
-        with httpx.Client(trust_env=False, timeout=_ANSWER_S) as http:
-            answer = http.request(method, url, params=query, headers=headers)
-            body = answer.json()
-    except (httpx.HTTPError, ValueError):
+        status, body = request(here.address, method, target, headers=headers, timeout_s=_ANSWER_S)
+    except (OSError, HTTPException, ValueError):
         raise NoConnectionError(
             f"the daemon of pid {here.pid} does not answer at {here.address.http_url}; `toold doctor` looks further"
         ) from None
-    if answer.status_code == 401:
+    if status == 401:
         raise NoConnectionError(_no_entry(here))
-    if answer.status_code != 200:
+    if status != 200:
         raise RefusedError(str(body["error"]["message"]))
     return dict(body)
+
+
+def request(
+    address: Address, method: str, target: str, *, headers: Mapping[str, str], timeout_s: float
+) -> tuple[int, Any]:
+    """One request to the side port; the answer's status, and its JSON.
+
+    Raises:
+        OSError, HTTPException, ValueError: nobody answers, or it is not the daemon that does.
+    """
+    # httpx alone would take as long to import as all the rest of the command.
+    connection = HTTPConnection(connectable(address.host), address.http_port, timeout=timeout_s)
+    try:
+        connection.request(method, target, headers=dict(headers))
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def held_by(folder: Path) -> int | None:
+    """The pid of the daemon that runs in this state folder now; None where none does.
+
+    Raises:
+        OSError: the lock cannot be looked at, such as another user's.
+    """
+    try:
+        lock = (folder / LOCK_FILE).open("rb")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = lock.read()
+            return int(pid) if pid.strip().isdigit() else None  # it is written right after the lock is taken
+    return None
 
 
 def _no_entry(here: Here) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 
 from ..daemon import Settings, variables_in
-from ..daemon.state import held_by
 from .connecting import CommandFailedError
+from .operating import held_by
 from .service_files import LABEL, UNIT, Start, agent, unit
 from .settings import settings_with
 

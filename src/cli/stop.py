@@ -4,16 +4,15 @@ import os
 import signal
 import sys
 import time
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
 import click
-import httpx
 
-from ..daemon.state import LOCK_FILE, held_by
-from ..protocol.rendezvous import ENDING_S, Address
+from ..protocol.rendezvous import ENDING_S, LOCK_FILE, Address
 from .connecting import EXIT_INTERRUPTED, CommandFailedError
-from .operating import Here, find
+from .operating import Here, find, held_by, request
 
 _LOOK_EVERY_S: Final = 0.1
 _ANSWER_S: Final = 1.0
@@ -55,8 +54,8 @@ def _stops_already(address: Address | None) -> bool:
     if address is None:
         return False
     try:
-        state = httpx.get(f"{address.http_url}readyz", trust_env=False, timeout=_ANSWER_S).json()
-    except (httpx.HTTPError, ValueError):
+        _, state = request(address, "GET", "/readyz", headers={}, timeout_s=_ANSWER_S)
+    except (OSError, HTTPException, ValueError):
         return False
     return isinstance(state, dict) and state.get("status") == "stopping"
 

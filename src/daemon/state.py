@@ -19,15 +19,13 @@ import msgspec
 import structlog
 from pydantic import SecretStr
 
-from ..protocol.rendezvous import ADDRESS_FILE, TOKEN_FILE, Address, decode_address, encode_address
+from ..protocol.rendezvous import ADDRESS_FILE, LOCK_FILE, TOKEN_FILE, Address, decode_address, encode_address
 from .setting_types import MIN_TOKEN_CHARS, USABLE_TOKEN
 
-LOCK_FILE: Final = "daemon.lock"
-"""Locked while a daemon runs. The lock goes with its process, so that a crash leaves nothing to clean up."""
 DATABASE_FILE: Final = "toold.db"
 MAX_TOKEN_BYTES: Final = 4096
 _LOOK_S: Final = 0.05
-"""Much longer than ``held_by`` has the lock."""
+"""Much longer than a command has the lock that only looks whether a daemon runs."""
 
 _log = structlog.get_logger(__name__)
 
@@ -63,25 +61,6 @@ def read_pid(folder: Path) -> int | None:
         return int((folder / LOCK_FILE).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
-
-
-def held_by(folder: Path) -> int | None:
-    """The pid of the daemon that runs in this state folder now; None where none does.
-
-    Raises:
-        OSError: the lock cannot be looked at, such as another user's.
-    """
-    try:
-        lock = os.open(folder / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return read_pid(folder)
-    finally:
-        os.close(lock)
-    return None
 
 
 class StateFolder:
@@ -120,7 +99,7 @@ class StateFolder:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                time.sleep(_LOOK_S)  # somebody may only have looked whether a daemon runs
+                time.sleep(_LOOK_S)
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._lock, 0)
             os.write(self._lock, f"{os.getpid()}\n".encode())

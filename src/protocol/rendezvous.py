@@ -14,6 +14,9 @@ DEFAULT_HTTP_PORT: Final = 8080
 
 TOKEN_FILE: Final = "token"  # noqa: S105 - a file's name
 """In the state folder, mode 0600: the token, one line."""
+LOCK_FILE: Final = "daemon.lock"
+"""In the state folder, locked (``flock``) while a daemon runs, whose pid it has. The lock goes with its process, so a
+crash leaves nothing to clean up."""
 ADDRESS_FILE: Final = "daemon.json"
 """In the state folder while a daemon runs: an ``Address``."""
 

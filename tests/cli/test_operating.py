@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from toold.cli.connecting import NoConnectionError
-from toold.cli.operating import RefusedError, ask, find
+from toold.cli.operating import RefusedError, ask, find, held_by
+from toold.daemon.state import StateFolder, read_pid
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,3 +84,29 @@ def test_a_port_that_nobody_serves(operated: Operated) -> None:
     operated.close_port()
     with pytest.raises(NoConnectionError, match="does not answer"):
         ask("GET", "/calls")
+
+
+# --- the lock --------------------------------------------------------------------------------------------------------
+
+
+def test_who_holds_the_folder_is_known_by_the_lock(tmp_path: Path) -> None:
+    """While a daemon runs its pid, whatever the files of an earlier one say; afterwards nobody."""
+    with StateFolder(tmp_path):
+        assert held_by(tmp_path) == os.getpid()
+    assert read_pid(tmp_path) == os.getpid()
+    assert held_by(tmp_path) is None
+
+
+def test_nobody_holds_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """Nor one where no daemon ever was, nor a file; looking makes nothing."""
+    (tmp_path / "file").touch()
+    for folder in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
+        assert held_by(folder) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_lock_without_a_pid_yet(tmp_path: Path) -> None:
+    """In the moment between the two nobody can be named."""
+    with StateFolder(tmp_path):
+        (tmp_path / "daemon.lock").write_text("")
+        assert held_by(tmp_path) is None

@@ -145,10 +145,13 @@ async def test_the_example_needs_no_vendor_where_there_is_none(printed: Any) -> 
     assert example(await printed(TOOLD_SIMULATE="false")) == "echo text=Hello"
 
 
-async def test_the_example_names_a_state_folder_that_clients_would_not_find(printed: Any, tmp_path: Path) -> None:
-    """One that came by flag or file, quoted for the shell."""
+async def test_commands_name_a_state_folder_that_they_would_not_find(printed: Any, tmp_path: Path) -> None:
+    """One that came by flag or file, quoted for the shell; the usual one is not named."""
+    named = f"TOOLD_STATE_DIR='{tmp_path / 'an odd one'}' "
     text = await printed(TOOLD_STATE_DIR=str(tmp_path / "an odd one"))
-    assert f"TOOLD_STATE_DIR='{tmp_path / 'an odd one'}' " in text.splitlines()[-1]
+    assert named in text.splitlines()[-1]
+    assert f"(`{named}toold token` prints it)" in text
+    assert "(`toold token` prints it)" in await printed()
 
 
 async def test_the_example_names_the_command_beside_this_python(printed: Any, monkeypatch: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from toold.daemon.state import AlreadyRunningError, StateError, StateFolder, held_by, read_address, read_pid
+from toold.daemon.state import AlreadyRunningError, StateError, StateFolder, read_address, read_pid
 from toold.protocol.rendezvous import ADDRESS_FILE, TOKEN_FILE, Address
 
 HERE = Address(pid=os.getpid(), host="127.0.0.1", port=1234, http_port=1235, tls=False, auth=True, version="1")
@@ -75,22 +75,6 @@ def test_a_second_start_while_the_first_is_starting(state: StateFolder) -> None:
     """Before the first one listens, its pid alone is told."""
     with pytest.raises(AlreadyRunningError, match=f"pid {os.getpid()} already runs in"):
         StateFolder(state.path)
-
-
-def test_who_holds_the_folder_is_known_by_the_lock(state: StateFolder) -> None:
-    """While a daemon runs its pid, whatever the files of an earlier one say; afterwards nobody."""
-    assert held_by(state.path) == os.getpid()
-    state.close()
-    assert read_pid(state.path) == os.getpid()
-    assert held_by(state.path) is None
-
-
-def test_nobody_holds_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    """Nor one where no daemon ever was, nor a file; looking makes nothing."""
-    (tmp_path / "file").touch()
-    for folder in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
-        assert held_by(folder) is None
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_who_only_looks_keeps_no_daemon_from_starting(tmp_path: Path) -> None:

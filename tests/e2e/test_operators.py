@@ -1,0 +1,247 @@
+"""An operator's day with the real daemon, by the command line: its calls, their end, its configuration, its own end."""
+
+import asyncio
+import json
+import os
+import pty
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+Toold = Callable[..., subprocess.CompletedProcess[str]]
+
+LONG_S = 300.0
+"""Longer than any of these tests may take: what runs for so long was not waited for."""
+
+
+@pytest.fixture
+def toold(command: Any) -> Toold:
+    """Runs a command that finds the daemon that ``start_daemon`` starts."""
+
+    def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        done: subprocess.CompletedProcess[str] = command(*arguments, **more)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Callable[[str], None]:
+    """Write the ``toold.toml`` that the daemon reads."""
+
+    def write(text: str) -> None:
+        (tmp_path / "toold.toml").write_text(text)
+
+    return write
+
+
+async def logged(daemon: Any, event: str) -> dict[str, Any]:
+    """The last log line of this event, once there is one."""
+    async with asyncio.timeout(30):
+        while True:
+            lines = [json.loads(line) for line in daemon.logged().splitlines() if line.startswith("{")]
+            found = [line for line in lines if line["event"] == event]
+            if found:
+                line: dict[str, Any] = found[-1]
+                return line
+            await asyncio.sleep(0.02)
+
+
+# --- calls and cancel ------------------------------------------------------------------------------------------------
+
+
+async def test_a_call_that_hangs_is_found_and_ended(start_daemon: Any, toold: Toold) -> None:
+    """It stands in the table under its session, without its arguments; its caller is told who ended it."""
+    daemon = start_daemon()
+    async with daemon.peer(session_id="an-editor", features=["ack"]) as peer:
+        secret = {"prompt": "[[sim:hang]] a private question", "model": "glm-4.6"}
+        await peer.send(op="call_tool", request_id=1, name="chat", arguments=secret)
+        await peer.until("call_tool_ack", 1)
+        shown = await asyncio.to_thread(toold, "calls")
+        assert shown.returncode == 0
+        assert "private" not in shown.stdout
+        (line,) = [line.split() for line in shown.stdout.splitlines() if line.startswith("an-editor")]
+        assert line[1:3] == ["local", "chat"]
+        (call,) = json.loads((await asyncio.to_thread(toold, "calls", "--json")).stdout)["running"]
+        assert call["id"] in line
+
+        ended = await asyncio.to_thread(toold, "cancel", call["id"].partition("-")[2])
+        assert ended.returncode == 0
+        assert call["id"] in ended.stdout
+        error = (await peer.until("call_tool_res", 1))["error"]
+        assert error["code"] == "CANCELLED"
+        assert "operator" in error["message"]
+        again = await asyncio.to_thread(toold, "cancel", call["id"])
+        assert (again.returncode, again.stdout) == (1, "")
+        assert "toold calls" in again.stderr
+
+
+def test_without_the_token_the_operators_part_is_closed(daemon: Any) -> None:
+    """On the real port, with and without a wrong one."""
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        url = f"http://127.0.0.1:{daemon.http_port}/operator/calls"
+        assert httpx.get(url, headers=headers, trust_env=False).status_code == 401
+
+
+# --- reload ----------------------------------------------------------------------------------------------------------
+
+
+def test_reload_takes_what_it_can_and_names_the_rest(
+    start_daemon: Any, toold: Toold, configure: Callable[[str], None]
+) -> None:
+    """Flags and environment of the start still lie over the file, and a wrong file changes nothing."""
+    configure("max_running = 5\n")
+    daemon = start_daemon(TOOLD_MAX_WAITING="50")
+    assert toold("reload").stdout == "unchanged\n"
+
+    configure('max_running = 7\nmax_waiting = 70\nport = 9\nhost = "::1"\nlog_level = "debug"\n')
+    reloaded = toold("reload")
+    # The port is a flag's, and what may wait a variable's.
+    assert reloaded.stdout == "reloaded: max_running, log_level\nneeds a restart: host\n"
+    assert daemon.process.poll() is None
+
+    configure("max_running = 8\nmax_waitin = 3\n")
+    refused = toold("reload")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "did you mean 'max_waiting'?" in refused.stderr
+    limits = json.loads(toold("status", "--json").stdout)["limits"]
+    assert (limits["running"]["limit"], limits["max_waiting"]) == (7, 50)
+
+
+async def test_sighup_reloads_and_the_log_tells(start_daemon: Any, configure: Callable[[str], None]) -> None:
+    """As `toold reload`; a wrong configuration is refused there in the words of a start."""
+    daemon = start_daemon()
+    configure('log_level = "warning"\nmax_running = 0\n')
+    daemon.process.send_signal(signal.SIGHUP)
+    refused = await logged(daemon, "the new configuration is refused, the old one stays")
+    assert refused["reason"] == "max_running (toold.toml): must be 1 or more"
+    configure('max_running = 3\nhost = "::1"\n')
+    daemon.process.send_signal(signal.SIGHUP)
+    line = await logged(daemon, "reloaded")
+    assert (line["reloaded"], line["needs_restart"]) == (["max_running"], ["host"])
+    assert await asyncio.to_thread(daemon.stop) == 0
+
+
+async def test_a_reloaded_log_level_counts_at_once(
+    start_daemon: Any, toold: Toold, configure: Callable[[str], None]
+) -> None:
+    """Lines of loggers that have spoken before are no longer written."""
+    daemon = start_daemon()
+    async with daemon.peer():
+        pass
+    await logged(daemon, "disconnected")
+    configure('log_level = "error"\n')
+    assert (await asyncio.to_thread(toold, "reload")).stdout == "reloaded: log_level\n"
+    before = daemon.logged().count("connected")
+    async with daemon.peer() as peer:
+        await peer.call(1, "echo", text="x")
+    assert await asyncio.to_thread(daemon.stop) == 0
+    assert daemon.logged().count("connected") == before
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed, which makes the certificate")
+def test_a_renewed_certificate_is_taken_by_reload(start_daemon: Any, toold: Toold, tmp_path: Path) -> None:
+    """New connections are shown it, on the same port."""
+
+    def renew() -> str:
+        made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        made += [
+            "-keyout",
+            str(tmp_path / "key.pem"),
+            "-out",
+            str(tmp_path / "cert.pem"),
+            "-days",
+            "2",
+            "-subj",
+            "/CN=x",
+        ]
+        subprocess.run(made, check=True, capture_output=True)
+        return (tmp_path / "cert.pem").read_text()
+
+    def shown() -> str:
+        return ssl.get_server_certificate(("127.0.0.1", daemon.port))
+
+    first = renew()
+    daemon = start_daemon(TOOLD_TLS_CERT=str(tmp_path / "cert.pem"), TOOLD_TLS_KEY=str(tmp_path / "key.pem"))
+    assert shown() == first
+    second = renew()
+    assert toold("reload").stdout == "reloaded: the TLS certificate\n"
+    assert shown() == second != first
+
+
+# --- stop ------------------------------------------------------------------------------------------------------------
+
+
+async def test_stop_drains_and_ends_in_time_whatever_hangs(start_daemon: Any, toold: Toold) -> None:
+    """Clients are told, a tool that does not end is answered for, and the command is back when the daemon is gone."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
+    async with daemon.peer(features=["ack", "going_away"]) as peer:
+        await peer.send(op="call_tool", request_id=1, name="bad_ignores_cancel", arguments={"seconds": LONG_S})
+        await peer.until("call_tool_ack", 1)
+        stopping = asyncio.create_task(asyncio.to_thread(toold, "stop"))
+        assert (await peer.until("going_away"))["deadline_ms"] == 200
+        assert (await peer.until("call_tool_res", 1))["error"]["code"] == "SERVICE_UNAVAILABLE"
+        stopped = await stopping
+    assert stopped.returncode == 0
+    assert f"pid {daemon.process.pid}; the calls that run have 0.2 s" in stopped.stdout
+    assert stopped.stdout.splitlines()[-1].startswith("Stopped after ")
+    assert await asyncio.to_thread(daemon.process.wait, timeout=30) == 0
+    assert "Traceback" not in daemon.logged()
+    assert toold("stop").returncode == 3
+
+
+async def test_a_second_stop_cuts_no_grace_period_short(start_daemon: Any, toold: Toold) -> None:
+    """It waits with the first one; the call that runs is answered."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
+    async with daemon.peer(features=["ack", "going_away"]) as peer:
+        await peer.send(op="call_tool", request_id=1, name="bad_hangs", arguments={"seconds": LONG_S})
+        await peer.until("call_tool_ack", 1)
+        first = asyncio.create_task(asyncio.to_thread(toold, "stop"))
+        await peer.until("going_away")
+        await asyncio.sleep(0.6)  # longer than a signal's echo is taken for one
+        words = [sys.executable, "-m", "toold", "stop"]
+        second = await asyncio.create_subprocess_exec(*words, env=daemon.env, stdout=subprocess.PIPE)
+        assert second.stdout is not None
+        assert b"stopping already" in await second.stdout.readline()
+        await peer.send(op="cancel", request_id=1)
+        assert (await peer.until("call_tool_res", 1))["error"]["code"] == "CANCELLED"
+        assert (await first).returncode == 0
+        assert await second.wait() == 0
+    assert await asyncio.to_thread(daemon.process.wait, timeout=30) == 0
+
+
+def test_the_end_of_its_terminal_is_the_daemons_end(tmp_path: Path) -> None:
+    """Who starts it in a terminal and closes that leaves no daemon behind; it ends in good order."""
+    take_terminal = (
+        "import fcntl, os, sys, termios\n"
+        "os.setsid()\n"
+        "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+    )
+    state = tmp_path / "state"
+    flags = ["--simulate", "--port", "0", "--http-port", "0", "--state-dir", str(state), "--log-format", "json"]
+    words = [sys.executable, "-c", take_terminal, "-m", "toold", "serve", *flags]
+    ours, its = pty.openpty()
+    try:
+        with subprocess.Popen(words, stdin=its, stdout=its, stderr=its, cwd=tmp_path) as process:
+            os.close(its)
+            printed = b""
+            while b"Try it" not in printed:
+                printed += os.read(ours, 4096)
+            os.close(ours)
+            ours = -1
+            assert process.wait(timeout=60) == 0
+    finally:
+        if ours >= 0:
+            os.close(ours)
+    assert (state / "toold.db").exists()
+    assert not (state / "daemon.json").exists()
