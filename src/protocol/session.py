@@ -179,7 +179,7 @@ class SessionCalls:
 
     def forget(self, keys: Iterable[str]) -> list[str]:
         """The client has these results; they need not be kept. Returns the keys of those that were done."""
-        forgotten = [key for key in keys if key in self._done]
+        forgotten = [key for key in dict.fromkeys(keys) if key in self._done]  # a client may say it twice
         for key in forgotten:
             self._shelf.drop((self._session_id, key))
             self._forget_unless_journalled(key)

@@ -198,6 +198,15 @@ async def test_an_id_of_hundreds_of_digits_is_refused_and_the_connection_goes_on
     assert (await peer.call(1, "echo", text="x"))["error"] is None
 
 
+@pytest.mark.parametrize("request_ids", [["done", "done"], ["never"], ["done", 7, "done", "7"], []])
+async def test_ids_may_be_forgotten_twice_or_never_have_been(peer: Any, request_ids: list[object]) -> None:
+    """A client that says too much harms nothing."""
+    await peer.call("done", "echo", text="x")
+    await peer.send(op="forget", request_ids=request_ids)
+    await peer.send(op="forget", request_ids=request_ids)
+    assert (await peer.call("after", "echo", text="x"))["error"] is None
+
+
 @pytest.mark.parametrize("tool", ["bad_hangs", "bad_ignores_cancel"])
 async def test_a_tool_that_hangs_is_answered_at_its_deadline(peer: Any, tool: str) -> None:
     """Also one that swallows its cancellation."""

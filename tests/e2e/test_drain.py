@@ -19,6 +19,14 @@ async def hold(peer: Any) -> None:
     await peer.until("call_tool_ack", "hold")
 
 
+async def hold_again(peer: Any) -> None:
+    """Send the call that ``hold`` started once more: the next answer is not to it."""
+    await peer.send(op="call_tool", request_id="hold", name="bad_hangs", arguments={"seconds": LONG_S})
+    await peer.send(op="ping", request_id="after")
+    while (frame := await peer.receive())["op"] != "pong":
+        assert frame["op"] == "progress", frame
+
+
 async def let_go(peer: Any) -> None:
     """Cancel the call that ``hold`` started."""
     await peer.send(op="cancel", request_id="hold")
@@ -68,6 +76,21 @@ async def test_a_drain_lets_calls_finish_and_takes_no_more(start_daemon: Any) ->
         await let_go(told)
         assert await closed(told) == ([], 1012)
         assert await closed(plain) == ([], 1012)
+
+
+async def test_a_drain_refuses_no_call_that_it_has_taken_already(start_daemon: Any) -> None:
+    """A repeat of what is done brings its answer again, one of what runs adds nothing: none says that nothing ran."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
+    async with daemon.peer(features=["ack", "going_away"]) as peer:
+        await peer.call("done", "sim_effect", text="done")
+        await hold(peer)
+        daemon.process.send_signal(signal.SIGTERM)
+        await peer.until("going_away")
+        assert (await peer.call("done", "sim_effect", text="done"))["metadata"]["replayed"] is True
+        await hold_again(peer)
+        await let_go(peer)
+        assert await closed(peer) == ([], 1012)
+    assert await ended(daemon) == 0
     assert await ended(daemon) == 0
     assert "Traceback" not in daemon.logged()
 

@@ -109,8 +109,6 @@ class Router:
         """
         received = self._clock()
         try:
-            if self._closed is not None:
-                raise ServiceUnavailableError(self._closed, executed="no")
             tool = self.registry.get(call.name)
             arguments = bind(tool, call.arguments)
             key = request_key(call.request_id)
@@ -243,9 +241,13 @@ class Router:
         raise RequestIdConflictError if verdict is Verdict.CONFLICT else ResultExpiredError
 
     def _admit(self, session: Session, tool: Tool, key: str) -> None:
-        if tool.unmetered or (session.permits.free and self.permits.free):
+        refusal: CallError | None
+        if self._closed is not None:
+            refusal = ServiceUnavailableError(self._closed, executed="no")
+        elif tool.unmetered or (session.permits.free and self.permits.free):
             return  # it runs at once, whatever else waits
-        refusal = too_many_waiting(self.waiting, self.bounds.max_waiting)
+        else:
+            refusal = too_many_waiting(self.waiting, self.bounds.max_waiting)
         if refusal is not None:
             session.calls.withdraw(key)
             raise refusal
