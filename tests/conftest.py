@@ -1,10 +1,16 @@
-"""For all tests: in CI nothing is skipped but what is named here, and every process that is started hears Ctrl-C."""
+"""For all tests: in CI nothing is skipped but what is named here, every process that is started hears Ctrl-C, and an
+audit row is made in one place.
+"""
 
 import os
 import signal
+import time
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from toold.store import KEY_BYTES, CallRow
 
 ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed")
 """Reasons that hold in CI too, which runs as root in a container."""
@@ -35,3 +41,32 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reason, number in _skips.items():
         verdict = "" if reason.startswith(ALLOWED_SKIPS) else " - NOT ALLOWED IN CI"
         terminalreporter.line(f"{number} skipped: {reason}{verdict}")
+
+
+@pytest.fixture(scope="session")
+def row() -> Callable[..., CallRow]:
+    """A function that makes a call's audit row, of ``echo`` unless said otherwise."""
+
+    def make(**fields: Any) -> CallRow:
+        plain: dict[str, Any] = {
+            "id": "call-1",
+            "started_at": time.time(),
+            "transport": "websocket",
+            "principal": "local",
+            "session_id": "s-1",
+            "session_label": "baseline-1",
+            "client": "tests 1",
+            "request_id": '"1"',
+            "tool": "echo",
+            "outcome": "ok",
+            "latency_ms": 1.5,
+        }
+        return CallRow(**plain | fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def audit_key() -> bytes:
+    """The key of the audit's chain."""
+    return b"k" * KEY_BYTES

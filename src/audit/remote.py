@@ -7,10 +7,10 @@ from typing import Any, Final, Protocol
 import httpx
 from pydantic import SecretStr
 
-from ..store import CallRow
+from ..store import ChainedRow, Checkpoint
 from . import verdict
 from .verdict import Failure
-from .wire import records
+from .wire import checkpoint_record, records
 
 TIMEOUT_S: Final = 30.0
 """For each step of a request; a Supabase that is slow is not yet one that is down."""
@@ -27,8 +27,16 @@ class NotWrittenError(Exception):
 class Remote(Protocol):
     """Where the audit's calls go."""
 
-    async def write(self, rows: Sequence[CallRow]) -> None:
+    async def write(self, rows: Sequence[ChainedRow]) -> None:
         """Have all rows of these calls there; what is there already stays once.
+
+        Raises:
+            NotWrittenError: not all of them are.
+        """
+        ...
+
+    async def write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
+        """Have these there as they are now.
 
         Raises:
             NotWrittenError: not all of them are.
@@ -41,13 +49,14 @@ class Remote(Protocol):
 
 
 class SupabaseRemote:
-    """A Supabase project. Construct it in a thread, since it imports ``supabase``, which takes half a second.
+    """A Supabase project, for one chain. Construct it in a thread: it imports ``supabase``, which takes half a second.
 
     Raises:
         ImportError: the package is not installed.
     """
 
-    def __init__(self, url: str, key: SecretStr) -> None:
+    def __init__(self, url: str, key: SecretStr, chain: str) -> None:
+        self._chain = chain
         supabase: Any = import_module("supabase")
         # A client of our own, for the answers' status, which the package's errors do not tell.
         self._http = httpx.AsyncClient(timeout=TIMEOUT_S, event_hooks={"response": [_check]})
@@ -56,10 +65,13 @@ class SupabaseRemote:
         )
         self._client: Any = supabase.AsyncClient(url, key.get_secret_value(), options)
 
-    async def write(self, rows: Sequence[CallRow]) -> None:
-        for table, some in records(rows).items():
+    async def write(self, rows: Sequence[ChainedRow]) -> None:
+        for table, some in records(rows, self._chain).items():
             if some:
                 await self._upsert(table, some)
+
+    async def write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
+        await self._upsert("toold_checkpoints", [checkpoint_record(one, self._chain) for one in checkpoints])
 
     async def _upsert(self, table: str, some: list[dict[str, Any]]) -> None:
         request = self._client.table(table).upsert(some, on_conflict="id", returning="minimal")

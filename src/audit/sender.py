@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import structlog
 
-from ..store import CallRow, OutboxState, Settled, Store, StoreError
+from ..store import ChainedRow, OutboxState, Settled, Store, StoreError
 from .remote import NotWrittenError, Remote
 from .verdict import pause_s
 
@@ -132,17 +132,18 @@ class Sender:
         self._written = written
 
     async def _send(self, remote: Remote) -> bool:
-        """Send one batch; whether there may be more."""
+        """Send one batch, and what is noted of the chain; whether there may be more."""
         rows = await self._store.unsent(self._cursor, self._batch)
         if rows:
             self._state = "sending"
             await self._deliver(remote, rows)
+        await self._send_checkpoints(remote)
         return len(rows) == self._batch
 
-    async def _deliver(self, remote: Remote, rows: Sequence[tuple[int, CallRow]]) -> None:
+    async def _deliver(self, remote: Remote, rows: Sequence[ChainedRow]) -> None:
         """Have these calls there or set aside, the oldest first. Where some are refused, halves find which."""
         try:
-            await remote.write([row for _, row in rows])
+            await remote.write(rows)
         except NotWrittenError as error:
             if error.failure.verdict != "refused":
                 raise
@@ -151,14 +152,27 @@ class Sender:
                 await self._deliver(remote, rows[:middle])
                 await self._deliver(remote, rows[middle:])
                 return
-            _log.warning("Supabase refuses a call's audit row", call=rows[0][1].id, reason=error.failure.reason)
-            self._settle(rows, refused={rows[0][0]: error.failure.reason})
+            _log.warning("Supabase refuses a call's audit row", call=rows[0].call.id, reason=error.failure.reason)
+            self._settle(rows, refused={rows[0].seq: error.failure.reason})
         else:
             self._settle(rows)
 
-    def _settle(self, rows: Sequence[tuple[int, CallRow]], refused: dict[int, str] | None = None) -> None:
+    async def _send_checkpoints(self, remote: Remote) -> None:
+        checkpoints = tuple(await self._store.unsent_checkpoints(BATCH))
+        if not checkpoints:
+            return
+        self._state = "sending"
+        try:
+            await remote.write_checkpoints(checkpoints)
+        except NotWrittenError as error:
+            if error.failure.verdict != "refused":
+                raise
+            _log.warning("Supabase refuses checkpoints of the audit's chain", reason=error.failure.reason)
+        self._store.settle(Settled(up_to=self._cursor, at=time.time(), checkpoints=checkpoints))
+
+    def _settle(self, rows: Sequence[ChainedRow], refused: dict[int, str] | None = None) -> None:
         refused = refused or {}
-        up_to = rows[-1][0]
+        up_to = rows[-1].seq
         # Seqs have no gaps of their own: what is missing was removed by retention.
         dropped = up_to - self._cursor - len(rows)
         if dropped:

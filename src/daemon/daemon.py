@@ -248,7 +248,8 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
     """
     async with AsyncExitStack() as parts:
         state = parts.enter_context(StateFolder(settings.state_dir))
-        store = Store(state.database, content=content_kept(settings.audit_content), retention=_retention(settings))
+        content, key = content_kept(settings.audit_content), state.load_or_create_audit_key()
+        store = Store(state.database, content=content, retention=_retention(settings), key=key)
         parts.push_async_callback(store.close)
         catalogue = Catalogue.load()
         simulator = await parts.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
@@ -313,7 +314,7 @@ def _sender(settings: Settings, store: Store) -> Sender | None:
         if url or key:
             _log.warning("the audit is not sent: it needs supabase_url and supabase_service_role_key, and has one")
         return None
-    return Sender(store, lambda: SupabaseRemote(url, key))
+    return Sender(store, lambda: SupabaseRemote(url, key, store.chain))
 
 
 def _denied(settings: Settings) -> tuple[Path, ...]:

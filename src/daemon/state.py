@@ -20,10 +20,13 @@ import structlog
 from pydantic import SecretStr
 
 from ..protocol.rendezvous import ADDRESS_FILE, LOCK_FILE, TOKEN_FILE, Address, decode_address, encode_address
+from ..store import KEY_BYTES
 from .setting_types import MIN_TOKEN_CHARS, USABLE_TOKEN
 
 DATABASE_FILE: Final = "toold.db"
-MAX_TOKEN_BYTES: Final = 4096
+AUDIT_KEY_FILE: Final = "audit.key"
+"""Mode 0600: the key of the audit's chain in hexadecimal digits, one line."""
+MAX_SECRET_BYTES: Final = 4096
 _LOOK_S: Final = 0.05
 """Much longer than a command has the lock that only looks whether a daemon runs."""
 
@@ -61,6 +64,31 @@ def read_pid(folder: Path) -> int | None:
         return int((folder / LOCK_FILE).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
+
+
+def read_audit_key(folder: Path) -> bytes:
+    """The key that signs the audit's chain of this state folder.
+
+    Raises:
+        StateError: there is none, it cannot be read, belongs to another user, or is no key.
+    """
+    path = folder / AUDIT_KEY_FILE
+    try:
+        content = _read_private(path)
+    except FileNotFoundError:
+        raise StateError(f"there is no key at {path}; a daemon's first start makes one") from None
+    except OSError as error:
+        raise StateError(f"the audit's key file {path} cannot be read ({error.strerror})") from None
+    try:
+        key = bytes.fromhex(content.decode("ascii"))
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise StateError(
+            f"{path} holds no key ({2 * KEY_BYTES} hexadecimal digits); put the right one back, or move it away: then "
+            "the next start makes one, and begins a new chain"
+        )
+    return key
 
 
 class StateFolder:
@@ -133,6 +161,20 @@ class StateFolder:
             raise StateError(f"the token file {path} cannot be used ({error.strerror})") from None
         return SecretStr(token)
 
+    def load_or_create_audit_key(self) -> bytes:
+        """The key that signs the audit's chain, made at the first start, in a file only its owner reads.
+
+        Raises:
+            StateError: the file cannot be read or made, belongs to somebody else, or holds no key.
+        """
+        path = self.path / AUDIT_KEY_FILE
+        try:
+            if not path.exists():
+                _write_private(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
+        except OSError as error:
+            raise StateError(f"the audit's key file {path} cannot be made ({error.strerror})") from None
+        return read_audit_key(self.path)
+
     def write_address(self, address: Address) -> None:
         """Tell clients where the daemon listens; they see the old file or the new one, never half of it.
 
@@ -191,16 +233,20 @@ def _write_private(path: Path, content: bytes) -> None:
     unfinished.replace(path)
 
 
-def _read_token(path: Path) -> SecretStr:
+def _read_private(path: Path) -> bytes:
+    """The start of a file that is this user's, closed to others where it was not."""
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid():
-            raise StateError(f"the token file {path} belongs to another user; remove it, and the next start makes one")
+            raise StateError(f"{path} belongs to another user; remove it, and the next start makes one")
         if stat.S_IMODE(status.st_mode) & 0o077:
             os.fchmod(file.fileno(), 0o600)
-            _log.warning("the token file was open to others and is closed now", path=str(path))
-        content = file.read(MAX_TOKEN_BYTES)
-    token = content.decode("ascii", errors="replace").strip()
+            _log.warning("a file of secrets was open to others and is closed now", path=str(path))
+        return file.read(MAX_SECRET_BYTES)
+
+
+def _read_token(path: Path) -> SecretStr:
+    token = _read_private(path).decode("ascii", errors="replace").strip()
     if not USABLE_TOKEN.fullmatch(token):
         raise StateError(
             f"the token file {path} holds no usable token ({MIN_TOKEN_CHARS} characters or more, one line); "

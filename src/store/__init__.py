@@ -1,9 +1,11 @@
 """The embedded database: what is kept of each call, and the sums. All SQL of the house is here."""
 
 from .archive import Archive, open_archive
+from .chain import GENESIS, KEY_BYTES, Checkpoint, Head, Seal, Trail, canonical, clean, microseconds
 from .retention import Retention
 from .rows import (
     CallRow,
+    ChainedRow,
     Ended,
     KeptCall,
     KeptSession,
@@ -17,20 +19,30 @@ from .schema import SCHEMA, StoreError, schema_version
 from .store import Store
 
 __all__ = [
+    "GENESIS",
+    "KEY_BYTES",
     "SCHEMA",
     "Archive",
     "CallRow",
+    "ChainedRow",
+    "Checkpoint",
     "Ended",
+    "Head",
     "KeptCall",
     "KeptSession",
     "OutboxState",
     "Retention",
+    "Seal",
     "SessionRow",
     "Settled",
     "Started",
     "Store",
     "StoreError",
     "Totals",
+    "Trail",
+    "canonical",
+    "clean",
+    "microseconds",
     "open_archive",
     "schema_version",
 ]

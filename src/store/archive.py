@@ -2,10 +2,12 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from . import calls
+from . import calls, notes
+from .chain import Trail
 from .rows import CallRow, Totals
 from .schema import SCHEMA, StoreError, open_for_reading, schema_version
 
@@ -28,6 +30,17 @@ class Archive:
         )
         return map(calls.row, found)
 
+    def trail(self) -> Trail:
+        """What is noted of the audit's chain."""
+        return notes.trail(self._connection)
+
+    def chained(self) -> Iterator[tuple[int, Sequence[Any], bytes | None]]:
+        """All calls in the order of the chain: seq, values as ``canonical`` takes them, mac."""
+        found = self._connection.execute(
+            f"SELECT seq, mac, {', '.join(calls.COLUMNS)} FROM call ORDER BY seq"  # noqa: S608 - our own names
+        )
+        return ((seq, values, mac) for seq, mac, *values in found)
+
     def totals(self) -> Totals:
         """The sums of all calls ever recorded."""
         return calls.totals(self._connection)
@@ -48,6 +61,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
         raise StoreError(f"{path} has schema {found}, and this toold reads {SCHEMA}: {remedy}", "another schema")
     try:
         with contextlib.closing(open_for_reading(path)) as connection:
+            connection.execute("BEGIN")  # all that is read is of one moment
             yield Archive(connection)
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be read ({error})", str(error)) from None

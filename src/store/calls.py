@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from . import notes
+from .ledger import Extension
 from .rows import CallRow, ModelSums, Sums, Totals
 
 COLUMNS: Final = CallRow.__struct_fields__
@@ -31,14 +33,9 @@ def values(row: CallRow, arguments: str | None) -> Values:
 
 @functools.cache
 def _insert(rows: int) -> str:
-    one = f"({', '.join('?' * (1 + len(COLUMNS)))})"
-    return f"INSERT INTO call (seq, {', '.join(COLUMNS)}) VALUES {', '.join([one] * rows)}"  # noqa: S608 - our own names
+    one = f"({', '.join('?' * (2 + len(COLUMNS)))})"
+    return f"INSERT INTO call (seq, {', '.join(COLUMNS)}, mac) VALUES {', '.join([one] * rows)}"  # noqa: S608 - our own names
 
-
-# The outbox remembers numbers whose rows retention has removed: they must not come again.
-_LAST_SEQ = """
-SELECT max(coalesce((SELECT max(seq) FROM call), 0), coalesce((SELECT settled_seq FROM outbox), 0))
-"""
 
 _ADD_TO_TOTALS = """
 INSERT INTO call_total (tool, outcome, provider, model, simulated, currency,
@@ -56,36 +53,42 @@ ON CONFLICT DO UPDATE SET
 """
 
 
-def add(connection: sqlite3.Connection, rows: Sequence[Values]) -> None:
+def add(connection: sqlite3.Connection, chain: Extension, rows: Sequence[Values]) -> None:
     """Add rows and their sums, within a transaction of the caller's.
 
     Raises:
-        sqlite3.Error, OverflowError, UnicodeError: the transaction is to be rolled back.
+        sqlite3.Error, TypeError, ValueError, OverflowError: the transaction is to be rolled back.
     """
-    (last,) = connection.execute(_LAST_SEQ).fetchone()
-    numbered = [(seq, *row) for seq, row in enumerate(rows, last + 1)]
+    last = chain.head.last_seq
+    numbered = chain.number(rows)
     for start in range(0, len(numbered), ROWS_PER_STATEMENT):
         some = numbered[start : start + ROWS_PER_STATEMENT]
         connection.execute(_insert(len(some)), tuple(itertools.chain.from_iterable(some)))
     connection.execute(_ADD_TO_TOTALS, (last,))
 
 
-def forget(connection: sqlite3.Connection, *, before: float, keep_bytes: int) -> int:
+def forget(connection: sqlite3.Connection, chain: Extension, *, before: float, now: float, keep_bytes: int) -> int:
     """Remove the oldest rows, at most ``SLICE``: those started before a Unix time, or any while the file is too large.
+    The chain loses its beginning only: what is old stays as long as something young is before it.
 
     Returns how many were removed; fewer than ``SLICE`` means that the bounds are kept.
     """
-    removed = connection.execute(
-        "DELETE FROM call WHERE seq IN (SELECT seq FROM call WHERE started_at < ? ORDER BY started_at LIMIT ?)",
-        (before, SLICE),
-    ).rowcount
-    if removed < SLICE and _used_bytes(connection) > keep_bytes:
-        removed = connection.execute(
-            "DELETE FROM call WHERE seq IN (SELECT seq FROM call ORDER BY seq LIMIT ?)", (SLICE,)
-        ).rowcount
-    if removed:
-        connection.execute("DELETE FROM refused WHERE NOT EXISTS (SELECT 1 FROM call WHERE call.seq = refused.seq)")
-    return removed
+    oldest = connection.execute("SELECT seq, started_at FROM call ORDER BY seq LIMIT ?", (SLICE,)).fetchall()
+    # Rows of the future, made by a wrong clock, are as old as what came after them.
+    known = connection.execute(
+        "SELECT started_at FROM call WHERE started_at <= ? ORDER BY seq LIMIT 1", (now,)
+    ).fetchone()
+    number = 0
+    if known and known[0] < before:
+        number = sum(1 for _ in itertools.takewhile(lambda row: row[1] < before or row[1] > now, oldest))
+    if number < SLICE and _used_bytes(connection) > keep_bytes:
+        number = len(oldest)
+    if number:
+        seqs = [seq for seq, _ in oldest[:number]]
+        chain.expired(seqs, notes.settled_seq(connection))
+        connection.execute("DELETE FROM call WHERE seq <= ?", (seqs[-1],))
+        connection.execute("DELETE FROM refused WHERE seq <= ?", (seqs[-1],))
+    return number
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:

@@ -1,15 +1,16 @@
 """What one commit holds: entries of the writer's queue, in the order in which they came, all or none."""
 
 import concurrent.futures
-import contextlib
 import itertools
 import sqlite3
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from . import calls, journal, outbox
+from . import calls, journal, notes, outbox
 from .journal import Interrupted
+from .ledger import Ledger
 from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
 
 
@@ -39,13 +40,30 @@ class Kept(NamedTuple):
     answers: Sequence[KeptCall]
 
 
+class Secured(NamedTuple):
+    """What is committed by now is to outlive a power cut, too."""
+
+
 class Restarted(NamedTuple):
     """A daemon starts: what is in no session now belongs to nobody."""
 
 
 _OTHERS: Final = (SessionRow, Seen, Forgotten, Closed, Kept, Restarted)
 
-Entry = CallRow | Settled | Started | Ended | Interrupted | SessionRow | Seen | Forgotten | Closed | Kept | Restarted
+Entry = (
+    CallRow
+    | Settled
+    | Started
+    | Ended
+    | Interrupted
+    | SessionRow
+    | Seen
+    | Forgotten
+    | Closed
+    | Kept
+    | Secured
+    | Restarted
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -63,31 +81,22 @@ class Item:
     @property
     def durable(self) -> bool:
         """A power cut must not undo it: something is done, or told, once it is written."""
-        return isinstance(self.entry, Started | Ended | Kept)
+        return isinstance(self.entry, Started | Ended | Kept | Secured)
 
 
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is done within the block, or nothing where it raises."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.rollback()
-        raise
-
-
-def write(connection: sqlite3.Connection, items: Sequence[Item], *, kept_bytes: int) -> None:
+def write(
+    connection: sqlite3.Connection, items: Sequence[Item], ledger: Ledger, *, dropped: int, kept_bytes: int
+) -> None:
     """Write items, all or none, in a transaction of their own. Sets their ``answer``.
 
-    ``kept_bytes`` bounds the results of one principal; past it the oldest go.
+    The items are all that there is; before them so many rows were dropped since the process began. ``kept_bytes``
+    bounds the results of one principal; past it the oldest go.
 
     Raises:
-        sqlite3.Error, OverflowError, UnicodeError: nothing was written.
+        sqlite3.Error, TypeError, ValueError, OverflowError: nothing was written.
     """
-    with transaction(connection):
+    at = time.time()
+    with ledger.extending(connection) as chain:
         # Calls that start and calls that end need no order among them; anything else may be about calls before it.
         for other, run in itertools.groupby(items, key=lambda item: isinstance(item.entry, _OTHERS)):
             if other:
@@ -99,8 +108,12 @@ def write(connection: sqlite3.Connection, items: Sequence[Item], *, kept_bytes: 
             journal.keep_bound(connection, kept_bytes)
         rows = [item.row for item in items if item.row is not None]
         if rows:
-            calls.add(connection, rows)
-        outbox.settle(connection, [item.entry for item in items if isinstance(item.entry, Settled)])
+            calls.add(connection, chain, rows)
+        settled = [item.entry for item in items if isinstance(item.entry, Settled)]
+        outbox.settle(connection, settled)
+        notes.sent(connection, [checkpoint for some in settled for checkpoint in some.checkpoints])
+        chain.refused(seq for some in settled for seq in some.refused)
+        chain.complete(at, dropped)
 
 
 def _write_calls(connection: sqlite3.Connection, items: Sequence[Item], kept_bytes: int) -> None:

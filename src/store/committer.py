@@ -15,6 +15,7 @@ import structlog
 from . import calls, commit, journal
 from .commit import Item, Kept, Restarted
 from .journal import Interrupted
+from .ledger import Ledger
 from .retention import Retention, keep_bounds
 from .rows import CallRow, Ended, Started
 from .schema import StoreError, open_database, sync_commits, try_to_write
@@ -34,7 +35,7 @@ class Committer:
         StoreError: the database cannot be opened.
     """
 
-    def __init__(self, path: Path, *, content: Content, retention: Retention) -> None:
+    def __init__(self, path: Path, *, content: Content, retention: Retention, key: bytes) -> None:
         self._path = path
         self._content = content
         self._retention = retention
@@ -54,6 +55,21 @@ class Committer:
         """Rows that SQLite cannot hold."""
         self.described_bytes = 0
         """Arguments that were let go of."""
+        self.overflowed = 0
+        """Rows that were not added, since too many waited. The only one that is counted on another thread."""
+
+        self._ledger = Ledger(key)
+        self.chain = self._ledger.chain
+        """The chain's name."""
+        self.synced_seq = 0
+        """Up to here rows outlive a power cut, as far as this process knows."""
+        with contextlib.suppress(sqlite3.Error), self._ledger.extending(self._connection):
+            pass  # so that a crash is noticed as such from now on; where the disk refuses, with the first commit
+
+    @property
+    def dropped(self) -> int:
+        """Rows lost."""
+        return self.overflowed + self.unfit
 
     def go_by(self, content: Content, retention: Retention) -> None:
         """Keep this of arguments from now on, and rows for so long. On any thread."""
@@ -107,6 +123,11 @@ class Committer:
         self.group = [item for item in self.group if not isinstance(item.entry, Started | Kept)]
 
     def close(self) -> None:
+        """Close the file, and sign the chain as ended where nothing is left to write."""
+        with contextlib.suppress(sqlite3.Error):
+            if not self.group and not self.problem:
+                with self._ledger.extending(self._connection, closed=True) as chain:
+                    chain.complete(time.time(), self.dropped)
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
 
@@ -129,7 +150,7 @@ class Committer:
             self._commit_one_by_one()
         self.group.clear()
         if self.problem:
-            _log.info("the store works again", dropped=self.unfit)
+            _log.info("the store works again", dropped=self.dropped)
             self.problem = None
 
     def _commit_items(self, items: Sequence[Item]) -> None:
@@ -137,7 +158,9 @@ class Committer:
         if sync != self._syncing:
             sync_commits(self._connection, each=sync)
             self._syncing = sync
-        commit.write(self._connection, items, kept_bytes=self._retention.kept_bytes)
+        commit.write(self._connection, items, self._ledger, dropped=self.dropped, kept_bytes=self._retention.kept_bytes)
+        if sync:
+            self.synced_seq = self._ledger.last_seq
         self.written += sum(item.row is not None for item in items)
         for item in items:
             if item.done:
@@ -176,7 +199,7 @@ class Committer:
         now = time.monotonic()
         if now >= self.retention_due:
             self.retention_due = now + RETENTION_EVERY_S
-            if keep_bounds(self._connection, self._retention, time.time()):
+            if keep_bounds(self._connection, self._ledger, self._retention, time.time()):
                 self.retention_due = now
 
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from . import calls
-from .rows import CallRow, OutboxState, Settled
+from .rows import ChainedRow, OutboxState, Settled
 
 _STATE = """
 SELECT settled_seq, sent, refused, dropped, last_sent_at,
@@ -38,13 +38,13 @@ def state(connection: sqlite3.Connection) -> OutboxState:
     )
 
 
-def unsent(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[int, CallRow]]:
-    """The oldest calls after a seq, each with its own, in order."""
+def unsent(connection: sqlite3.Connection, after: int, limit: int) -> list[ChainedRow]:
+    """The oldest calls after a seq, in order."""
     found = connection.execute(
-        f"SELECT seq, {', '.join(calls.COLUMNS)} FROM call WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608 - our own names
+        f"SELECT seq, mac, {', '.join(calls.COLUMNS)} FROM call WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608 - our own names
         (after, limit),
     )
-    return [(seq, calls.row(fields)) for seq, *fields in found]
+    return [ChainedRow(seq=seq, mac=mac, call=calls.row(fields)) for seq, mac, *fields in found]
 
 
 def settle(connection: sqlite3.Connection, settled: Iterable[Settled]) -> None:

@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from . import calls, journal
-from .commit import transaction
+from .ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,16 @@ class Retention:
     """Of one principal's results; past it the oldest go. This is kept at each commit."""
 
 
-def keep_bounds(connection: sqlite3.Connection, retention: Retention, now: float) -> bool:
+def keep_bounds(connection: sqlite3.Connection, ledger: Ledger, retention: Retention, now: float) -> bool:
     """Remove a slice of what is past its bounds at a Unix time; returns whether there may be more."""
-    with transaction(connection):
+    with ledger.extending(connection) as chain:
         removed = max(
             journal.forget_old(connection, now, result_ttl_s=retention.result_ttl_s),
             calls.forget(
                 connection,
+                chain,
                 before=now - retention.days * 86400,
+                now=now,
                 keep_bytes=retention.bytes + journal.kept_bytes(connection),
             ),
         )

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from .chain import Checkpoint
+
 
 class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One call as the audit keeps it: who, what, how long, at what price. Written once, when the call has ended.
@@ -44,6 +46,15 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output_tokens: int = 0
     cost_amount: float | None = None
     cost_currency: str | None = None
+
+
+class ChainedRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A call with its place in the chain."""
+
+    seq: int
+    mac: bytes | None
+    """None for a row that is older than the chain."""
+    call: CallRow
 
 
 class Sums(msgspec.Struct, kw_only=True):
@@ -90,6 +101,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """Seq of a call that was not taken → why."""
     dropped: int = 0
     """Calls that retention removed before they could be sent."""
+    checkpoints: tuple[Checkpoint, ...] = ()
+    """That were sent, as they were then."""
 
 
 class OutboxState(msgspec.Struct, frozen=True, kw_only=True):

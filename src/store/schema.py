@@ -9,7 +9,7 @@ Exceptions::
 import contextlib
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,19 @@ PRAGMA journal_mode = WAL;                -- readers and the writer do not wait 
 PRAGMA synchronous = NORMAL;              -- a crash of the process loses nothing; a power cut may lose the last group
 PRAGMA journal_size_limit = 16777216;
 """
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is done within the block, or nothing where it raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.rollback()
+        raise
 
 
 def sync_commits(connection: sqlite3.Connection, each: bool) -> None:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from . import calls, journal, outbox
+from . import calls, journal, notes, outbox
+from .chain import Checkpoint
 from .committer import Content
 from .retention import Retention
-from .rows import CallRow, Ended, KeptCall, KeptSession, OutboxState, SessionRow, Settled, Started, Totals
+from .rows import CallRow, ChainedRow, Ended, KeptCall, KeptSession, OutboxState, SessionRow, Settled, Started, Totals
 from .schema import StoreError, open_for_reading
 from .writer import Writer
 
@@ -23,17 +24,17 @@ T = TypeVar("T")
 
 
 class Store:
-    """One SQLite file, one writer thread, one reader thread.
+    """One SQLite file, one writer thread, one reader thread. ``key`` (``KEY_BYTES`` long) signs the audit's chain.
 
     Raises:
         NewerSchemaError: a newer toold wrote the file.
         StoreError: the file cannot be made, read or written.
     """
 
-    def __init__(self, path: Path, *, content: Content, retention: Retention) -> None:
+    def __init__(self, path: Path, *, content: Content, retention: Retention, key: bytes) -> None:
         self._path = path
         self._result_ttl_s = retention.result_ttl_s
-        self._writer = Writer(path, content=content, retention=retention)
+        self._writer = Writer(path, content=content, retention=retention, key=key)
         self._reader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._reading: sqlite3.Connection | None = None
         self.record: Final[Callable[[CallRow], None]] = self._writer.record
@@ -48,6 +49,11 @@ class Store:
         """Have the results of a session's calls (request keys) dropped soon, since their client has them."""
         self.close_session: Final[Callable[[str], None]] = self._writer.close_session
         """Have a session and its calls removed soon, since nobody can come back to it; those that run when they end."""
+
+    @property
+    def chain(self) -> str:
+        """The name of the audit's chain, which goes with its key."""
+        return self._writer.chain
 
     @property
     def problem(self) -> str | None:
@@ -141,15 +147,27 @@ class Store:
         """
         return await self._read(outbox.state)
 
-    async def unsent(self, after: int, limit: int) -> list[tuple[int, CallRow]]:
-        """The oldest calls after a seq (``OutboxState.settled_seq``), each with its own, in order.
+    async def unsent(self, after: int, limit: int) -> list[ChainedRow]:
+        """The oldest calls after a seq (``OutboxState.settled_seq``), in order. They outlive a power cut: what somebody
+        else has, and its number, must not be given to another call.
 
         Seqs have no gaps but where retention has removed calls.
 
         Raises:
+            StoreError: the file cannot be read, or the disk refuses.
+        """
+        rows = await self._read(lambda connection: outbox.unsent(connection, after, limit))
+        if rows:
+            await asyncio.wrap_future(self._writer.secure(rows[-1].seq))
+        return rows
+
+    async def unsent_checkpoints(self, limit: int) -> list[Checkpoint]:
+        """The oldest checkpoints that Supabase does not have as they are.
+
+        Raises:
             StoreError: the file cannot be read.
         """
-        return await self._read(lambda connection: outbox.unsent(connection, after, limit))
+        return await self._read(lambda connection: notes.unsent(connection, limit))
 
     async def close(self) -> None:
         """Write what is left, within 5 s, and close the file."""

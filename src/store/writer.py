@@ -16,13 +16,12 @@ import msgspec
 import structlog
 
 from . import calls
-from .commit import Closed, Forgotten, Item, Kept, Seen
+from .commit import Closed, Forgotten, Item, Kept, Secured, Seen
 from .committer import Committer, Content, not_written
+from .ledger import GROUP_WINDOW_S
 from .retention import Retention
 from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
 
-GROUP_WINDOW_S: Final = 0.1
-"""Rows that come within it share one commit."""
 RETRY_S: Final = 1.0
 """Between two attempts while the disk refuses."""
 MAX_QUEUED: Final = 10_000
@@ -41,8 +40,10 @@ class Writer:
     they need no lock.
     """
 
-    def __init__(self, path: Path, *, content: Content, retention: Retention) -> None:
-        self._committer = Committer(path, content=content, retention=retention)
+    def __init__(self, path: Path, *, content: Content, retention: Retention, key: bytes) -> None:
+        self._committer = Committer(path, content=content, retention=retention, key=key)
+        self.chain: Final = self._committer.chain
+        """The name of the audit's chain."""
 
         # From the loop's thread to the writer's. What the last process left undone comes first.
         self._queue = collections.deque[Item | concurrent.futures.Future[None]](self._committer.left_over())
@@ -51,7 +52,6 @@ class Writer:
         self._stopping = False
 
         # Counted on the loop's thread.
-        self._overflowed = 0
         self._bytes_in = 0
 
         # The writer's own.
@@ -73,7 +73,7 @@ class Writer:
     @property
     def dropped(self) -> int:
         """Rows lost since the start."""
-        return self._overflowed + self._committer.unfit
+        return self._committer.dropped
 
     @property
     def waiting(self) -> int:
@@ -85,7 +85,7 @@ class Writer:
     def record(self, row: CallRow) -> None:
         """Have a row written soon. Never blocks, never raises; on the event loop's thread only."""
         if self._stopping or self.waiting >= MAX_QUEUED:
-            self._overflowed += 1
+            self._committer.overflowed += 1
             return
         self._put(Item(self._bounded(row)))
 
@@ -128,6 +128,14 @@ class Writer:
     def keep(self, answers: Sequence[KeptCall]) -> concurrent.futures.Future[bool]:
         """Write down answers of local calls; done once they are on the disk. Fails as ``start`` does."""
         return self._ask(Item(Kept(answers)))
+
+    def secure(self, seq: int) -> concurrent.futures.Future[bool]:
+        """Have a row that is committed outlive a power cut; done once it does. Fails as ``start`` does."""
+        if seq > self._committer.synced_seq:
+            return self._ask(Item(Secured()))
+        done = concurrent.futures.Future[bool]()
+        done.set_result(True)
+        return done
 
     def go_by(self, content: Content, retention: Retention) -> None:
         """Go by these from now on; what is kept already is looked through soon. On the event loop's thread."""

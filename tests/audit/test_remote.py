@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -13,23 +13,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from toold.audit.remote import NotWrittenError, SupabaseRemote
 from toold.serving import HttpServer
-from toold.store import CallRow
+from toold.store import GENESIS, CallRow, ChainedRow, Checkpoint, Seal
 
 KEY = SecretStr("sb_secret_for_the_tests")
-ROW = CallRow(
-    id="call-1",
-    started_at=1_800_000_000.0,
-    transport="websocket",
-    principal="local",
-    session_id="s-1",
-    session_label="label",
-    client="tests",
-    request_id='"1"',
-    tool="chat",
-    outcome="ok",
-    latency_ms=1.0,
-    provider="kimi",
-)
+MakeRow = Callable[..., CallRow]
 
 
 class Endpoint:
@@ -48,6 +35,12 @@ class Endpoint:
 
 
 @pytest.fixture
+def asked(row: MakeRow) -> ChainedRow:
+    """A call that asked a vendor."""
+    return ChainedRow(seq=1, mac=b"m" * 32, call=row(provider="kimi"))
+
+
+@pytest.fixture
 async def endpoint() -> AsyncIterator[Endpoint]:
     endpoint = Endpoint()
     app = Starlette(routes=[Route("/rest/v1/{table}", endpoint.answer, methods=["POST"])])
@@ -60,14 +53,14 @@ async def endpoint() -> AsyncIterator[Endpoint]:
 
 @pytest.fixture
 async def remote(endpoint: Endpoint) -> AsyncIterator[SupabaseRemote]:
-    remote = await asyncio.to_thread(SupabaseRemote, endpoint.url, KEY)
+    remote = await asyncio.to_thread(SupabaseRemote, endpoint.url, KEY, "chain")
     yield remote
     await remote.close()
 
 
-async def test_rows_are_upserted_by_id(remote: SupabaseRemote, endpoint: Endpoint) -> None:
+async def test_rows_are_upserted_by_id(remote: SupabaseRemote, endpoint: Endpoint, asked: ChainedRow) -> None:
     """Each table gets one request, which merges by id, wants no rows back, and carries the key."""
-    await remote.write([ROW])
+    await remote.write([asked])
     assert [request.path_params["table"] for request in endpoint.asked] == [
         "toold_sessions",
         "toold_calls",
@@ -80,36 +73,49 @@ async def test_rows_are_upserted_by_id(remote: SupabaseRemote, endpoint: Endpoin
         assert len(rows) == 1
 
 
-async def test_a_table_without_rows_is_not_asked(remote: SupabaseRemote, endpoint: Endpoint) -> None:
+async def test_a_table_without_rows_is_not_asked(remote: SupabaseRemote, endpoint: Endpoint, row: MakeRow) -> None:
     """Calls that asked no vendor make no request for provider calls."""
-    await remote.write([CallRow(**{name: getattr(ROW, name) for name in ROW.__struct_fields__} | {"provider": None})])
+    await remote.write([ChainedRow(seq=1, mac=b"m" * 32, call=row())])
     assert len(endpoint.asked) == 2
 
 
 @pytest.mark.parametrize(("status", "verdict"), [(503, "later"), (401, "setup"), (400, "refused")])
 async def test_refusals_carry_their_verdict(
-    remote: SupabaseRemote, endpoint: Endpoint, status: int, verdict: str
+    remote: SupabaseRemote, endpoint: Endpoint, asked: ChainedRow, status: int, verdict: str
 ) -> None:
     """What the server answers is judged by status and body, once, without retries of the client's own."""
     endpoint.status, endpoint.body = status, b'{"code":null,"message":"words"}'
     with pytest.raises(NotWrittenError, match="words") as raised:
-        await remote.write([ROW])
+        await remote.write([asked])
     assert raised.value.failure.verdict == verdict
     assert len(endpoint.asked) == 1
 
 
-async def test_nobody_there_is_later() -> None:
+async def test_nobody_there_is_later(asked: ChainedRow) -> None:
     """A connection that cannot be made is no fault of the rows."""
-    remote = await asyncio.to_thread(SupabaseRemote, "http://127.0.0.1:1", KEY)
+    remote = await asyncio.to_thread(SupabaseRemote, "http://127.0.0.1:1", KEY, "chain")
     with pytest.raises(NotWrittenError, match="no answer") as raised:
-        await remote.write([ROW])
+        await remote.write([asked])
     assert raised.value.failure.verdict == "later"
     await remote.close()
 
 
-async def test_the_key_is_in_no_error(remote: SupabaseRemote, endpoint: Endpoint) -> None:
+async def test_the_key_is_in_no_error(remote: SupabaseRemote, endpoint: Endpoint, asked: ChainedRow) -> None:
     """Where a server quotes the key, the error does not."""
     endpoint.status, endpoint.body = 401, json.dumps({"message": f"bad key {KEY.get_secret_value()}"}).encode()
     with pytest.raises(NotWrittenError) as raised:
-        await remote.write([ROW])
+        await remote.write([asked])
     assert KEY.get_secret_value() not in str(raised.value)
+
+
+async def test_checkpoints_are_upserted_too(remote: SupabaseRemote, endpoint: Endpoint) -> None:
+    """One that was extended takes the place of what it was."""
+    seal = Seal(b"k" * 32)
+    note = Checkpoint(
+        number=3, kind="gap", first_seq=2, last_seq=1, calls=None, since=1, until=2, before=GENESIS, after=GENESIS
+    )
+    await remote.write_checkpoints([seal.checkpoint(note)])
+    ((request,), ((sent,),)) = endpoint.asked, endpoint.bodies
+    assert request.path_params["table"] == "toold_checkpoints"
+    assert request.query_params["on_conflict"] == "id"
+    assert (sent["id"], sent["chain"], sent["kind"]) == ("chain-3", "chain", "gap")

@@ -12,7 +12,9 @@ from structlog.testing import capture_logs
 from toold.audit.remote import NotWrittenError
 from toold.audit.sender import BATCH, Sender
 from toold.audit.verdict import Failure, Verdict
-from toold.store import CallRow, Retention, Settled, Store
+from toold.store import CallRow, ChainedRow, Checkpoint, Retention, Settled, Store
+
+Record = Callable[..., None]
 
 
 class Table:
@@ -23,15 +25,22 @@ class Table:
         self.sizes: list[int] = []
         self.failures: list[Exception] = []
         self.bad: set[str] = set()
+        self.bad_checkpoints = False
+        self.checkpoints: list[Checkpoint] = []
         self.closed = False
 
-    async def write(self, rows: Sequence[CallRow]) -> None:
+    async def write(self, rows: Sequence[ChainedRow]) -> None:
         self.sizes.append(len(rows))
         if self.failures:
             raise self.failures.pop(0)
-        if self.bad & {row.id for row in rows}:
+        if self.bad & {row.call.id for row in rows}:
             raise failing("refused", "not this one")
-        self.ids += [row.id for row in rows]
+        self.ids += [row.call.id for row in rows]
+
+    async def write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
+        if self.bad_checkpoints:
+            raise failing("refused", "no checkpoints")
+        self.checkpoints += checkpoints
 
     async def close(self) -> None:
         self.closed = True
@@ -47,8 +56,8 @@ def table() -> Table:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(days=20_000))
+async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
+    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(days=20_000), key=audit_key)
     yield store
     await store.close()
 
@@ -64,23 +73,15 @@ async def sender(store: Store, table: Table, monkeypatch: pytest.MonkeyPatch) ->
     await sender.close(30)
 
 
-def record(store: Store, *ids: object) -> None:
-    for name in ids:
-        store.record(
-            CallRow(
-                id=str(name),
-                started_at=1_800_000_000.0,
-                transport="websocket",
-                principal="local",
-                session_id="s-1",
-                session_label="label",
-                client="tests",
-                request_id='"1"',
-                tool="echo",
-                outcome="ok",
-                latency_ms=1.0,
-            )
-        )
+@pytest.fixture
+def record(store: Store, row: Callable[..., CallRow]) -> Record:
+    """A function that has calls recorded, by their ids."""
+
+    def put(*ids: object) -> None:
+        for name in ids:
+            store.record(row(id=str(name), started_at=1_800_000_000.0))
+
+    return put
 
 
 async def until(reached: Callable[[], object]) -> None:
@@ -89,22 +90,24 @@ async def until(reached: Callable[[], object]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_calls_go_in_order_in_batches(sender: Sender, store: Store, table: Table) -> None:
+async def test_calls_go_in_order_in_batches(sender: Sender, store: Store, record: Record, table: Table) -> None:
     """What waited goes first, as many at once as a batch takes; what comes later goes by itself."""
-    record(store, *range(BATCH + 50))
+    record(*range(BATCH + 50))
     await store.flush()
     sender.start()
     await until(lambda: len(table.ids) == BATCH + 50)
-    record(store, "later")
+    record("later")
     await until(lambda: len(table.ids) == BATCH + 51)
     assert table.ids == [*map(str, range(BATCH + 50)), "later"]
     assert table.sizes == [BATCH, 50, 1]
     await until(lambda: sender.backlog == 0)
 
 
-async def test_a_restart_goes_on_where_the_last_one_was(sender: Sender, store: Store, table: Table) -> None:
+async def test_a_restart_goes_on_where_the_last_one_was(
+    sender: Sender, store: Store, record: Record, table: Table
+) -> None:
     """What was sent before is not sent again."""
-    record(store, *"abc")
+    record(*"abc")
     await store.flush()
     store.settle(Settled(up_to=2, at=1.0, sent=2))
     await store.flush()
@@ -114,10 +117,12 @@ async def test_a_restart_goes_on_where_the_last_one_was(sender: Sender, store: S
 
 
 @pytest.mark.parametrize("verdict", ["later", "setup"])
-async def test_failures_lose_nothing(sender: Sender, store: Store, table: Table, verdict: Verdict) -> None:
+async def test_failures_lose_nothing(
+    sender: Sender, store: Store, record: Record, table: Table, verdict: Verdict
+) -> None:
     """The same calls are tried again, fewer at once each time; the log says it once, and once that it works again."""
     table.failures = [failing(verdict) for _ in range(4)]
-    record(store, *range(150))
+    record(*range(150))
     await store.flush()
     with capture_logs() as lines:
         sender.start()
@@ -130,10 +135,10 @@ async def test_failures_lose_nothing(sender: Sender, store: Store, table: Table,
     assert (await sender.status())["last_error"] is None
 
 
-async def test_the_status_while_it_fails(sender: Sender, store: Store, table: Table) -> None:
+async def test_the_status_while_it_fails(sender: Sender, store: Store, record: Record, table: Table) -> None:
     """State, backlog and the last failure are told, and how often in a row it failed."""
     table.failures = [failing("later", "Supabase is down") for _ in range(100_000)]
-    record(store, *"ab")
+    record(*"ab")
     sender.start()
     await until(lambda: len(table.failures) < 99_990)
     status = await sender.status()
@@ -148,10 +153,10 @@ async def test_the_status_while_it_fails(sender: Sender, store: Store, table: Ta
     }
 
 
-async def test_refused_calls_are_found_by_halves(sender: Sender, store: Store, table: Table) -> None:
+async def test_refused_calls_are_found_by_halves(sender: Sender, store: Store, record: Record, table: Table) -> None:
     """Each refused call is set aside with its reason, in few requests, and the others arrive in order."""
     table.bad = {"0", "77", "99"}
-    record(store, *range(100))
+    record(*range(100))
     await store.flush()
     sender.start()
     await until(lambda: len(table.ids) == 97)
@@ -164,15 +169,15 @@ async def test_refused_calls_are_found_by_halves(sender: Sender, store: Store, t
 
 
 async def test_a_failure_between_halves_repeats_none_that_arrived(
-    sender: Sender, store: Store, table: Table, monkeypatch: pytest.MonkeyPatch
+    sender: Sender, store: Store, record: Record, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the server goes away in the middle of the search, what it took already is not sent again."""
-    record(store, *"abcd")
+    record(*"abcd")
     await store.flush()
     table.bad = {"d"}
     write = table.write
 
-    async def goes_away(rows: Sequence[CallRow]) -> None:
+    async def goes_away(rows: Sequence[ChainedRow]) -> None:
         await write(rows)
         if table.ids == ["a", "b"]:
             table.failures = [failing("later")]
@@ -183,9 +188,11 @@ async def test_a_failure_between_halves_repeats_none_that_arrived(
     assert table.ids == ["a", "b", "c"]
 
 
-async def test_what_retention_removed_is_counted(store: Store, sender: Sender, table: Table, tmp_path: Path) -> None:
+async def test_what_retention_removed_is_counted(
+    store: Store, record: Record, sender: Sender, table: Table, tmp_path: Path
+) -> None:
     """A gap in the numbers is calls that were removed before they could be sent."""
-    record(store, *"abcde")
+    record(*"abcde")
     await store.flush()
     store.settle(Settled(up_to=1, at=1.0, sent=1))
     await store.flush()
@@ -201,29 +208,29 @@ async def test_what_retention_removed_is_counted(store: Store, sender: Sender, t
     assert (outbox.sent, outbox.dropped, outbox.backlog) == (3, 2, 0)
 
 
-async def test_the_unforeseen_does_not_end_it(sender: Sender, store: Store, table: Table) -> None:
+async def test_the_unforeseen_does_not_end_it(sender: Sender, store: Store, record: Record, table: Table) -> None:
     """What nobody thought of is told without its words, logged, and tried again."""
     table.failures = [LookupError("/a/path/of/the/server")]
-    record(store, "a")
+    record("a")
     with capture_logs() as lines:
         sender.start()
         await until(lambda: table.ids)
     assert [line["reason"] for line in lines if line["log_level"] == "warning"] == ["LookupError"]
 
 
-async def test_closing_sends_the_rest(sender: Sender, store: Store, table: Table) -> None:
+async def test_closing_sends_the_rest(sender: Sender, store: Store, record: Record, table: Table) -> None:
     """What was recorded an instant before the end goes too, and the connections are closed."""
     sender.start()
-    record(store, *range(2 * BATCH + 1))
+    record(*range(2 * BATCH + 1))
     await sender.close(60)
     assert len(table.ids) == 2 * BATCH + 1
     assert table.closed
 
 
-async def test_closing_tries_once(sender: Sender, store: Store, table: Table) -> None:
+async def test_closing_tries_once(sender: Sender, store: Store, record: Record, table: Table) -> None:
     """A server that fails does not get a second chance at the end."""
     table.failures = [failing("later") for _ in range(100_000)]
-    record(store, "a")
+    record("a")
     sender.start()
     await until(lambda: table.sizes)
     await sender.close(60)
@@ -265,3 +272,36 @@ async def test_a_missing_package_is_told(store: Store) -> None:
     assert status["state"] == "stopped"
     assert "pip install 'toold[audit]'" in status["last_error"]
     await sender.close(1)
+
+
+async def test_checkpoints_go_too(sender: Sender, store: Store, record: Record, table: Table) -> None:
+    """What is noted of the chain is sent once, with the calls or without any, and again when it has changed."""
+    sender.start()
+    await until(lambda: [one.kind for one in table.checkpoints] == ["began"])
+    table.bad = {"b", "c"}
+    record(*"abc")
+    await until(lambda: len(table.ids) == 1)
+    record("d")
+    await until(lambda: len(table.checkpoints) == 2)
+    refused = table.checkpoints[1]
+    assert (refused.kind, refused.first_seq, refused.calls) == ("refused", 2, 1 if refused.last_seq == 2 else 2)
+    await sender.close(30)
+    await store.flush()
+    later = await store.unsent_checkpoints(10)
+    assert all(one.number == refused.number and one.last_seq > refused.last_seq for one in later)
+
+
+async def test_a_refused_checkpoint_holds_up_nothing(
+    sender: Sender, store: Store, record: Record, table: Table
+) -> None:
+    """It stays here, the log says so, and calls go on."""
+    table.bad_checkpoints = True
+    with capture_logs() as lines:
+        sender.start()
+        record(*"ab")
+        await until(lambda: table.ids == ["a", "b"])
+        await until(lambda: lines)
+    await sender.close(30)
+    await store.flush()
+    assert await store.unsent_checkpoints(10) == []
+    assert (await store.outbox()).backlog == 0

@@ -12,43 +12,28 @@ import pytest
 from toold.store import CallRow, Retention, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.cli.conftest import Run
 
 
-def call(name: str, **fields: object) -> CallRow:
-    plain: dict[str, object] = {
-        "id": name,
-        "started_at": time.time(),
-        "transport": "websocket",
-        "principal": "local",
-        "session_id": "s-1",
-        "session_label": "my-session",
-        "client": "tests",
-        "request_id": '"1"',
-        "tool": "echo",
-        "outcome": "ok",
-        "latency_ms": 12.4,
-    }
-    return CallRow(**plain | fields)  # type: ignore[arg-type] # of the test's choosing
-
-
 @pytest.fixture
-async def kept(bare_environment: Path) -> list[CallRow]:
+async def kept(bare_environment: Path, row: Callable[..., CallRow], audit_key: bytes) -> list[CallRow]:
     """Three calls in the state folder's database, whose daemon has ended."""
     bare_environment.mkdir()
     rows = [
-        call("old", started_at=time.time() - 5 * 86400),
-        call("failed", outcome="VALIDATION_ERROR", message='it said "no",\nthen went', arguments={"text": "str[3]"}),
-        call(
-            "asked", tool="chat", model="kimi-k2", provider="kimi", input_tokens=3, output_tokens=4, cost_amount=0.5,
+        row(id="old", started_at=time.time() - 5 * 86400),
+        row(id="failed", outcome="VALIDATION_ERROR", message='it said "no",\nthen went', arguments={"text": "str[3]"}),
+        row(
+            id="asked", latency_ms=12.4,
+            tool="chat", model="kimi-k2", provider="kimi", input_tokens=3, output_tokens=4, cost_amount=0.5,
             cost_currency="USD",
         ),
     ]  # fmt: skip
-    store = Store(bare_environment / "toold.db", content=json.dumps, retention=Retention())
-    for row in rows:
-        store.record(row)
+    store = Store(bare_environment / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
+    for one in rows:
+        store.record(one)
     await store.close()
     return rows
 

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from toold.store import CallRow
 
 ROOT = Path(__file__).parents[2]
 MIGRATIONS = sorted((ROOT / "supabase/migrations").glob("*.sql"))
@@ -306,26 +305,3 @@ def service_key() -> str:
 @pytest.fixture
 def anon_key() -> str:
     return key_of("anon")
-
-
-@pytest.fixture
-def row() -> Callable[..., CallRow]:
-    """A function that makes a call's row, of ``echo`` unless said otherwise."""
-
-    def make(**fields: object) -> CallRow:
-        plain: dict[str, object] = {
-            "id": "call-1",
-            "started_at": time.time(),
-            "transport": "websocket",
-            "principal": "local",
-            "session_id": "s-1",
-            "session_label": "baseline-1",
-            "client": "tests 1",
-            "request_id": '"1"',
-            "tool": "echo",
-            "outcome": "ok",
-            "latency_ms": 1.5,
-        }
-        return CallRow(**plain | fields)  # type: ignore[arg-type] # of the test's choosing
-
-    return make

@@ -42,9 +42,10 @@ VALUES ('{id}', '{id}', 0, 'local', 'user', '"Hello"', {at})
 """
 CHAINED = """
 INSERT INTO toold_calls (id, chain, seq, mac, started_at, received_at, transport, principal, session_id, session_label,
-    client, request_id, tool, outcome, executed, arguments_bytes, result_bytes, latency_ms, queue_ms, tool_ms, provider_ms)
-SELECT '{chain}-' || seq, '{chain}', seq, lpad(to_hex(seq), 64, '0'), now() - age, now() - age, 'websocket', 'local', 's',
-    'label', 'tests', '"1"', 'echo', 'ok', 'yes', 0, 0, 1, 0, 0, 0
+    client, request_id, tool, outcome, executed, arguments_bytes, result_bytes, latency_ms, queue_ms, tool_ms,
+    provider_ms)
+SELECT '{chain}-' || seq, '{chain}', seq, lpad(to_hex(seq), 64, '0'), now() - age, now() - age, 'websocket', 'local',
+    's', 'label', 'tests', '"1"', 'echo', 'ok', 'yes', 0, 0, 1, 0, 0, 0
 FROM (VALUES {ages}) AS given (seq, age)
 """
 

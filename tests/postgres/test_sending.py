@@ -13,15 +13,15 @@ from toold.audit import Sender, SupabaseRemote
 from toold.client import MCPWebSocketClient
 from toold.daemon.daemon import running
 from toold.daemon.settings import Settings
-from toold.store import CallRow, Retention, Store
+from toold.store import CallRow, ChainedRow, Retention, Store
 
 MakeRow = Callable[..., CallRow]
 StartSender = Callable[[str], Sender]
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention())
+async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
+    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
     yield store
     await store.close()
 
@@ -33,7 +33,7 @@ async def start(store: Store, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> 
     senders = []
 
     def begin(key: str) -> Sender:
-        sender = Sender(store, lambda: SupabaseRemote(gateway.url, SecretStr(key)))
+        sender = Sender(store, lambda: SupabaseRemote(gateway.url, SecretStr(key), store.chain))
         sender.start()
         senders.append(sender)
         return sender
@@ -104,8 +104,9 @@ async def test_every_call_arrives_once(
 
 async def test_sent_twice_there_once(gateway: Any, service_key: str, database: Any, row: MakeRow) -> None:
     """What is sent again, because nobody knew that it had arrived, changes nothing."""
-    remote = await asyncio.to_thread(SupabaseRemote, gateway.url, SecretStr(service_key))
-    rows = [row(id=name, provider="kimi") for name in "abc"]
+    remote = await asyncio.to_thread(SupabaseRemote, gateway.url, SecretStr(service_key), "chain")
+    calls = [row(id=name, provider="kimi") for name in "abc"]
+    rows = [ChainedRow(seq=seq, mac=b"m" * 32, call=call) for seq, call in enumerate(calls, 1)]
     for some in (rows, rows, rows[1:]):
         await remote.write(some)
     await remote.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from toold.store import CallRow, Ended, KeptCall, Retention, SessionRow, Started, Store
+from toold.store.ledger import Ledger
 
 MakeRow = Callable[..., CallRow]
 
@@ -42,29 +43,6 @@ class Journalled:
 
 
 @pytest.fixture
-def row() -> MakeRow:
-    """A function that makes a row, of ``echo`` unless said otherwise."""
-
-    def make(**fields: Any) -> CallRow:
-        plain: dict[str, Any] = {
-            "id": "call-1",
-            "started_at": time.time(),
-            "transport": "websocket",
-            "principal": "local",
-            "session_id": "s-1",
-            "session_label": "baseline-1",
-            "client": "tests 1",
-            "request_id": '"1"',
-            "tool": "echo",
-            "outcome": "ok",
-            "latency_ms": 1.5,
-        }
-        return CallRow(**plain | fields)
-
-    return make
-
-
-@pytest.fixture
 def call(row: MakeRow) -> Journalled:
     """What the journal is told of a call."""
     return Journalled(row)
@@ -76,10 +54,15 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_store(database: Path) -> Callable[..., Store]:
+def ledger(audit_key: bytes) -> Ledger:
+    return Ledger(audit_key)
+
+
+@pytest.fixture
+def open_store(database: Path, audit_key: bytes) -> Callable[..., Store]:
     """A function that opens a store on ``database``; who opens it closes it."""
 
     def make(retention: Retention | None = None) -> Store:
-        return Store(database, content=json.dumps, retention=retention or Retention())
+        return Store(database, content=json.dumps, retention=retention or Retention(), key=audit_key)
 
     return make

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.store import CallRow, calls
-from toold.store.commit import transaction
+from toold.store import KEY_BYTES, CallRow, calls
+from toold.store.ledger import Ledger
 from toold.store.rows import Sums
 from toold.store.schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]
+KEY = b"k" * KEY_BYTES
 
 
 @pytest.fixture
@@ -24,8 +25,13 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
-    with transaction(connection):
-        calls.add(connection, [calls.values(row, None) for row in rows])
+    with Ledger(KEY).extending(connection) as chain:
+        calls.add(connection, chain, [calls.values(row, None) for row in rows])
+
+
+def forget(connection: sqlite3.Connection, *, before: float = 2.0) -> int:
+    with Ledger(KEY).extending(connection) as chain:
+        return calls.forget(connection, chain, before=before, now=1e9, keep_bytes=2**40)
 
 
 def test_a_group_is_added_whole_or_not_at_all(connection: sqlite3.Connection, row: MakeRow) -> None:
@@ -49,21 +55,29 @@ def test_misspelt_tools_do_not_fill_the_sums(connection: sqlite3.Connection, row
 def test_forgetting_stops_at_a_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
     """One step removes no more than a slice, so that the writer is soon back at its queue."""
     add(connection, *(row(started_at=1.0) for _ in range(calls.SLICE + 10)))
-    steps = [calls.forget(connection, before=2.0, keep_bytes=2**40) for _ in range(3)]
+    steps = [forget(connection) for _ in range(3)]
     assert steps == [calls.SLICE, 10, 0]
 
 
 def test_a_clock_that_was_wrong_blocks_no_retention(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Rows from the future do not keep the old ones behind them."""
+    """Rows from the future do not keep the old ones behind them: they are as old as those."""
     add(connection, *(row(id="future", started_at=9e9) for _ in range(calls.SLICE)), row(id="old", started_at=1.0))
-    assert calls.forget(connection, before=2.0, keep_bytes=2**40) == 1
-    assert {one.id for one in calls.recent(connection, 5)} == {"future"}
+    add(connection, row(id="young", started_at=5.0), row(id="future", started_at=9e9))
+    assert [forget(connection) for _ in range(3)] == [calls.SLICE, 1, 0]
+    assert [one.id for one in calls.recent(connection, 5)] == ["future", "young"]
+
+
+def test_only_the_beginning_is_forgotten(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """An old row stays as long as a younger one is before it, so that the chain has no holes."""
+    add(connection, *(row(id=str(at), started_at=float(at)) for at in (1, 5, 1, 5)))
+    assert forget(connection) == 1
+    assert [one.id for one in calls.recent(connection, 5)] == ["5", "1", "5"]
 
 
 def test_a_file_within_its_bounds_keeps_all(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Nothing is removed that need not be."""
     add(connection, row())
-    assert calls.forget(connection, before=0.0, keep_bytes=2**40) == 0
+    assert forget(connection, before=0.0) == 0
     assert len(calls.recent(connection, 5)) == 1
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from toold.store import Ended, Settled, calls
-from toold.store.commit import Closed, Entry, Forgotten, Item, Kept, Restarted, Seen, transaction, write
-from toold.store.schema import open_database
+from toold.store.commit import Closed, Entry, Forgotten, Item, Kept, Restarted, Seen, write
+from toold.store.ledger import Ledger
+from toold.store.schema import open_database, transaction
 
 Call = Any  # conftest.Journalled
 PLENTY = 2**30
@@ -44,30 +45,30 @@ def test_a_block_that_raises_leaves_nothing(connection: sqlite3.Connection) -> N
     assert not connection.in_transaction
 
 
-def test_a_result_comes_with_its_audit_row(connection: sqlite3.Connection, call: Call) -> None:
+def test_a_result_comes_with_its_audit_row(connection: sqlite3.Connection, ledger: Ledger, call: Call) -> None:
     """Where the row cannot be written the call has not ended either; then both are there."""
-    write(connection, [Item(call.session), Item(call.starts())], kept_bytes=PLENTY)
+    write(connection, [Item(call.session), Item(call.starts())], ledger, dropped=0, kept_bytes=PLENTY)
     ended = item(call.ends(result=b"[1]"))
     assert ended.row
     whole = ended.row
     ended.row = (2**70, *whole[1:])
     with pytest.raises(OverflowError):
-        write(connection, [ended], kept_bytes=PLENTY)
+        write(connection, [ended], ledger, dropped=0, kept_bytes=PLENTY)
     assert (states(connection), count(connection, "call")) == ({"1": "started"}, 0)
     ended.row = whole
-    write(connection, [ended], kept_bytes=PLENTY)
+    write(connection, [ended], ledger, dropped=0, kept_bytes=PLENTY)
     assert (states(connection), count(connection, "call")) == ({"1": "done"}, 1)
 
 
-def test_who_may_start_is_answered(connection: sqlite3.Connection, call: Call) -> None:
+def test_who_may_start_is_answered(connection: sqlite3.Connection, ledger: Ledger, call: Call) -> None:
     """Each call that starts gets its own answer, wherever it stands in the group."""
-    write(connection, [Item(call.starts("1"))], kept_bytes=PLENTY)
+    write(connection, [Item(call.starts("1"))], ledger, dropped=0, kept_bytes=PLENTY)
     items = [Item(call.session), Item(call.starts("1")), item(call.ends("1")), Item(call.starts("2"))]
-    write(connection, items, kept_bytes=PLENTY)
+    write(connection, items, ledger, dropped=0, kept_bytes=PLENTY)
     assert [one.answer for one in items] == [True, False, True, True]
 
 
-def test_order_is_kept(connection: sqlite3.Connection, call: Call) -> None:
+def test_order_is_kept(connection: sqlite3.Connection, ledger: Ledger, call: Call) -> None:
     """In one group a session is opened, its calls come and go, an id is used again, and the session is closed."""
     group = [
         Item(call.session),
@@ -79,37 +80,45 @@ def test_order_is_kept(connection: sqlite3.Connection, call: Call) -> None:
         Item(call.starts("local")),
         item(call.ends("b")),
     ]
-    write(connection, group, kept_bytes=PLENTY)
+    write(connection, group, ledger, dropped=0, kept_bytes=PLENTY)
     assert [one.answer for one in group] == [True] * len(group)
     assert states(connection) == {"a": "expired", "b": "done", "local": "started"}
-    write(connection, [item(call.ends("local")), Item(Closed("s-1"))], kept_bytes=PLENTY)
+    write(connection, [item(call.ends("local")), Item(Closed("s-1"))], ledger, dropped=0, kept_bytes=PLENTY)
     assert (states(connection), count(connection, "session")) == ({}, 0)
 
 
-def test_rows_are_numbered_in_the_order_in_which_they_came(connection: sqlite3.Connection, call: Call) -> None:
+def test_rows_are_numbered_in_the_order_in_which_they_came(
+    connection: sqlite3.Connection, ledger: Ledger, call: Call
+) -> None:
     """Rows of journalled calls and others are one sequence."""
     group = [item(call.ends("a")), Item(None, row=calls.values(call.ends("b").row, None)), item(call.ends("c"))]
-    write(connection, [*group, Item(Settled(up_to=1, at=1.0, sent=1))], kept_bytes=PLENTY)
+    write(connection, [*group, Item(Settled(up_to=1, at=1.0, sent=1))], ledger, dropped=0, kept_bytes=PLENTY)
     assert [row.id for row in calls.recent(connection, 5)] == ["call-c", "call-b", "call-a"]
     assert count(connection, "outbox") == 1
 
 
-def test_bytes_are_bounded_within_the_commit(connection: sqlite3.Connection, call: Call) -> None:
+def test_bytes_are_bounded_within_the_commit(connection: sqlite3.Connection, ledger: Ledger, call: Call) -> None:
     """Past the bound the oldest results are gone as soon as the new one is there, local ones as well."""
     group = [Item(call.session), Item(call.starts("1")), Item(call.starts("2")), item(call.ends("1", b"123"))]
-    write(connection, group, kept_bytes=4)
-    write(connection, [item(call.ends("2", b"12"))], kept_bytes=4)
+    write(connection, group, ledger, dropped=0, kept_bytes=4)
+    write(connection, [item(call.ends("2", b"12"))], ledger, dropped=0, kept_bytes=4)
     assert states(connection) == {"1": "expired", "2": "done"}
-    write(connection, [Item(Kept([call.local("3", b"1234")]))], kept_bytes=4)
+    write(connection, [Item(Kept([call.local("3", b"1234")]))], ledger, dropped=0, kept_bytes=4)
     assert states(connection) == {"1": "expired", "2": "expired", "3": "done"}
 
 
-def test_at_a_start_plain_calls_go_and_others_stay(connection: sqlite3.Connection, call: Call) -> None:
+def test_at_a_start_plain_calls_go_and_others_stay(connection: sqlite3.Connection, ledger: Ledger, call: Call) -> None:
     """Seen sessions and what belongs to them outlive a restart."""
-    write(connection, [Item(call.starts()), item(call.ends())], kept_bytes=PLENTY)
-    write(connection, [Item(Restarted()), Item(call.session), Item(Seen(["s-1"], 9e9))], kept_bytes=PLENTY)
+    write(connection, [Item(call.starts()), item(call.ends())], ledger, dropped=0, kept_bytes=PLENTY)
+    write(
+        connection,
+        [Item(Restarted()), Item(call.session), Item(Seen(["s-1"], 9e9))],
+        ledger,
+        dropped=0,
+        kept_bytes=PLENTY,
+    )
     assert (states(connection), count(connection, "session")) == ({}, 1)
-    write(connection, [Item(call.starts()), item(call.ends()), Item(Restarted())], kept_bytes=PLENTY)
+    write(connection, [Item(call.starts()), item(call.ends()), Item(Restarted())], ledger, dropped=0, kept_bytes=PLENTY)
     assert states(connection) == {"1": "done"}
 
 

@@ -22,11 +22,11 @@ OpenCommitter = Callable[[], Committer]
 
 
 @pytest.fixture
-def open_committer(database: Path, monkeypatch: pytest.MonkeyPatch) -> OpenCommitter:
+def open_committer(database: Path, audit_key: bytes, monkeypatch: pytest.MonkeyPatch) -> OpenCommitter:
     """A function that opens a committer on ``database``, which does not wait where that is locked."""
     connect = functools.partial(sqlite3.connect, timeout=0)
     monkeypatch.setattr(sqlite3, "connect", connect)
-    return lambda: Committer(database, content=json.dumps, retention=Retention())
+    return lambda: Committer(database, content=json.dumps, retention=Retention(), key=audit_key)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ async def caller(store, round, name):
         print("ended", key, flush=True)
 
 async def main():
-    store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention())
+    store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
     store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", opened_at=time.time()))
     await asyncio.gather(*(caller(store, sys.argv[2], name) for name in range(CALLERS)))
 
@@ -130,7 +130,7 @@ async def refused(waiting):
     return False
 
 async def main():
-    store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention())
+    store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
     store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", opened_at=time.time()))
     assert await store.start(starts("runs")) and await store.start(starts("small"))
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

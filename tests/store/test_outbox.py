@@ -6,11 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from toold.store import CallRow, OutboxState, Settled, Store, calls, outbox
-from toold.store.commit import transaction
+from toold.store import KEY_BYTES, CallRow, OutboxState, Settled, Store, calls, outbox
+from toold.store.ledger import Ledger
 from toold.store.schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]
+KEY = b"k" * KEY_BYTES
 
 
 @pytest.fixture
@@ -20,12 +21,17 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
-    with transaction(connection):
-        calls.add(connection, [calls.values(row, None) for row in rows])
+    with Ledger(KEY).extending(connection) as chain:
+        calls.add(connection, chain, [calls.values(row, None) for row in rows])
+
+
+def forget(connection: sqlite3.Connection, *, before: float = 2.0) -> int:
+    with Ledger(KEY).extending(connection) as chain:
+        return calls.forget(connection, chain, before=before, now=1e9, keep_bytes=2**40)
 
 
 def seqs(connection: sqlite3.Connection, after: int, limit: int = 100) -> list[int]:
-    return [seq for seq, _ in outbox.unsent(connection, after, limit)]
+    return [row.seq for row in outbox.unsent(connection, after, limit)]
 
 
 def test_an_empty_outbox(connection: sqlite3.Connection) -> None:
@@ -39,7 +45,9 @@ def test_what_is_unsent_comes_oldest_first(connection: sqlite3.Connection, row: 
     """A batch is the oldest calls past a seq, whole, and no more than were asked for."""
     rows = [row(id=name, simulated=True) for name in "abcde"]
     add(connection, *rows)
-    assert outbox.unsent(connection, 1, 3) == [(2, rows[1]), (3, rows[2]), (4, rows[3])]
+    found = outbox.unsent(connection, 1, 3)
+    assert [(one.seq, one.call) for one in found] == [(2, rows[1]), (3, rows[2]), (4, rows[3])]
+    assert len({one.mac for one in found}) == 3
 
 
 def test_settling_counts(connection: sqlite3.Connection, row: MakeRow) -> None:
@@ -63,7 +71,7 @@ def test_settling_never_goes_back(connection: sqlite3.Connection, row: MakeRow) 
 def test_settling_is_whole_or_not_at_all(connection: sqlite3.Connection) -> None:
     """Where one part cannot be written none is."""
     bad = Settled(up_to=2, at=1.0, refused={2**70: "x"})
-    with pytest.raises(OverflowError), transaction(connection):
+    with pytest.raises(OverflowError), Ledger(KEY).extending(connection):
         outbox.settle(connection, [Settled(up_to=1, at=1.0, sent=1), bad])
     assert outbox.state(connection).sent == 0
     outbox.settle(connection, [Settled(up_to=1, at=1.0, sent=1)])
@@ -73,7 +81,7 @@ def test_numbers_are_not_given_twice(connection: sqlite3.Connection, row: MakeRo
     """When retention has removed every call, the next one still counts as unsent."""
     add(connection, row(started_at=1.0), row(started_at=1.0))
     outbox.settle(connection, [Settled(up_to=2, at=1.0, sent=2)])
-    assert calls.forget(connection, before=2.0, keep_bytes=2**40) == 2
+    assert forget(connection) == 2
     add(connection, row(id="new"))
     assert seqs(connection, after=2) == [3]
     assert outbox.state(connection).backlog == 1
@@ -84,7 +92,7 @@ def test_what_retention_removed_before_the_first_sending_is_not_missed(
 ) -> None:
     """Where nothing was ever sent the outbox begins with the oldest call that is kept."""
     add(connection, row(started_at=1.0), row(started_at=5.0), row(started_at=5.0))
-    calls.forget(connection, before=2.0, keep_bytes=2**40)
+    forget(connection)
     state = outbox.state(connection)
     assert (state.settled_seq, state.backlog) == (1, 2)
 
@@ -93,7 +101,7 @@ def test_the_backlog_does_not_count_what_is_gone(connection: sqlite3.Connection,
     """Unsent calls that retention has removed are no backlog; the gap that they leave can be seen."""
     add(connection, *(row(started_at=float(number)) for number in range(1, 6)))
     outbox.settle(connection, [Settled(up_to=1, at=1.0, sent=1)])
-    calls.forget(connection, before=4.0, keep_bytes=2**40)
+    forget(connection, before=4.0)
     assert outbox.state(connection).backlog == 2
     assert seqs(connection, after=1) == [4, 5]
 
@@ -102,7 +110,7 @@ def test_refusals_go_with_their_calls(connection: sqlite3.Connection, row: MakeR
     """Retention removes a call and why it was refused together; the count stays."""
     add(connection, row(started_at=1.0), row(started_at=5.0))
     outbox.settle(connection, [Settled(up_to=2, at=1.0, refused={1: "old", 2: "new"})])
-    calls.forget(connection, before=2.0, keep_bytes=2**40)
+    forget(connection)
     assert connection.execute("SELECT seq, reason FROM refused").fetchall() == [(2, "new")]
     assert outbox.state(connection).refused == 2
 
@@ -115,7 +123,7 @@ def test_calls_of_schema_1_are_to_send(database: Path, row: MakeRow) -> None:
             calls.values(row(id="old"), None),
         )
     with closing(open_database(database)) as connection:
-        assert [kept.id for _, kept in outbox.unsent(connection, 0, 10)] == ["old"]
+        assert [(kept.call.id, kept.mac) for kept in outbox.unsent(connection, 0, 10)] == [("old", None)]
         assert outbox.state(connection).backlog == 1
     assert database.with_name("toold.db.v1.bak").exists()
 
@@ -128,7 +136,7 @@ async def test_the_store_settles(open_store: Callable[..., Store], row: MakeRow)
     await store.flush()
     store.settle(Settled(up_to=2, at=1.0, sent=2))
     await store.flush()
-    assert [kept.id for _, kept in await store.unsent(2, 10)] == ["c"]
+    assert [kept.call.id for kept in await store.unsent(2, 10)] == ["c"]
     await store.close()
     again = open_store()
     assert (await again.outbox()).settled_seq == 2

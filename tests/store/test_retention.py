@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from toold.store import Retention, calls
 from toold.store.commit import Item, write
+from toold.store.ledger import Ledger
 from toold.store.retention import keep_bounds
 from toold.store.schema import open_database
 
@@ -23,34 +24,36 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def test_there_is_more_after_a_full_slice(connection: sqlite3.Connection, call: Call) -> None:
+def test_there_is_more_after_a_full_slice(connection: sqlite3.Connection, ledger: Ledger, call: Call) -> None:
     """Results and rows are both removed in one step, and it says whether another step is needed."""
     row = calls.values(call.ends(started_at=1.0).row, None)
-    write(connection, [Item(None, row=row) for _ in range(calls.SLICE + 1)], kept_bytes=PLENTY)
-    write(connection, [Item(call.session), Item(call.starts()), Item(call.ends())], kept_bytes=PLENTY)
+    write(connection, [Item(None, row=row) for _ in range(calls.SLICE + 1)], ledger, dropped=0, kept_bytes=PLENTY)
+    write(
+        connection, [Item(call.session), Item(call.starts()), Item(call.ends())], ledger, dropped=0, kept_bytes=PLENTY
+    )
     later = time.time() + 1.5 * 86400
-    assert keep_bounds(connection, Retention(days=30), later)
-    assert not keep_bounds(connection, Retention(days=30), later)
+    assert keep_bounds(connection, ledger, Retention(days=30), later)
+    assert not keep_bounds(connection, ledger, Retention(days=30), later)
     assert calls.recent(connection, 5) == []
     assert connection.execute("SELECT state FROM journal").fetchall() == [("expired",)]
 
 
-def test_results_cost_no_audit_rows(connection: sqlite3.Connection, call: Call) -> None:
+def test_results_cost_no_audit_rows(connection: sqlite3.Connection, ledger: Ledger, call: Call) -> None:
     """Kept results have a bound of their own: however large, they do not push rows out of the database."""
     row = calls.values(call.ends().row, None)
     group = [Item(call.session), Item(call.starts()), Item(call.ends(result=b"x" * 10_000_000)), Item(None, row=row)]
-    write(connection, group, kept_bytes=PLENTY)
-    keep_bounds(connection, Retention(bytes=1_000_000), time.time())
+    write(connection, group, ledger, dropped=0, kept_bytes=PLENTY)
+    keep_bounds(connection, ledger, Retention(bytes=1_000_000), time.time())
     assert len(calls.recent(connection, 5)) == 1
-    keep_bounds(connection, Retention(bytes=1_000), time.time())
+    keep_bounds(connection, ledger, Retention(bytes=1_000), time.time())
     assert calls.recent(connection, 5) == []
 
 
-def test_the_file_shrinks(connection: sqlite3.Connection, call: Call, database: Path) -> None:
+def test_the_file_shrinks(connection: sqlite3.Connection, ledger: Ledger, call: Call, database: Path) -> None:
     """What results took is given back to the disk."""
     group = [Item(call.session), Item(call.starts()), Item(call.ends(result=b"x" * 1_000_000))]
-    write(connection, group, kept_bytes=PLENTY)
+    write(connection, group, ledger, dropped=0, kept_bytes=PLENTY)
     (before,) = connection.execute("PRAGMA page_count").fetchone()
-    keep_bounds(connection, Retention(result_ttl_s=0.0), time.time() + 1)
+    keep_bounds(connection, ledger, Retention(result_ttl_s=0.0), time.time() + 1)
     (after,) = connection.execute("PRAGMA page_count").fetchone()
     assert after < before / 2

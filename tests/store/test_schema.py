@@ -34,9 +34,9 @@ def test_a_new_file_gets_the_newest_schema(database: Path) -> None:
 
 
 def test_the_table_has_the_rows_fields(database: Path) -> None:
-    """Each field of CallRow is a column, and there is none beside them but the sequence."""
+    """Each field of CallRow is a column, and there is none beside them but its place in the chain."""
     open_database(database).close()
-    assert columns(database) == ["seq", *CallRow.__struct_fields__]
+    assert columns(database) == ["seq", *CallRow.__struct_fields__, "mac"]
 
 
 def test_opening_again_changes_nothing(database: Path) -> None:

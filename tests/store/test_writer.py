@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from toold.store import CallRow, Retention, StoreError, commit
+from toold.store import KEY_BYTES, CallRow, Retention, StoreError, commit
 from toold.store import writer as writing
 from toold.store.calls import ROWS_PER_STATEMENT
 from toold.store.commit import Item, write
@@ -22,10 +22,11 @@ from toold.store.writer import MAX_QUEUED, MAX_QUEUED_BYTES, Writer
 
 Call = Any  # conftest.Journalled
 MakeRow = Callable[..., CallRow]
+KEY = b"k" * KEY_BYTES
 
 
 def writer_on(path: Path, content: Content = str) -> Writer:
-    return Writer(path, content=content, retention=Retention())
+    return Writer(path, content=content, retention=Retention(), key=KEY)
 
 
 def rows_in(path: Path) -> list[tuple[Any, ...]]:
@@ -48,11 +49,11 @@ class Gate:
 @pytest.mark.parametrize("count", [1, ROWS_PER_STATEMENT, 2 * ROWS_PER_STATEMENT + 1])
 def test_all_rows_arrive_in_order(database: Path, row: MakeRow, count: int) -> None:
     """However many come at once, each is written once, in order, with what the content function made of it."""
-    writer = writer_on(database, content=lambda arguments: f"<{arguments}>")
+    writer = writer_on(database, content=lambda arguments: f"[{arguments}]")
     for number in range(count):
         writer.record(row(id=str(number), arguments=number))
     writer.flush().result(30)
-    assert rows_in(database) == [(str(number), f"<{number}>") for number in range(count)]
+    assert rows_in(database) == [(str(number), f"[{number}]") for number in range(count)]
     assert (writer.written, writer.dropped, writer.waiting) == (count, 0, 0)
     writer.close(30)
 
@@ -148,7 +149,7 @@ def test_a_locked_database_is_a_problem_that_passes(
 
 FULL_DISK = """
 import resource, signal, sys, pathlib
-from toold.store import CallRow, Retention
+from toold.store import KEY_BYTES, CallRow, Retention
 from toold.store.writer import Writer
 
 def row(number):
@@ -156,7 +157,7 @@ def row(number):
                    client="c", request_id="1", tool="echo", outcome="ok", latency_ms=1.0, message="m" * 500)
 
 path = pathlib.Path(sys.argv[1])
-writer = Writer(path, content=str, retention=Retention())
+writer = Writer(path, content=str, retention=Retention(), key=b"k" * 32)
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
 for number in range(1000):
@@ -215,9 +216,9 @@ def test_what_comes_together_shares_a_commit(
     """Calls that start while the disk is busy are written by the next commit, all of them."""
     groups: list[int] = []
 
-    def counted(connection: sqlite3.Connection, items: Sequence[Item], **options: Any) -> None:
+    def counted(connection: sqlite3.Connection, items: Sequence[Item], *others: Any, **options: Any) -> None:
         groups.append(len(items))
-        write(connection, items, **options)
+        write(connection, items, *others, **options)
 
     monkeypatch.setattr(commit, "write", counted)
     gate = Gate()

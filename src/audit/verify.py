@@ -1,0 +1,132 @@
+"""Checking the audit: the local database by itself, and Supabase by what the state folder knows."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..store import GENESIS, Checkpoint, Seal, Trail
+from .reading import SupabaseReader
+from .walk import Count, Findings, Link, Walk, link
+from .wire import Record, call_values, checkpoint_of
+
+
+class OtherKeyError(Exception):
+    """The key at hand did not sign this database, so that nothing can be said of it."""
+
+    def __init__(self, key: Seal, chain: str) -> None:
+        super().__init__(
+            f"the audit.key here is of chain {key.chain}, and the database was signed for chain {chain}: put its key "
+            "back; where it is lost, the daemon's next start begins a new chain"
+        )
+
+
+def verify_local(seal: Seal, trail: Trail, rows: Iterable[tuple[int, Sequence[Any], bytes | None]]) -> Findings:
+    """Check all rows of the database: seq, values as ``canonical`` takes them, and mac, in order.
+
+    Raises:
+        OtherKeyError: the database was signed with another key.
+    """
+    findings, signed, began = _notes(seal, trail)
+    walk = Walk(seal, findings, [one for one in signed if one.kind == "expired"], start=_start(began))
+    last_seq = trail.head.last_seq if trail.head else None
+    foreign: list[int] = []
+    for seq, values, mac in rows:
+        if began and seq <= began.last_seq:
+            findings.older += 1
+            if mac:
+                foreign.append(seq)
+        elif last_seq is not None and seq > last_seq:
+            findings.found("added", "the head says that the chain ends before it", (seq, seq), str(values[0]))
+        else:
+            walk.add(link(seq, values, mac))
+    if foreign:
+        told = "they were signed with a key that is not here, before the chain began anew"
+        findings.found("changed", told, (foreign[0], foreign[-1]))
+    if trail.head:
+        walk.end(trail.head.last_seq, trail.head.last_mac)
+    return findings
+
+
+async def verify_remote(seal: Seal, trail: Callable[[], Trail], reader: SupabaseReader) -> Findings:
+    """Check what Supabase has of this chain. ``trail`` reads the database as it is when it is called.
+
+    Raises:
+        OtherKeyError: the database was signed with another key.
+        NotReadError: Supabase does not answer.
+    """
+    at_first = trail()
+    notes = await reader.checkpoints(seal.chain)
+    findings, signed, began = _notes(seal, at_first)
+    covers = [one for one in signed if one.kind in {"unsent", "refused"}]
+    for note in notes:
+        covers += _remote_cover(seal, findings, note)
+    walk = Walk(seal, findings, covers, start=_start(began))
+    last_seq = at_first.head.last_seq if at_first.head else 0
+    async for call, asked in reader.calls(seal.chain, up_to=last_seq):
+        walk.add(_remote_link(call, asked))
+    walk.end(at_first.settled_seq, None)
+    findings.waiting = max(0, last_seq - max(at_first.settled_seq, findings.last_seq or 0))
+    last_there = await reader.last_seq(seal.chain)
+    head = trail().head  # the daemon may have gone on meanwhile
+    if head and last_there > head.last_seq:
+        told = "Supabase has calls that this database does not: it was set back, or is not the one that sent them"
+        findings.found("added", told, (head.last_seq + 1, last_there))
+    return findings
+
+
+def _notes(seal: Seal, trail: Trail) -> tuple[Findings, list[Checkpoint], Checkpoint | None]:
+    """Check the head and the checkpoints. Returns with the findings the good ones since the chain began, and how."""
+    findings, head = Findings(chain=seal.chain), trail.head
+    if head is not None and head.chain != seal.chain:
+        raise OtherKeyError(seal, head.chain)
+    signed = [one for one in trail.checkpoints if seal.signed(one)]
+    began = max((one for one in signed if one.kind == "began"), key=lambda one: one.number, default=None)
+    first = began.number if began else 1
+    if head is None:
+        findings.found("missing", "there is no head: nothing tells where the chain ends", (0, 0))
+    elif not seal.signed(head):
+        findings.found("changed", "the head is not as it was signed", (head.last_seq, head.last_seq))
+    if began is None:
+        findings.found("missing", "no checkpoint tells where the chain began", (1, 1))
+    for one in trail.checkpoints:
+        if one.number >= first and one not in signed:
+            told = f"checkpoint {one.number} ({one.kind}) is not as it was signed"
+            findings.found("changed", told, (one.first_seq, one.last_seq))
+    numbers = {one.number for one in trail.checkpoints}
+    for number in sorted(set(range(first, head.checkpoints + 1 if head else first)) - numbers):
+        findings.found("missing", f"checkpoint {number} is not there", (0, 0))
+    signed = [one for one in signed if one.number >= first]
+    for one in signed:
+        _count(findings, one)
+    return findings, signed, began
+
+
+def _start(began: Checkpoint | None) -> tuple[int, bytes]:
+    return (began.last_seq + 1, began.after) if began else (1, GENESIS)
+
+
+def _count(findings: Findings, one: Checkpoint) -> None:
+    count = findings.checkpoints.setdefault(one.kind, Count())
+    count.checkpoints += 1
+    count.calls += one.calls or 0
+
+
+def _remote_cover(seal: Seal, findings: Findings, note: Record) -> list[Checkpoint]:
+    """The checkpoint of a row of ``toold_checkpoints``, where it can stand for rows that Supabase does not have."""
+    try:
+        one = checkpoint_of(note)
+    except (ValueError, TypeError, KeyError):
+        one = None
+    if one is not None and one.kind == "forgotten":
+        _count(findings, one)
+        return [one]
+    if one is None or not seal.signed(one):
+        findings.found("changed", f"checkpoint {note.get('number')} is not as it was signed", (0, 0))
+        return []
+    return [one] if one.kind in {"unsent", "refused"} else []
+
+
+def _remote_link(call: Record, asked: Record | None) -> Link:
+    try:
+        return link(call["seq"], call_values(call, asked), bytes.fromhex(call["mac"] or ""))
+    except (ValueError, TypeError, KeyError):
+        return Link(call["seq"], str(call["id"]), None, b"")
