@@ -1,1 +1,44 @@
-"""Paths, filters, templates and plans."""
+"""Shaping: what is asked of a result, and what is made of it. Pure: values in, values out.
+
+Who calls it: tools that shape results and chain calls. What it knows: paths, filters, templates, and the order in which
+a value is shaped; the language is in docs/shaping.md. What it must never know: which tools there are, where results
+lie, who waits.
+
+``plan(options).apply(value)`` shapes; ``parse_filter`` and ``compile_filter`` decide; ``compile_template(value)`` and
+its ``resolve(context)`` fill in; ``as_json``, ``as_ndjson`` and ``as_csv`` write. Values are what JSON decodes to:
+dict, list, str, int, float, bool, None.
+"""
+
+from .errors import LanguageError, MissingValueError, NoListError, ShapingError
+from .filter_parser import parse_filter
+from .filters import Filter, paths_of
+from .matching import compile_filter
+from .options import plan
+from .paths import MISSING, Path, find, parse_path
+from .plan import Plan, Report, Shaped
+from .templates import Template, compile_template
+from .writing import as_csv, as_json, as_ndjson
+
+__all__ = [
+    "MISSING",
+    "Filter",
+    "LanguageError",
+    "MissingValueError",
+    "NoListError",
+    "Path",
+    "Plan",
+    "Report",
+    "Shaped",
+    "ShapingError",
+    "Template",
+    "as_csv",
+    "as_json",
+    "as_ndjson",
+    "compile_filter",
+    "compile_template",
+    "find",
+    "parse_filter",
+    "parse_path",
+    "paths_of",
+    "plan",
+]

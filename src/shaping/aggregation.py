@@ -1,0 +1,116 @@
+"""Figures of rows, of all together or of each group."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from .kinds import is_null, is_number
+from .ordering import identity, order_key
+from .paths import Path, getter
+
+
+class Aggregation(msgspec.Struct, frozen=True):
+    """Which figures, of which fields; ``figures`` by their names in ``FIGURES``."""
+
+    group_by: tuple[Path, ...]
+    count: bool
+    figures: Mapping[str, tuple[Path, ...]]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every field that it looks at."""
+        return (*self.group_by, *(path for paths in self.figures.values() for path in paths))
+
+
+def aggregate(rows: Sequence[Any], wanted: Aggregation) -> Any:
+    """The figures::
+
+        {"count": 3, "sum": {"amount": 60}, "unique": {"status": ["open", "done"]}}
+
+    With ``group_by`` a list of them, in the order in which the groups first come, each with
+    ``"group": {"status": "open"}``. Null and missing values are left out; of ``sum`` and ``avg`` so is what
+    is no number (``not_numbers`` counts it). Of nothing, ``sum`` is 0 and ``avg``, ``min`` and ``max`` are null.
+    """
+    if not wanted.group_by:
+        return _figures(rows, wanted)
+    getters = [getter(path) for path in wanted.group_by]
+    groups: dict[tuple[Any, ...], tuple[dict[str, Any], list[Any]]] = {}
+    for row in rows:
+        values = [get(row) for get in getters]
+        key = tuple(map(identity, values))
+        if key not in groups:
+            groups[key] = (dict(zip(map(str, wanted.group_by), values, strict=True)), [])
+        groups[key][1].append(row)
+    return [{"group": group, **_figures(members, wanted)} for group, members in groups.values()]
+
+
+def not_numbers(rows: Sequence[Any], wanted: Aggregation) -> dict[str, int]:
+    """By field that is summed or averaged, how many values are no numbers; fields of numbers alone are not there."""
+    paths = dict.fromkeys([*wanted.figures.get("sum", ()), *wanted.figures.get("avg", ())])
+    counts = {str(path): sum(not is_number(value) for value in _values(rows, path)) for path in paths}
+    return {path: count for path, count in counts.items() if count}
+
+
+def _figures(rows: Sequence[Any], wanted: Aggregation) -> dict[str, Any]:
+    figures: dict[str, Any] = {"count": len(rows)} if wanted.count else {}
+    for name, paths in wanted.figures.items():
+        figures[name] = {str(path): FIGURES[name](_values(rows, path)) for path in paths}
+    return figures
+
+
+def _values(rows: Iterable[Any], path: Path) -> list[Any]:
+    """What stands there in all rows; with ``[*]`` every element counts by itself."""
+    get = getter(path)
+    values = [value for row in rows if not is_null(value := get(row))]
+    return [item for items in values for item in items if not is_null(item)] if path.many else values
+
+
+def _sum(values: Sequence[Any]) -> int | float | None:
+    """Exact among integers, and rounded once among others; null where no double is large enough."""
+    numbers = [value for value in values if is_number(value)]
+    if all(isinstance(number, int) for number in numbers):
+        return sum(numbers)
+    try:
+        total = math.fsum(numbers)
+    except (OverflowError, ValueError):
+        return None
+    return total if math.isfinite(total) else None
+
+
+def _avg(values: Sequence[Any]) -> float | None:
+    numbers = [value for value in values if is_number(value)]
+    total = _sum(numbers)
+    if total is None or not numbers:
+        return None
+    try:
+        return total / len(numbers)
+    except OverflowError:
+        return None
+
+
+def _min(values: Sequence[Any]) -> Any:
+    return min(values, key=order_key, default=None)
+
+
+def _max(values: Sequence[Any]) -> Any:
+    return max(values, key=order_key, default=None)
+
+
+def _unique(values: Sequence[Any]) -> list[Any]:
+    """The different values, in the order in which they first come."""
+    different: dict[tuple[Any, ...], Any] = {}
+    for value in values:
+        different.setdefault(identity(value), value)
+    return list(different.values())
+
+
+FIGURES: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
+    "sum": _sum,
+    "avg": _avg,
+    "min": _min,
+    "max": _max,
+    "unique": _unique,
+}
+"""What can be asked of fields, beside ``count``."""

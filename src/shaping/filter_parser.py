@@ -1,0 +1,208 @@
+"""From the text of a filter to the filter::
+
+    filter    = all { OR all }
+    all       = not { AND not }
+    not       = NOT not | "(" filter ")" | condition
+    condition = path operator value | path IN "(" value { "," value } ")" | path IS_NULL | path IS_NOT_NULL
+
+An operator is what stands where one has to stand, so a value may hold any word but AND and OR.
+"""
+
+import re
+from typing import Final
+
+from ..protocol.suggest import close_names, did_you_mean
+from .filters import ON_TEXT, ORDERING, WITHOUT_VALUE, And, Condition, Filter, Not, Operator, Or
+from .literals import Literal, typed
+from .paths import Path, read_path
+from .patterns import PatternError, compile_pattern
+from .reader import Reader
+
+MAX_FILTER_CHARS: Final = 65_536
+MAX_DEPTH: Final = 50
+"""Of parentheses and NOTs within one another."""
+
+_EXAMPLE: Final = "status = 'open' AND (age >= 18 OR name CONTAINS smith)"
+_SIGNS: Final = re.compile(r"[=!<>~]+")
+_WORD: Final = re.compile(r"""[^\s'"(),=!<>]+""")
+_KEYWORD: Final = {word: re.compile(rf"{word}(?![^\s('\"])", re.IGNORECASE) for word in ("AND", "OR", "NOT")}
+_BARE: Final = re.compile(r"""[^'"(),=!<>]*""")
+_JOIN: Final = re.compile(r"(?:^|\s)(?:AND|OR)(?=\s|$)", re.IGNORECASE)
+_DOUBLED: Final = re.compile(r"&&|\|\|")
+_BY_TEXT: Final = {operator.value: operator for operator in Operator}
+_INSTEAD: Final = {
+    "==": "= compares",
+    "===": "= compares",
+    "<>": "!= is 'not equal'",
+    "=>": ">= is 'at least'",
+    "=<": "<= is 'at most'",
+    "=~": "MATCHES searches by a pattern",
+    "~": "MATCHES searches by a pattern",
+    "LIKE": "CONTAINS, STARTS_WITH and MATCHES look into text",
+    "ILIKE": "CONTAINS, STARTS_WITH and MATCHES look into text",
+    "REGEX": "MATCHES searches by a pattern",
+    "ENDS_WITH": "MATCHES 'end$' does it",
+    "BETWEEN": "write a >= 1 AND a <= 9",
+    "IS": "write IS_NULL or IS_NOT_NULL, as one word",
+    "NOT": "NOT stands before the condition: NOT a IN (1, 2)",
+    "EQUALS": "= compares",
+    "EQ": "= compares",
+}
+"""What is written elsewhere, and how it is said here."""
+
+
+def parse_filter(text: str) -> Filter:
+    """The filter that ``text`` writes.
+
+    Raises:
+        LanguageError: it is none, with the place and an example.
+    """
+    reader = Reader(text, _EXAMPLE)
+    if len(text) > MAX_FILTER_CHARS:
+        raise reader.error(f"a filter has at most {MAX_FILTER_CHARS} characters", at=MAX_FILTER_CHARS)
+    reader.blanks()
+    if not reader.here:
+        raise reader.error("the filter is empty")
+    found = _any_of(reader, 0)
+    if reader.here == ")":
+        raise reader.error("no parenthesis is open here")
+    return found
+
+
+def _any_of(reader: Reader, depth: int) -> Filter:
+    parts = [_all_of(reader, depth)]
+    while _keyword(reader, "OR"):
+        parts.append(_all_of(reader, depth))
+    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+
+def _all_of(reader: Reader, depth: int) -> Filter:
+    parts = [_one(reader, depth)]
+    while _keyword(reader, "AND"):
+        parts.append(_one(reader, depth))
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _one(reader: Reader, depth: int) -> Filter:
+    reader.blanks()
+    if depth > MAX_DEPTH:
+        raise reader.error(f"parentheses and NOTs stand at most {MAX_DEPTH} deep")
+    start = reader.at
+    if _keyword(reader, "NOT"):
+        return Not(_one(reader, depth + 1))
+    if not reader.skip("("):
+        return _condition(reader)
+    inner = _any_of(reader, depth + 1)
+    if not reader.skip(")"):
+        raise reader.error(f"the parenthesis at position {start + 1} is not closed")
+    _end_of_condition(reader)
+    return inner
+
+
+def _keyword(reader: Reader, word: str) -> bool:
+    return bool(reader.take(_KEYWORD[word]))
+
+
+def _condition(reader: Reader) -> Condition:
+    path = _field(reader)
+    reader.blanks()
+    operator = _operator(reader, path)
+    reader.blanks()
+    value: Literal | tuple[Literal, ...] = None
+    if operator is Operator.IN:
+        value = _list(reader)
+    elif operator in ON_TEXT:
+        value = _text(reader, operator)
+    elif operator not in WITHOUT_VALUE:
+        value = _value(reader, operator)
+    _end_of_condition(reader)
+    return Condition(path, operator, value)
+
+
+def _field(reader: Reader) -> Path:
+    for word, keyword in _KEYWORD.items():
+        if keyword.match(reader.text, reader.at):
+            raise reader.error(f"a condition is missing before {word}; as a name it is quoted: ['{word.lower()}']")
+    if not reader.here:
+        raise reader.error("a condition is missing")
+    if reader.here in {"'", '"'}:
+        raise reader.error("the name of a field is quoted in brackets: ['a name'] = 1")
+    return read_path(reader)
+
+
+def _operator(reader: Reader, path: Path) -> Operator:
+    start = reader.at
+    word = reader.take(_SIGNS) or reader.take(_WORD)
+    if operator := _BY_TEXT.get(word.upper()):
+        return operator
+    if not word:
+        raise reader.error(f"an operator is missing after `{path}`: one of {', '.join(_BY_TEXT)}", at=start)
+    instead = _INSTEAD.get(word.upper()) or did_you_mean(close_names(word, _BY_TEXT, n=1))
+    hint = instead or f"there are {', '.join(_BY_TEXT)}; a name with blanks is quoted: ['a name']"
+    raise reader.error(f"{word[:20]!r} is no operator; {hint}", at=start)
+
+
+def _value(reader: Reader, operator: Operator) -> Literal:
+    start = reader.at
+    value = _literal(reader)
+    if operator in ORDERING and (value is None or isinstance(value, bool)):
+        raise reader.error(f"nothing is {operator} null, true or false; compare them by = and !=", at=start)
+    return value
+
+
+def _literal(reader: Reader) -> Literal:
+    if reader.here in {"'", '"'}:
+        return reader.quoted()
+    start = reader.at
+    return typed(_bare(reader), reader, start)
+
+
+def _text(reader: Reader, operator: Operator) -> str:
+    start = reader.at
+    text = reader.quoted() if reader.here in {"'", '"'} else _bare(reader)
+    if operator is Operator.MATCHES:
+        try:
+            compile_pattern(text)
+        except PatternError as error:
+            raise reader.error(
+                f"the pattern cannot be used: {error}", at=start, example="name MATCHES '^A[0-9]+$'"
+            ) from None
+    return text
+
+
+def _bare(reader: Reader) -> str:
+    """Text without quotes: up to the next AND or OR, parenthesis, comma, quote or operator, or the end."""
+    start = reader.at
+    run = reader.take(_BARE)
+    if join := _JOIN.search(run):
+        reader.at = start + join.start()
+        run = run[: join.start()]
+    if doubled := _DOUBLED.search(run):
+        raise reader.error("conditions are joined by AND and OR; as text it is quoted", at=start + doubled.start())
+    if not (bare := run.strip()):
+        raise reader.error("a value is missing", at=start)
+    return bare
+
+
+def _list(reader: Reader) -> tuple[Literal, ...]:
+    example = "status IN (open, 'in progress', 3)"
+    if not reader.skip("("):
+        raise reader.error("IN takes its values in parentheses", example=example)
+    values: list[Literal] = []
+    while True:
+        reader.blanks()
+        values.append(_literal(reader))
+        reader.blanks()
+        if reader.skip(")"):
+            return tuple(values)
+        if not reader.skip(","):
+            raise reader.error("between the values of IN stand commas, and behind the last one )", example=example)
+
+
+def _end_of_condition(reader: Reader) -> None:
+    """After a condition comes AND, OR, a parenthesis that closes, or the end."""
+    reader.blanks()
+    ends = not reader.here or reader.here == ")"
+    if not ends and not any(_KEYWORD[word].match(reader.text, reader.at) for word in ("AND", "OR")):
+        hint = "text with quotes, parentheses, commas or operators in it is quoted"
+        raise reader.error(f"here stands neither AND, OR nor the end; {hint}")

@@ -1,0 +1,91 @@
+"""A filter as a value: conditions, joined by AND, OR and NOT. ``str`` of it is a text that parses to it."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from .literals import Literal, written
+from .paths import Path
+
+
+class Operator(StrEnum):
+    """How a field is held against a value."""
+
+    EQUAL = "="
+    NOT_EQUAL = "!="
+    LESS = "<"
+    AT_MOST = "<="
+    GREATER = ">"
+    AT_LEAST = ">="
+    CONTAINS = "CONTAINS"
+    STARTS_WITH = "STARTS_WITH"
+    MATCHES = "MATCHES"
+    IN = "IN"
+    IS_NULL = "IS_NULL"
+    IS_NOT_NULL = "IS_NOT_NULL"
+
+
+ORDERING = frozenset({Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST})
+ON_TEXT = frozenset({Operator.CONTAINS, Operator.STARTS_WITH, Operator.MATCHES})
+WITHOUT_VALUE = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """``path operator value``; with IN the value is a tuple, with IS_NULL and IS_NOT_NULL it is None."""
+
+    path: Path
+    operator: Operator
+    value: Literal | tuple[Literal, ...] = None
+
+    def __str__(self) -> str:
+        if self.operator in WITHOUT_VALUE:
+            return f"{self.path} {self.operator}"
+        value = f"({', '.join(map(written, self.value))})" if isinstance(self.value, tuple) else written(self.value)
+        return f"{self.path} {self.operator} {value}"
+
+
+class And(msgspec.Struct, frozen=True):
+    """All of two or more."""
+
+    parts: tuple["Filter", ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(_grouped(part, And | Or) for part in self.parts)
+
+
+class Or(msgspec.Struct, frozen=True):
+    """Any of two or more."""
+
+    parts: tuple["Filter", ...]
+
+    def __str__(self) -> str:
+        return " OR ".join(_grouped(part, Or) for part in self.parts)
+
+
+class Not(msgspec.Struct, frozen=True):
+    """The opposite."""
+
+    part: "Filter"
+
+    def __str__(self) -> str:
+        return f"NOT {_grouped(self.part, And | Or)}"
+
+
+Filter = Condition | And | Or | Not
+
+
+def _grouped(part: Filter, looser: object) -> str:
+    return f"({part})" if isinstance(part, looser) else str(part)  # type: ignore[arg-type]
+
+
+def paths_of(condition: Filter) -> Iterator[Path]:
+    """The path of every condition, from left to right."""
+    match condition:
+        case Condition(path=path):
+            yield path
+        case Not(part=part):
+            yield from paths_of(part)
+        case And(parts=parts) | Or(parts=parts):
+            for part in parts:
+                yield from paths_of(part)
