@@ -1,5 +1,7 @@
 """Which settings change while the daemon runs: by class, and laid beside each other."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
