@@ -157,12 +157,12 @@ def test_what_is_restored_is_judged_as_if_it_had_never_been_away() -> None:
 
 
 def test_a_client_is_told_which_of_its_ids_were_done() -> None:
-    """What runs and what was never heard of is not forgotten."""
+    """What runs and what was never heard of is not forgotten; what is said twice is forgotten once."""
     calls = book()
     for key in "ab":
         accept(calls, key, {})
     answer(calls, "a")
-    assert calls.forget(["a", "b", "c"]) == ["a"]
+    assert calls.forget(["a", "b", "c", "a"]) == ["a"]
     assert [calls.status(key, 0) for key in "abc"] == ["unknown", "running", "unknown"]
     assert calls.running == ["b"]
 

@@ -2,26 +2,30 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import pytest
 from pydantic import BaseModel, ConfigDict
-from toold.daemon.dispatch import Bounds, Permits, ProviderGate, Router, RunningCall, Session
+from toold.daemon.dispatch import Bounds, CallPort, Permits, ProviderGate, Router, RunningCall, Session
 from toold.protocol.calls import (
     LOCAL,
     Annotations,
     ClientInfo,
+    Principal,
     Progress,
     RequestId,
     ToolCall,
     ToolResult,
     Usage,
+    decode_result,
     encode_result,
 )
-from toold.protocol.decoding import request_key
+from toold.protocol.decoding import request_id_of
 from toold.protocol.errors import ServiceUnavailableError
 from toold.protocol.session import Kept
 from toold.protocol.sessions import hash_key
@@ -71,22 +75,17 @@ class FakePort:
     chunks: list[tuple[RequestId, str]] = field(default_factory=list)
     beats: int = 0
     reading: asyncio.Event = field(default_factory=asyncio.Event)
-    rendered: ToolResult | None = None
-    results: dict[str, ToolResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.reading.set()
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        import msgspec
-
-        self.results[running.id] = result
-        return msgspec.json.encode([result.outputs, None if result.structured is msgspec.UNSET else result.structured])
+        return encode_result(result)
 
     async def deliver(self, running: RunningCall, answer: bytes) -> None:
         await self.reading.wait()
         assert running.call.request_id not in self.answers, "a second terminal answer"
-        self.answers[running.call.request_id] = self.results[running.id]
+        self.answers[running.call.request_id] = decode_result(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
         self.heard.append((running.call.request_id, progress))
@@ -120,11 +119,14 @@ class FakeJournal:
     def __init__(self, recorder: FakeRecorder) -> None:
         self.recorder = recorder
         self.events: list[tuple[str, str]] = []
-        """What was written, in order: ``start``, ``end``, ``forget``, ``close`` and of what."""
+        """What was written, in order: ``start``, ``end``, ``keep``, ``forget``, ``close``, ``seen``, and of what."""
         self.sessions: dict[bytes, SessionRow] = {}
         self.calls: dict[tuple[str, str], KeptCall] = {}
         self.refuses = False
+        self.asked: Counter[str] = Counter()
+        """How often something was asked of it that is waited for, by the name of the method."""
         self.ready = asyncio.Event()
+        """Cleared, it keeps whoever waits for the disk waiting."""
         self.ready.set()
 
     @property
@@ -132,20 +134,25 @@ class FakeJournal:
         return not self.refuses
 
     async def start(self, running: RunningCall) -> bool:
-        await self.ready.wait()
+        await self._disk("start")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.", executed="no")
-        self.events.append(("start", running.key))
-        if (running.session.id, running.key) in self.calls:
+        known = self.calls.get((running.session.id, running.key))
+        if known is not None and not known.local:
             return False
+        self.events.append(("start", running.key))
         self.calls[running.session.id, running.key] = self._call(running, "interrupted", None)
         return True
 
     async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
-        await self.ready.wait()
+        await self._disk("end")
         self.recorder.ended(running, result, result_bytes)
         self.events.append(("end", running.key))
         self.calls[running.session.id, running.key] = self._call(running, "done", encode_result(result))
+
+    async def _disk(self, what: str) -> None:
+        self.asked[what] += 1
+        await self.ready.wait()
 
     def _call(self, running: RunningCall, state: KeptState, result: bytes | None) -> KeptCall:
         return KeptCall(
@@ -172,6 +179,10 @@ class FakeJournal:
 
     def forgotten(self, session: Session, keys: Sequence[str]) -> None:
         self.events.extend(("forget", key) for key in keys)
+        for key in keys:
+            known = self.calls.pop((session.id, key), None)
+            if known is not None and not known.local:
+                self.calls[session.id, key] = msgspec.structs.replace(known, state="expired", result=None)
 
     def closed(self, session: Session) -> None:
         self.events.append(("close", session.label))
@@ -180,6 +191,7 @@ class FakeJournal:
         self.events.extend(("seen", session.label) for session in sessions)
 
     async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
+        await self._disk("keep")
         if self.refuses:
             return False
         for session, kept in answers:
@@ -193,11 +205,12 @@ class FakeJournal:
                 local=True,
                 state="done",
                 result=encode_result(kept.result),
-                at=time.time(),
+                at=kept.since + time.time() - time.monotonic(),
             )
         return True
 
     async def find(self, key_hash: bytes) -> KeptSession | None:
+        await self._disk("find")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.", executed="no")
         row = self.sessions.get(key_hash)
@@ -258,6 +271,15 @@ class FakeView:
         return {"recent": recent}
 
 
+class Resumed(NamedTuple):
+    """What a client that comes back is given."""
+
+    session: Session
+    port: FakePort
+    superseded: CallPort | None
+    missed: dict[RequestId, ToolResult]
+
+
 class House:
     """A router with its surroundings, in the running loop."""
 
@@ -266,10 +288,12 @@ class House:
         tools: Sequence[Tool] = (),
         providers: Mapping[str, tuple[Script, int]] | None = None,
         max_running: int = 24,
+        journal: FakeJournal | None = None,
         **bounds: Any,
     ) -> None:
         self.recorder = FakeRecorder()
-        self.journal = FakeJournal(self.recorder)
+        self.journal = journal or FakeJournal(self.recorder)
+        """Another house's is the disk that this one finds at its start."""
         self.port = FakePort()
         self.away = FakePort()
         self.provider_errors: list[tuple[str, str]] = []
@@ -308,6 +332,16 @@ class House:
         self.router.attach(session, self.port)
         return session
 
+    async def resume(self, key: str, principal: Principal = LOCAL) -> Resumed | None:
+        """A new connection with this key has the session, where there is one."""
+        session = await self.router.sessions.find(hash_key(key), principal, transport="test", away=self.away)
+        if session is None:
+            return None
+        port = FakePort()
+        superseded, kept = self.router.attach(session, port)
+        missed = {request_id_of(one.key): one.result for one in kept}
+        return Resumed(session, port, superseded, missed)
+
     def submit(
         self,
         session: Session,
@@ -317,8 +351,9 @@ class House:
         *,
         timeout_ms: float | None = None,
         port: FakePort | None = None,
+        on_disconnect: Literal["keep", "cancel"] | None = None,
     ) -> RunningCall | ToolResult | None:
-        call = ToolCall(request_id, name, arguments or {}, timeout_ms)
+        call = ToolCall(request_id, name, arguments or {}, timeout_ms, on_disconnect=on_disconnect)
         return self.router.submit(session, call, port or self.port)
 
     async def call(self, session: Session, request_id: RequestId, name: str, **more: Any) -> ToolResult:
@@ -327,10 +362,7 @@ class House:
         if isinstance(outcome, ToolResult):
             return outcome
         async with asyncio.timeout(20):
-            while (
-                request_id not in self.port.answers
-                or (session.id, request_key(request_id)) in self.router._execution._calls
-            ):
+            while request_id not in self.port.answers:
                 await asyncio.sleep(0.001)
         return self.port.answers[request_id]
 
@@ -338,6 +370,12 @@ class House:
         """Return when no call is under way any more."""
         async with asyncio.timeout(20):
             while self.router.accepted:
+                await asyncio.sleep(0.001)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Return once something is so."""
+        async with asyncio.timeout(20):
+            while not condition():
                 await asyncio.sleep(0.001)
 
     def counts(self) -> dict[str, int]:

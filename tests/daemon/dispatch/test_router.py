@@ -1,14 +1,10 @@
-"""The road of a call: exactly one terminal answer, whatever the tool and the caller do."""
+"""The road of a call up to its run: what is accepted, refused, replayed or ended, and through whom it is answered."""
 
 import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from toold.protocol.calls import TextContent, ToolResult
-from toold.protocol.errors import PermissionDeniedError, ToolExecutionError
-from toold.providers import CompletionRequest, Delta, OnDelta
 
 
 async def say(arguments: Any, context: Any) -> Any:
@@ -17,10 +13,6 @@ async def say(arguments: Any, context: Any) -> Any:
 
 async def hang(arguments: Any, context: Any) -> Any:
     await asyncio.Event().wait()
-
-
-async def data(arguments: Any, context: Any) -> Any:
-    return arguments.get("value")
 
 
 def raising(error: BaseException) -> Any:
@@ -57,89 +49,6 @@ async def test_an_unknown_tool_is_refused_with_a_suggestion(house: Any, make: An
     assert refusal.error is not None
     assert (refusal.error.code, refusal.error.executed) == ("TOOL_NOT_FOUND", "no")
     assert "codereview" in refusal.error.message
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "word"),
-    [
-        (ValueError("/home/operator/key"), "TOOL_EXECUTION_ERROR", "failed with ValueError"),
-        (SystemExit(3), "TOOL_EXECUTION_ERROR", "SystemExit"),
-        (KeyboardInterrupt(), "TOOL_EXECUTION_ERROR", "KeyboardInterrupt"),
-        (asyncio.CancelledError(), "TOOL_EXECUTION_ERROR", "CancelledError"),
-        (TimeoutError("its own"), "TOOL_EXECUTION_ERROR", "TimeoutError"),
-        (RecursionError(), "TOOL_EXECUTION_ERROR", "RecursionError"),
-        (PermissionDeniedError("Not this file."), "PERMISSION_DENIED", "Not this file."),
-        (ToolExecutionError("Broken.", executed="yes"), "TOOL_EXECUTION_ERROR", "Broken."),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
-)
-async def test_whatever_a_tool_raises_becomes_its_answer(
-    house: Any, make: Any, error: BaseException, code: str, word: str
-) -> None:
-    """A tool cannot take the daemon, or its caller, down; no text of its own and no traceback goes out."""
-    home = house([make("bad", raising(error)), make("say", say)])
-    session = home.session()
-    result = await home.call(session, 1, "bad")
-    assert result.error.code == code
-    assert word in result.error.message
-    assert "Traceback" not in result.error.message
-    assert "/home" not in result.error.message
-    assert (await home.call(session, 2, "say")).ok
-    assert set(home.counts().values()) == {0}
-
-
-async def test_a_tool_that_hangs_is_answered_for_at_its_deadline(house: Any, make: Any) -> None:
-    """TIMEOUT says how long was waited and that the tool may have had its effect."""
-    home = house([make("hang", hang)])
-    error = (await home.call(home.session(), 1, "hang", timeout_ms=20)).error
-    assert (error.code, error.executed) == ("TIMEOUT", "maybe")
-    assert "0.02 s" in error.message
-    assert error.retryable  # the tool is read-only
-
-
-async def test_a_write_that_timed_out_is_not_called_retryable(house: Any, make: Any) -> None:
-    """Only a tool that is read-only or idempotent may be called again when it may have run."""
-    home = house([make("write", hang, read_only=False)])
-    error = (await home.call(home.session(), 1, "write", timeout_ms=20)).error
-    assert (error.executed, error.retryable) == ("maybe", False)
-
-
-async def test_a_call_that_never_got_its_turn_was_not_executed(house: Any, make: Any) -> None:
-    """The time spent waiting counts, and the answer says that nothing was done."""
-    home = house([make("hang", hang)], max_running=1)
-    session = home.session()
-    home.submit(session, "first", "hang", timeout_ms=10_000)
-    home.submit(session, "second", "hang", timeout_ms=20)
-    while "second" not in home.port.answers:
-        await asyncio.sleep(0.001)
-    error = home.port.answers["second"].error
-    assert (error.code, error.executed, error.retryable) == ("TIMEOUT", "no", True)
-    home.router.cancel(session, "sfirst")
-    await home.answered()
-
-
-async def test_a_tool_that_ignores_its_end_is_answered_for(house: Any, make: Any) -> None:
-    """A tool that swallows its cancellation keeps its permit, but not its caller waiting."""
-    let_go = asyncio.Event()
-
-    async def stubborn(arguments: Any, context: Any) -> Any:
-        while not let_go.is_set():
-            try:
-                await let_go.wait()
-            except asyncio.CancelledError:
-                continue
-        return "too late"
-
-    home = house([make("stubborn", stubborn)], progress_interval_s=0.2)
-    beat = asyncio.create_task(home.router.keep_beat())
-    result = await home.call(home.session(), 1, "stubborn", timeout_ms=20)
-    assert result.error.code == "TIMEOUT"
-    assert home.router.permits.in_use == 1
-    let_go.set()
-    while home.router.permits.in_use:
-        await asyncio.sleep(0.001)
-    assert len(home.recorder.ended_calls) == 1
-    beat.cancel()
 
 
 async def test_cancel_ends_a_running_call_with_one_answer(house: Any, make: Any) -> None:
@@ -285,82 +194,6 @@ async def test_an_unmetered_tool_answers_when_everything_is_busy(house: Any, mak
     await home.answered()
 
 
-@pytest.mark.parametrize("value", [object(), {1, object()}, "\ud800", {"deep": {"set": object()}}])
-async def test_what_json_cannot_hold_is_an_addressed_error(house: Any, make: Any, value: object) -> None:
-    """The tool is at fault, and that is said; nothing breaks."""
-
-    async def function(arguments: Any, context: Any) -> Any:
-        return value
-
-    home = house([make("odd", function)])
-    error = (await home.call(home.session(), 1, "odd")).error
-    assert (error.code, error.executed) == ("TOOL_EXECUTION_ERROR", "yes")
-    assert "odd" in error.message
-
-
-async def test_a_result_nested_too_deeply_is_an_addressed_error(house: Any, make: Any) -> None:
-    """Recursion is bounded by what can be written."""
-
-    async def function(arguments: Any, context: Any) -> Any:
-        value: list[Any] = []
-        for _ in range(200_000):  # Python 3.12 and later go deeper than the recursion limit in C
-            value = [value]
-        return value
-
-    home = house([make("deep", function)])
-    assert (await home.call(home.session(), 1, "deep")).error.code == "TOOL_EXECUTION_ERROR"
-
-
-async def test_a_result_over_the_frame_limit_is_refused_with_the_numbers(house: Any, make: Any) -> None:
-    """The answer says how large it was and how much fits."""
-
-    async def function(arguments: Any, context: Any) -> Any:
-        return "x" * 200_000
-
-    home = house([make("big", function)])
-    error = (await home.call(home.session(), 1, "big")).error
-    assert (error.code, error.executed) == ("RESULT_TOO_LARGE", "yes")
-    assert "100000" in error.message
-
-
-async def test_progress_and_pieces_reach_the_caller_before_the_answer(house: Any, make: Any) -> None:
-    """What a tool reports is passed on; after the answer nothing follows."""
-
-    async def script(request: CompletionRequest, on_delta: OnDelta | None) -> str:
-        if on_delta is not None:
-            on_delta(Delta("a"))
-            on_delta(Delta("b"))
-        return "ab"
-
-    leaked: list[Any] = []
-
-    async def reports(arguments: Any, context: Any) -> Any:
-        context.progress("half", 1, 2)
-        leaked.append(context)
-        return "done"
-
-    home = house([make("reports", reports)], providers={"kimi": (script, 6)})
-    session = home.session(streaming=True)
-    await home.call(session, 1, "reports")
-    await home.call(session, 2, "ask")
-    leaked[0].progress("too late")
-    leaked[0].stream("too late")
-    assert [(request_id, progress.message) for request_id, progress in home.port.heard] == [(1, "half")]
-    assert home.port.chunks == [(2, "a"), (2, "b")]
-
-
-async def test_a_caller_that_does_not_stream_is_sent_no_pieces(house: Any, make: Any) -> None:
-    """Pieces go to clients with the feature only."""
-
-    async def streams(arguments: Any, context: Any) -> Any:
-        context.stream("piece")
-        return "whole"
-
-    home = house([make("streams", streams)])
-    await home.call(home.session(), 1, "streams")
-    assert home.port.chunks == []
-
-
 async def test_a_long_call_is_heard_of_on_every_beat(house: Any, make: Any) -> None:
     """Running and waiting calls of one port are told of together."""
     home = house([make("hang", hang)], max_running=1, progress_interval_s=0.04)
@@ -395,80 +228,6 @@ async def test_a_closing_daemon_answers_everything_and_takes_nothing(house: Any,
     assert set(home.counts().values()) == {0}
 
 
-async def test_a_reader_that_does_not_take_its_answer_holds_its_place(house: Any, make: Any) -> None:
-    """A call counts as accepted until its answer is sent, so that unsent answers are bounded."""
-    home = house([make("say", say)], max_accepted_per_session=2)
-    session = home.session()
-    home.port.reading.clear()
-    for number in range(2):
-        home.submit(session, number, "say")
-    while home.router.permits.in_use or len(home.recorder.ended_calls) < 2:
-        await asyncio.sleep(0.001)
-    assert home.submit(session, 2, "say").error.code == "OVER_CAPACITY"
-    home.port.reading.set()
-    await home.answered()
-    assert (await home.call(session, 2, "say")).ok
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["say", "hang", "bad", "ask", "ask-hung", "unknown"]),
-        st.sampled_from(["", "cancel", "leave"]),
-        st.integers(0, 2),
-        st.integers(0, 3),
-    ),
-    min_size=1,
-    max_size=14,
-)
-
-
-def submit_and_end(home: Any, session: Any, number: int, name: str, end: str) -> Any:
-    """One step: a call that may be refused, and how it is ended, if it is."""
-    arguments = {"prompt": "hang"} if name == "ask-hung" else {}
-    running = home.submit(session, number, name.removesuffix("-hung"), arguments, timeout_ms=30)
-    if isinstance(running, ToolResult):
-        home.port.answers[number] = running
-    elif end == "cancel":
-        home.router.cancel(session, running.key)
-    elif end == "leave":
-        home.router.leave(session, home.port)
-
-
-async def answers_or_hangs(request: CompletionRequest, on_delta: OnDelta | None) -> str:
-    if request.messages[0].content == "hang":
-        await asyncio.Event().wait()
-    await asyncio.sleep(0)
-    return "x"
-
-
-@settings(max_examples=50, deadline=None)
-@given(STEPS)
-def test_after_any_mixture_of_ends_every_count_is_at_its_limit(
-    house: Any, make: Any, steps: list[tuple[str, str, int, int]]
-) -> None:
-    """Success, error, time-out, cancel and disconnect in any order: one answer each, and every permit is back."""
-
-    async def run() -> None:
-        tools = [make("say", say), make("hang", hang), make("bad", raising(ValueError("x")))]
-        providers = {"kimi": (answers_or_hangs, 2)}
-        home = house(tools, providers=providers, max_running=3, max_waiting=6, max_accepted_per_session=6)
-        sessions = [home.session(str(number), running=2) for number in range(3)]
-        for number, (name, end, who, pause) in enumerate(steps):
-            submit_and_end(home, sessions[who], number, name, end)
-            for _ in range(pause):
-                await asyncio.sleep(0)
-        await home.answered()
-        assert home.port.answers.keys() | home.away.answers.keys() == set(range(len(steps)))
-        assert not home.port.answers.keys() & home.away.answers.keys(), "a second answer"
-        async with asyncio.timeout(10):
-            while set(home.counts().values()) != {0}:
-                await asyncio.sleep(0.001)
-        for session in sessions:
-            assert (session.permits.in_use, session.permits.waiting, len(session.calls)) == (0, 0, 0)
-
-    asyncio.run(run())
-
-
 async def test_the_operator_ends_a_call_by_its_own_id(house: Any, make: Any) -> None:
     """Whoever made it learns who ended it; an id that does not run ends nothing."""
     home = house([make("hang", hang)])
@@ -481,3 +240,137 @@ async def test_the_operator_ends_a_call_by_its_own_id(house: Any, make: Any) -> 
     error = home.port.answers[1].error
     assert error.code == "CANCELLED"
     assert "operator" in error.message
+
+
+async def test_a_closing_daemon_still_tells_what_it_knows(house: Any, make: Any) -> None:
+    """Only new calls are refused: a repeat gets its stored result."""
+    home = house([make("say", say)])
+    session = home.session()
+    await home.call(session, 1, "say")
+    await home.router.close("The daemon stops.", 0)
+    replay = home.submit(session, 1, "say")
+    assert (replay.ok, replay.metadata.replayed) == (True, True)
+    assert home.submit(session, 2, "say").error.code == "SERVICE_UNAVAILABLE"
+    assert home.router.status_of(session, 2) == "unknown"
+
+
+# --- connections -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "read_only", "on_disconnect", "ends"),
+    [
+        (None, True, None, True),
+        (None, False, None, False),
+        ("key", True, None, False),
+        ("key", False, None, False),
+        (None, True, "keep", False),
+        (None, False, "cancel", True),
+        ("key", True, "cancel", True),
+    ],
+)
+async def test_what_becomes_of_a_call_when_its_connection_ends(
+    house: Any, make: Any, key: str | None, read_only: bool, on_disconnect: Any, ends: bool
+) -> None:
+    """As its caller said; else what its client may come back for goes on, and so does what may write."""
+    go_on = asyncio.Event()
+
+    async def wait(arguments: Any, context: Any) -> Any:
+        await go_on.wait()
+
+    home = house([make("wait", wait, read_only=read_only)])
+    session = home.session(key=key)
+    running = home.submit(session, 1, "wait", on_disconnect=on_disconnect)
+    await home.until(lambda: running.running)
+    home.router.leave(session, home.port)
+    go_on.set()
+    await home.answered()
+    assert home.port.answers == {}
+    assert home.away.answers[1].outcome == ("CANCELLED" if ends else "ok")
+
+
+async def test_who_takes_over_gets_the_answers_of_what_runs(house: Any, make: Any) -> None:
+    """Through the new port only; that the old connection ends later means nothing any more."""
+    home = house([make("hang", hang, read_only=False)])
+    session = home.session(key="key")
+    running = home.submit(session, 1, "hang", on_disconnect="cancel")
+    await home.until(lambda: running.running)
+    back = await home.resume("key")
+    assert (back.session, back.superseded, back.missed) == (session, home.port, {})
+    assert [request_id for request_id, _ in back.port.heard] == [1]
+    home.router.leave(session, home.port)
+    assert running.ended_by is None
+    home.router.cancel(session, running.key)
+    await home.answered()
+    assert (home.port.answers, back.port.answers[1].outcome) == ({}, "CANCELLED")
+
+
+async def test_an_answer_goes_to_who_takes_over_while_the_disk_has_it_written(house: Any, make: Any) -> None:
+    """The call is running until its result is on the disk; who comes before is told, who comes after finds it kept."""
+
+    async def write(arguments: Any, context: Any) -> Any:
+        home.journal.ready.clear()
+        return "written"
+
+    home = house([make("write", write, read_only=False)])
+    session = home.session(key="key")
+    home.submit(session, 1, "write")
+    await home.until(lambda: home.journal.asked["end"])
+    back = await home.resume("key")
+    assert back.missed == {}
+    home.journal.ready.set()
+    await home.answered()
+    assert (home.port.answers, back.port.answers[1].ok) == ({}, True)
+
+
+async def test_an_answer_that_hangs_on_its_way_to_the_old_connection_is_among_the_kept(house: Any, make: Any) -> None:
+    """Whether it arrived nobody knows, so it is told again; the call counts until the old way is given up."""
+    home = house([make("write", say, read_only=False)])
+    session = home.session(key="key")
+    home.port.reading.clear()
+    home.submit(session, 1, "write")
+    await home.until(lambda: home.router.status_of(session, 1) == "done")
+    back = await home.resume("key")
+    assert (back.missed[1].ok, home.port.answers, len(session.calls)) == (True, {}, 1)
+    home.port.reading.set()
+    await home.answered()
+    assert (back.port.answers, len(session.calls)) == ({}, 0)
+
+
+async def test_a_report_is_told_again_within_its_window_only(house: Any, make: Any) -> None:
+    """Who comes back later is told how long the call has run, not what it said long ago."""
+
+    async def reports(arguments: Any, context: Any) -> Any:
+        context.progress("half")
+        await asyncio.Event().wait()
+
+    home = house([make("reports", reports)])
+    session = home.session(key="key")
+    running = home.submit(session, 1, "reports")
+    await home.until(lambda: home.port.heard)
+    soon = await home.resume("key")
+    running.latest_at -= home.router.bounds.progress_window_s + 1
+    late = await home.resume("key")
+    assert [progress.message for _, progress in soon.port.heard] == ["half"]
+    assert ["half" in progress.message for _, progress in late.port.heard] == [False]
+    home.router.cancel(session, running.key)
+    await home.answered()
+
+
+async def test_what_a_client_forgets_is_forgotten_on_the_disk_too(house: Any, make: Any) -> None:
+    """Of a session that can be come back to; of others the disk has nothing to tell."""
+    home = house([make("write", say, read_only=False)])
+    lasting, plain = home.session("lasting", key="key"), home.session("plain")
+    for session, request_id in ((lasting, 1), (plain, 2)):
+        await home.call(session, request_id, "write")
+        home.router.forget(session, [request_id, "never heard of"])
+    assert [event for event in home.journal.events if event[0] == "forget"] == [("forget", "n1")]
+    assert home.router.status_of(lasting, 1) == "expired"
+
+
+async def test_the_daemon_says_whether_results_reach_the_disk(house: Any) -> None:
+    """As the journal finds it at that moment."""
+    home = house()
+    assert home.router.durable
+    home.journal.refuses = True
+    assert not home.router.durable
