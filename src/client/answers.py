@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from ..protocol.calls import Progress, RequestId
 from ..protocol.errors import CallCancelledError, ProtocolError, error_from_wire
@@ -36,8 +37,7 @@ Answer = CallToolRes | CancelRes | ListToolsRes | Pong | HealthRes
 A = TypeVar("A")
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
+class Waiting(msgspec.Struct, eq=False):
     """Somebody who waits for an answer: to a call, or to a question."""
 
     request_id: str
@@ -103,7 +103,7 @@ class Answers:
     def find(self, request_id: RequestId | None) -> Waiting | None:
         """Who waits for the answer to this request, which has not come."""
         waiting = None if request_id is None else self._waiting.get(request_id)
-        return waiting if waiting and waiting.open else None
+        return None if waiting is None or waiting.answer.done() else waiting
 
     def deliver(self, frame: ServerFrame) -> None:
         """Hand a frame to whoever waits for it; the second answer to one request is dropped."""

@@ -62,7 +62,7 @@ class Exchange:
     async def cancel(self, request_id: str) -> bool:
         """As ``MCPWebSocketClient.cancel``."""
         waiting = self._session.answers.find(request_id)
-        if waiting is None and not self._link.away:
+        if waiting is None and self._link.idle:
             self._standing()  # nothing is connected for the sake of a cancel
         try:
             answer = await (self.ask("cancel", request_id) if waiting is None else self._end(waiting))

@@ -58,9 +58,9 @@ class Link:
         return self.connection is not None and self.connection.takes_calls
 
     @property
-    def away(self) -> bool:
-        """Whether the connection broke and the next is being tried for in the background."""
-        return self._return is not None and not self._return.done()
+    def idle(self) -> bool:
+        """Whether there is no connection, and none is being tried for in the background."""
+        return not self._up and (self._return is None or self._return.done())
 
     async def establish(self, attempts: int = ATTEMPTS, backoff_factor: float = BACKOFF_FACTOR) -> None:
         """Connect unless connected, now, in so many attempts.
@@ -101,7 +101,7 @@ class Link:
             ConnectionLostError: the client was disconnected meanwhile.
         """
         while not self.takes_calls and not (unless and unless.done()):
-            if not self._up and not self.away:
+            if self.idle:
                 await self.restore()
                 continue
             if self._arrival is None:

@@ -1,8 +1,9 @@
 """The frames that the client sends, with no field that it has nothing to say in. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..protocol.errors import InvalidArgumentsError
 from ..protocol.frames import encode
@@ -26,8 +27,7 @@ def hello(
     return encode(frame)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, gc=False):
     """A call as it goes out, once or again: to the daemon, it is the same call however much time it has left."""
 
     body: bytes

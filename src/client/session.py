@@ -107,6 +107,7 @@ class Session:
             await connection.send(self._forget_received())
         for request_id in tuple(self._cancelling):
             await connection.send(requests.ask("cancel", request_id))
+        waiting = [(one, call) for one, call in waiting if one.open]  # some are redelivered already
         if not waiting:
             return
         known = await self._ask_status(connection, [one.request_id for one, _ in waiting])

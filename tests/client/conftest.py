@@ -20,7 +20,7 @@ PATIENCE_S = 20.0
 Frame = dict[str, Any]
 
 
-@dataclass
+@dataclass(eq=False)
 class Peer:
     """The daemon's side of one connection."""
 
@@ -65,6 +65,7 @@ class ScriptedDaemon:
         self.ack: Frame | None = {"ok": True, "protocol": 1, "features": ["ack", "stream", "resume", "going_away"]}
         self.peers: asyncio.Queue[Peer] = asyncio.Queue()
         self.connections = 0
+        self.open: set[Peer] = set()
         self._server: Server | None = None
 
     async def start(self, host: str = "127.0.0.1", port: int = 0, context: ssl.SSLContext | None = None) -> None:
@@ -90,14 +91,18 @@ class ScriptedDaemon:
         self.connections += 1
         peer = Peer(socket)
         peer.hello = json.loads(await socket.recv())
+        self.open.add(peer)
         await self.peers.put(peer)
         if self.ack is not None:
             resumption: Frame = {}
             if self.key is not None:
                 resumption = {"resume_key": self.key, "resumed": peer.hello.get("resume") == {"key": self.key}}
             await peer.send("hello_ack", **({"session_id": peer.hello.get("session_id")} | resumption | self.ack))
-        async for message in socket:
-            await peer.frames.put(json.loads(message))
+        try:
+            async for message in socket:
+                await peer.frames.put(json.loads(message))
+        finally:
+            self.open.discard(peer)
 
 
 @pytest.fixture(autouse=True)

@@ -108,7 +108,7 @@ async def test_after_a_disconnect_nothing_comes_back(daemon: ScriptedDaemon, cli
     peer.cut()
     await daemon.accept()
     await client.disconnect()
-    assert not link_of(client).away
+    assert link_of(client).idle
     assert not client.connected
 
 
@@ -136,8 +136,7 @@ async def test_a_refusal_for_good_ends_the_attempts(
     await resumable.expect("call_tool")
     daemon.ack = {"ok": False, "error": REFUSED}
     resumable.cut()
-    while not link_of(client).away:
-        await asyncio.sleep(0)
+    await wait_for_the_end(client)
     waiting = [asyncio.create_task(client.call("echo")) for _ in range(2)]
     sent, *unsent = await asyncio.gather(in_flight, *waiting, return_exceptions=True)
     assert isinstance(sent, ConnectionLostError)
@@ -146,7 +145,7 @@ async def test_a_refusal_for_good_ends_the_attempts(
     assert "may have run" in str(sent)
     assert all(isinstance(one, ConnectionFailedError) and "wrong token" in str(one) for one in unsent)
     assert unsent[0] is not unsent[1]
-    assert not link_of(client).away
+    assert link_of(client).idle
 
 
 async def test_a_client_whose_attempts_ended_connects_for_the_next_call(
@@ -190,8 +189,9 @@ async def test_connect_by_hand_hurries_the_return(
     await wait_for_the_end(client)
     assert await client.ensure_connected()
     await daemon.accept()
-    await asyncio.sleep(0)
-    assert not link_of(client).away
+    pause = link_of(client)._return
+    assert pause is not None
+    await asyncio.wait({pause})
     assert daemon.connections == 2
 
 
