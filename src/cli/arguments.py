@@ -6,17 +6,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from ..protocol.suggest import close_names, did_you_mean
+from .schema import Schema, choices, items_of, takes_text, types_of, written
 
-Schema = Mapping[str, Any]
-
-_ALL: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _ARTICLES: Final = {"null": "null", "integer": "an integer", "array": "an array", "object": "an object"}
 
 
@@ -89,40 +86,6 @@ def bind(tool: str, schema: Schema, words: Sequence[Word]) -> dict[str, Any]:
     return arguments
 
 
-def types_in_words(part: Schema, root: Schema) -> str:
-    """What this part of the schema takes, for a person: ``string``, ``integer or null``, ``any``, ``kimi or glm``."""
-    named = choices(part, root)
-    if named:
-        return " or ".join(_written(choice) for choice in named)
-    types = _types(part, root)
-    if types == _ALL:
-        return "any"
-    words = " or ".join(sorted(types, key=lambda name: (name == "null", name)))
-    if types == {"array"}:
-        items = _items(part, root)
-        return f"array of {types_in_words(items, root)}" if items else words
-    return words
-
-
-def choices(part: Schema, root: Schema) -> list[Any]:
-    """The values that this part of the schema names one by one; empty where it takes others too."""
-    part = _resolve(part, root)
-    for keyword in ("anyOf", "oneOf"):
-        if keyword in part:
-            each = [choices(option, root) for option in part[keyword]]
-            return list(chain.from_iterable(each)) if all(each) else []
-    if "enum" in part:
-        return list(part["enum"])
-    if "const" in part:
-        return [part["const"]]
-    return [None] if part.get("type") == "null" else []
-
-
-def _written(choice: Any) -> str:
-    """A value as it is typed after ``key=``."""
-    return choice if isinstance(choice, str) else json.dumps(choice)
-
-
 def _property(tool: str, schema: Schema, properties: Mapping[str, Schema], key: str) -> Schema:
     if key in properties:
         return properties[key]
@@ -137,9 +100,9 @@ def _property(tool: str, schema: Schema, properties: Mapping[str, Schema], key: 
 def _value(key: str, words: list[Word], part: Schema, root: Schema) -> Any:
     if len(words) == 1:
         return _parse_json(words[0]) if words[0].is_json else coerce(key, words[0].text, part, root)
-    if "array" not in _types(part, root):
+    if "array" not in types_of(part, root):
         raise click.UsageError(f"argument {key!r} is named {len(words)} times and takes one value")
-    items = _items(part, root)
+    items = items_of(part, root)
     return [_parse_json(word) if word.is_json else coerce(key, word.text, items, root) for word in words]
 
 
@@ -159,15 +122,15 @@ def coerce(key: str, text: str, part: Schema, root: Schema) -> Any:
     named = choices(part, root)
     if named:
         return _chosen(key, text, named)
-    types = _types(part, root)
-    if types == {"string"} or _takes_text(part, root, text):
+    types = types_of(part, root)
+    if types == {"string"} or takes_text(part, root, text):
         return text
     for name, read in _SCALAR_READERS.items():
         if name in types:
             with suppress(ValueError):
                 return read(text)
     if "array" in types:
-        return _array(key, text, _items(part, root), root)
+        return _array(key, text, items_of(part, root), root)
     if "object" in types:
         value = _loads(text)
         if isinstance(value, dict):
@@ -178,9 +141,9 @@ def coerce(key: str, text: str, part: Schema, root: Schema) -> Any:
 
 def _chosen(key: str, text: str, named: Sequence[Any]) -> Any:
     for choice in named:
-        if text == _written(choice):
+        if text == written(choice):
             return choice
-    words = [_written(choice) for choice in named]
+    words = [written(choice) for choice in named]
     meant = did_you_mean(close_names(text, words, n=1))
     hint = f"; {meant}" if meant else ""
     raise click.UsageError(f"argument {key!r} must be {' or '.join(words)}, not {text!r}{hint}")
@@ -190,7 +153,7 @@ def _array(key: str, text: str, items: Schema, root: Schema) -> list[Any]:
     """A JSON array, or the one element that the text is."""
     value = _loads(text)
     if isinstance(value, list):
-        only_strings = _types(items, root) == {"string"}
+        only_strings = types_of(items, root) == {"string"}
         if not only_strings or all(isinstance(item, str) for item in value):
             return value
     return [coerce(key, text, items, root)]
@@ -248,66 +211,3 @@ _SCALAR_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "boolean": _read_boolean,
 }
 """In the order in which a text is tried as each, where the schema takes no string."""
-
-
-def _types(part: Schema, root: Schema) -> frozenset[str]:
-    """The JSON types that this part of the schema takes; all of them where it does not say."""
-    part = _resolve(part, root)
-    for keyword in ("anyOf", "oneOf"):
-        if keyword in part:
-            return frozenset().union(*(_types(choice, root) for choice in part[keyword]))
-    if "type" in part:
-        named = part["type"]
-        return frozenset([named] if isinstance(named, str) else named)
-    if "enum" in part or "const" in part:
-        return frozenset(_type_of(value) for value in part.get("enum", [part.get("const")]))
-    return _ALL
-
-
-def _takes_text(part: Schema, root: Schema, text: str) -> bool:
-    part = _resolve(part, root)
-    choices = [*part.get("anyOf", ()), *part.get("oneOf", ())]
-    if choices:
-        return any(_takes_text(choice, root, text) for choice in choices)
-    if "enum" in part or "const" in part:
-        return text in part.get("enum", [part.get("const")])
-    return "string" in _types(part, root)
-
-
-def _items(part: Schema, root: Schema) -> Schema:
-    part = _resolve(part, root)
-    for choice in (part, *part.get("anyOf", ()), *part.get("oneOf", ())):
-        resolved = _resolve(choice, root)
-        if "items" in resolved:
-            items: Schema = resolved["items"]
-            return items
-    return {}
-
-
-def _resolve(part: Schema, root: Schema) -> Schema:
-    """Follow ``$ref`` within the schema (``#/$defs/Name``), as pydantic writes it."""
-    seen = 0
-    while "$ref" in part and seen < 32:  # a schema may refer to itself
-        target: Any = root
-        for step in part["$ref"].removeprefix("#/").split("/"):
-            target = target.get(step, {}) if isinstance(target, Mapping) else {}
-        part, seen = target, seen + 1
-    return part
-
-
-def _type_of(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"

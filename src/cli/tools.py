@@ -9,8 +9,8 @@ import msgspec
 
 from ..protocol.calls import ToolInfo
 from ..protocol.suggest import close_names, did_you_mean
-from .arguments import Schema, choices, types_in_words
 from .connecting import connected, run
+from .schema import Schema, choices, types_in_words
 from .tables import print_table
 
 

@@ -10,7 +10,7 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.cli.arguments import Word, bind, coerce, parse_word, types_in_words
+from toold.cli.arguments import Word, bind, coerce, parse_word
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -200,20 +200,3 @@ def test_any_text_for_any_argument_is_a_value_or_a_usage_error(text: str, key: s
     """No text makes the reading fail in another way."""
     with suppress(click.UsageError):
         coerce(key, text, SCHEMA["properties"][key], SCHEMA)
-
-
-@pytest.mark.parametrize(
-    ("part", "words"),
-    [
-        ({"type": "string"}, "string"),
-        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, "integer or null"),
-        ({"type": "array", "items": {"type": "string"}}, "array of string"),
-        ({"type": "array"}, "array"),
-        ({"$ref": "#/$defs/Level"}, "low or high"),
-        ({}, "any"),
-        ({"enum": [None, True, 1, 1.5, [], {}]}, "null or true or 1 or 1.5 or [] or {}"),
-    ],
-)
-def test_what_fits_is_said_in_words(part: dict[str, Any], words: str) -> None:
-    """A person reads what an argument takes: its types, or the values that are named one by one."""
-    assert types_in_words(part, SCHEMA) == words

@@ -161,10 +161,16 @@ async def test_behind_a_proxy_nobody_is_of_this_machine(desk: Desk, name: str) -
 
 @pytest.mark.parametrize(
     ("url", "host"),
-    [("http://192.0.2.1", "192.0.2.1"), ("http://[2001:db8::1]", "2001:db8::1"), ("http://box.lan", "Box.lan")],
+    [("http://192.0.2.1", "192.0.2.1"), ("http://[2001:db8::1]", "2001:db8::1")],
 )
 async def test_this_machine_is_let_in_by_its_own_address(desk: Desk, url: str, host: str) -> None:
-    """Where the daemon listens on that alone, a command here comes from there, and names it as the operator did."""
-    address = httpx.URL(url).host
-    async with peer(desk, address, url=url, host=host) as here:
+    """Where the daemon listens on that alone, a command here comes from there."""
+    async with peer(desk, httpx.URL(url).host, url=url, host=host) as here:
         assert (await here.get("/operator/calls")).status_code == 200
+
+
+async def test_this_machine_is_let_in_by_the_name_that_the_operator_gave_it(desk: Desk) -> None:
+    """In whichever case; another name is refused."""
+    async with peer(desk, "192.0.2.1", url="http://192.0.2.1", host="Box.lan") as here:
+        assert (await here.get("/operator/calls", headers={"Host": "box.LAN:8080"})).status_code == 200
+        assert (await here.get("/operator/calls", headers={"Host": "other.lan:8080"})).status_code == 403

@@ -1,0 +1,109 @@
+"""What a tool's JSON Schema takes, as far as a command line needs to know. Pure."""
+
+import json
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, Final
+
+Schema = Mapping[str, Any]
+
+_ALL: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+
+
+def types_in_words(part: Schema, root: Schema) -> str:
+    """What this part of the schema takes, for a person: ``string``, ``integer or null``, ``any``, ``kimi or glm``."""
+    named = choices(part, root)
+    if named:
+        return " or ".join(written(choice) for choice in named)
+    types = types_of(part, root)
+    if types == _ALL:
+        return "any"
+    words = " or ".join(sorted(types, key=lambda name: (name == "null", name)))
+    if types == {"array"}:
+        items = items_of(part, root)
+        return f"array of {types_in_words(items, root)}" if items else words
+    return words
+
+
+def choices(part: Schema, root: Schema) -> list[Any]:
+    """The values that this part of the schema names one by one; empty where it takes others too."""
+    part = _resolve(part, root)
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in part:
+            each = [choices(option, root) for option in part[keyword]]
+            return list(chain.from_iterable(each)) if all(each) else []
+    if "enum" in part:
+        return list(part["enum"])
+    if "const" in part:
+        return [part["const"]]
+    return [None] if part.get("type") == "null" else []
+
+
+def written(choice: Any) -> str:
+    """A value as it is typed after ``key=``."""
+    return choice if isinstance(choice, str) else json.dumps(choice)
+
+
+def types_of(part: Schema, root: Schema) -> frozenset[str]:
+    """The JSON types that this part of the schema takes; all of them where it does not say."""
+    part = _resolve(part, root)
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in part:
+            return frozenset().union(*(types_of(choice, root) for choice in part[keyword]))
+    if "type" in part:
+        named = part["type"]
+        return frozenset([named] if isinstance(named, str) else named)
+    if "enum" in part or "const" in part:
+        return frozenset(_type_of(value) for value in part.get("enum", [part.get("const")]))
+    return _ALL
+
+
+def takes_text(part: Schema, root: Schema, text: str) -> bool:
+    """Whether the text itself, as a string, fits."""
+    part = _resolve(part, root)
+    choices = [*part.get("anyOf", ()), *part.get("oneOf", ())]
+    if choices:
+        return any(takes_text(choice, root, text) for choice in choices)
+    if "enum" in part or "const" in part:
+        return text in part.get("enum", [part.get("const")])
+    return "string" in types_of(part, root)
+
+
+def items_of(part: Schema, root: Schema) -> Schema:
+    """What the elements of the array have to be; the empty schema, which takes anything, where it does not say."""
+    part = _resolve(part, root)
+    for choice in (part, *part.get("anyOf", ()), *part.get("oneOf", ())):
+        resolved = _resolve(choice, root)
+        if "items" in resolved:
+            items: Schema = resolved["items"]
+            return items
+    return {}
+
+
+def _resolve(part: Schema, root: Schema) -> Schema:
+    """Follow ``$ref`` within the schema (``#/$defs/Name``), as pydantic writes it."""
+    seen = 0
+    while "$ref" in part and seen < 32:  # a schema may refer to itself
+        target: Any = root
+        for step in part["$ref"].removeprefix("#/").split("/"):
+            target = target.get(step, {}) if isinstance(target, Mapping) else {}
+        part, seen = target, seen + 1
+    return part
+
+
+def _type_of(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
