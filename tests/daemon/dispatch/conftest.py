@@ -3,14 +3,16 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pytest
+import structlog
 from pydantic import BaseModel, ConfigDict
+from structlog.dev import ConsoleRenderer, plain_traceback
 from toold.daemon.dispatch import Bounds, CallPort, Permits, ProviderGate, Router, RunningCall, Session
 from toold.protocol.calls import (
     LOCAL,
@@ -399,6 +401,15 @@ async def _ask(arguments: AnyArguments, context: ToolContext) -> str:
 
 ask = make_tool("ask", _ask, open_world=True)
 """A tool that asks the vendor that its argument names."""
+
+
+@pytest.fixture(autouse=True)
+def plain_logs() -> Iterator[None]:
+    """Tracebacks in the log as Python has them: drawn with colours and frames each costs a second."""
+    before = structlog.get_config()
+    structlog.configure(processors=[ConsoleRenderer(exception_formatter=plain_traceback)])
+    yield
+    structlog.configure(**before)
 
 
 @pytest.fixture(scope="session")
