@@ -82,6 +82,14 @@ def test_a_call_leaves_one_row_and_one_count(recorder: CallRecorder, notes: Note
     assert notes.tokens == []
 
 
+def test_a_row_and_a_count_may_be_had_apart(recorder: CallRecorder, notes: Notes) -> None:
+    """The journal writes a call's row together with its end, and has it counted as any other."""
+    row = recorder.row(running(), result(), 123)
+    assert (row.id, row.outcome, row.result_bytes, notes.rows, notes.ended) == ("c-1", "ok", 123, [], [])
+    recorder.count(running(), result())
+    assert (notes.rows, notes.ended) == ([], [("chat", "ok", 1.0, 0.25)])
+
+
 def test_an_error_counts_under_its_code(recorder: CallRecorder, notes: Notes) -> None:
     """In row and count alike, with the message in the row."""
     recorder.ended(running(), result(CallTimeoutError("too late")), 0)

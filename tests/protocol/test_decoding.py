@@ -6,7 +6,14 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.decoding import CallRequest, Refusal, call_request, decode_client_frame, request_key
+from toold.protocol.decoding import (
+    CallRequest,
+    Refusal,
+    call_request,
+    decode_client_frame,
+    request_id_of,
+    request_key,
+)
 from toold.protocol.frames import CallTool, Cancel, Health, Hello, ListTools, Ping
 
 
@@ -141,6 +148,13 @@ def test_older_spellings_mean_the_same(tool: object) -> None:
 def test_keys_tell_numbers_from_strings_and_from_each_other() -> None:
     """``7``, ``7.0``, ``"7"`` and ``"n7"`` are four different ids."""
     assert len({request_key(7), request_key(7.0), request_key("7"), request_key("n7")}) == 4
+
+
+@given(st.text() | st.integers() | st.floats(allow_nan=False, allow_infinity=False))
+def test_a_key_tells_its_id_as_it_was_sent(request_id: str | float) -> None:
+    """An answer that is sent again, perhaps after a restart, has nothing else to address it by."""
+    found = request_id_of(request_key(request_id))
+    assert (found, type(found)) == (request_id, type(request_id))
 
 
 @given(st.binary() | st.text())

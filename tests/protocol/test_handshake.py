@@ -81,9 +81,23 @@ def test_features_are_what_both_sides_have() -> None:
     assert "features" in (hello(features="ack").notice or "")
 
 
-def test_a_wish_to_resume_is_never_silently_dropped() -> None:
-    """Where resume is not offered, the ack says that the session is new."""
-    assert "resume" in (hello(resume={"key": "k"}).notice or "")
+def test_a_client_may_come_back_with_its_key() -> None:
+    """With the feature it gets a session that it may come back to; with a key it asks for one that it had."""
+    assert (hello().resumable, hello(features=["resume"]).resumable) == (False, True)
+    assert hello(features=["resume"]).resume_key is None
+    found = hello(features=["resume"], resume={"key": "k", "more": 1})
+    assert found.resume_key == "k"
+    assert "resume" not in (found.notice or "")
+
+
+@pytest.mark.parametrize("resume", ["k", [], {}, {"key": None}, {"key": 5}, {"key": "k" * 201}, {"kee": "k"}])
+def test_a_wish_to_resume_is_never_silently_dropped(resume: object) -> None:
+    """Where it cannot be granted, for its shape or for the feature that was not named, the ack says what is wrong."""
+    found = hello(features=["resume"], resume=resume)
+    assert (found.resume_key, found.resumable) == (None, True)
+    assert "resume_key of an earlier hello_ack; this is a new session" in (found.notice or "")
+    assert hello(resume={"key": "k"}).resume_key is None
+    assert "needs the feature 'resume'" in (hello(resume={"key": "k"}).notice or "")
 
 
 def test_a_toolset_that_may_not_be_used_is_refused() -> None:

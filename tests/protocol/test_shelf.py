@@ -18,6 +18,15 @@ def test_a_result_is_there_until_its_time_is_up() -> None:
     assert shelf.get(("s", "a"), now=10.1) is None
 
 
+def test_what_was_kept_elsewhere_keeps_its_age() -> None:
+    """A result that comes back from the disk is as old as it is, and costs younger ones nothing but its bytes."""
+    shelf = Shelf(max_bytes=100, ttl_s=10)
+    shelf.put(("s", "young"), result("young"), 10, now=20)
+    shelf.put(("s", "old"), result("old"), 10, now=11)
+    shelf.put(("s", "stale"), result("stale"), 10, now=9)
+    assert [shelf.get(("s", name), now=20) is not None for name in ("young", "old", "stale")] == [True, True, False]
+
+
 def test_the_oldest_goes_first_where_there_is_no_room() -> None:
     """The bound is kept by dropping from the old end."""
     shelf = Shelf(max_bytes=25, ttl_s=10)
