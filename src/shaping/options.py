@@ -77,7 +77,7 @@ class _Reading:
 
     def paths(self, value: Any, place: str) -> tuple[Path, ...]:
         found = self.each(value, place, _PATHS, self.path)
-        if found == () and place not in self.problems:
+        if value == []:
             self.wrong(place, "names no field; leave it out, or write " + _PATHS)
         return found
 
@@ -114,7 +114,8 @@ class _Reading:
             example = '{"group_by": ["status"], "count": true, "sum": ["amount"]}'
             self.wrong(place, f"should be an object such as {example}")
             return None
-        for name in value.keys() - set(_AGGREGATE_NAMES):
+        unknown = [name for name in value if name not in _AGGREGATE_NAMES]
+        for name in unknown:
             self.wrong(f"{place}.{name}", f"is no figure; {_instead(name, _AGGREGATE_NAMES)}")
         count = value.get("count")
         if not (count is None or isinstance(count, bool)):
@@ -122,7 +123,7 @@ class _Reading:
         given = {name: value[name] for name in ("group_by", *FIGURES) if value.get(name) is not None}
         paths = {name: self.paths(item, f"{place}.{name}") for name, item in given.items()}
         group_by = paths.pop("group_by", ())
-        if not (count or paths or group_by):
+        if not (count or given or unknown):
             self.wrong(place, f"asks for nothing; there are {', '.join(_AGGREGATE_NAMES)}")
         return Aggregation(group_by, count=bool(count) or not paths, figures=paths)
 

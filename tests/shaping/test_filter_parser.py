@@ -1,0 +1,170 @@
+"""From the text of a filter to the filter."""
+
+import datetime as dt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.shaping.errors import LanguageError
+from toold.shaping.filter_parser import MAX_DEPTH, MAX_FILTER_CHARS, parse_filter
+from toold.shaping.filters import And, Condition, Filter, Not, Operator, Or
+from toold.shaping.paths import Path
+
+A, B, C = (Condition(Path((name,)), Operator.EQUAL, number) for number, name in enumerate("abc", 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a = 1", A),
+        ("a=1", A),
+        ("  a =\t1  ", A),
+        ("a = 1 AND b = 2", And((A, B))),
+        ("a = 1 and b = 2 aNd c = 3", And((A, B, C))),
+        ("a = 1 OR b = 2 AND c = 3", Or((A, And((B, C))))),
+        ("(a = 1 OR b = 2) AND c = 3", And((Or((A, B)), C))),
+        ("(a=1)AND(b=2)", And((A, B))),
+        ("NOT a = 1 AND b = 2", And((Not(A), B))),
+        ("NOT (a = 1 AND b = 2)", Not(And((A, B)))),
+        ("not not a = 1", Not(Not(A))),
+        ("((a = 1))", A),
+    ],
+)
+def test_not_binds_closest_then_and_then_or(text: str, found: Filter) -> None:
+    """Parentheses say otherwise; the words are written in any case."""
+    assert parse_filter(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "operator", "value"),
+    [
+        ("a != 1", Operator.NOT_EQUAL, 1),
+        ("a>=1.5", Operator.AT_LEAST, 1.5),
+        ("a <= -1", Operator.AT_MOST, -1),
+        ("a < x", Operator.LESS, "x"),
+        ("a > 2024-01-15", Operator.GREATER, dt.datetime(2024, 1, 15, tzinfo=dt.UTC)),
+        ("a = '2024-01-15'", Operator.EQUAL, "2024-01-15"),
+        ("a = '1'", Operator.EQUAL, "1"),
+        ("a = null", Operator.EQUAL, None),
+        ("a = in progress", Operator.EQUAL, "in progress"),
+        ("a = Contains nothing like that", Operator.EQUAL, "Contains nothing like that"),
+        ("a = Anderson", Operator.EQUAL, "Anderson"),
+        ("a = x@y.org/z?q:1-2", Operator.EQUAL, "x@y.org/z?q:1-2"),
+        ('a = "it\'s AND (that)"', Operator.EQUAL, "it's AND (that)"),
+        ("a = ''", Operator.EQUAL, ""),
+        ("a contains 12", Operator.CONTAINS, "12"),
+        ("a STARTS_WITH true", Operator.STARTS_WITH, "true"),
+        (r"a matches '^\d+ \'x\'$'", Operator.MATCHES, r"^\d+ 'x'$"),
+        ("a IN (1, 'x, y', in progress, null)", Operator.IN, (1, "x, y", "in progress", None)),
+        ("a in(1)", Operator.IN, (1,)),
+        ("a is_null", Operator.IS_NULL, None),
+        ("a IS_NOT_NULL", Operator.IS_NOT_NULL, None),
+    ],
+)
+def test_each_operator_has_its_value(text: str, operator: Operator, value: object) -> None:
+    """Found by its position: what stands in a value is none. Values have their types, and what is quoted is text."""
+    assert parse_filter(text) == Condition(Path(("a",)), operator, value)  # type: ignore[arg-type]
+
+
+def test_a_field_may_be_called_anything() -> None:
+    """In brackets and quotes also like a word of the language, and without where it is an operator's name."""
+    assert parse_filter("['first name'] = 1") == Condition(Path(("first name",)), Operator.EQUAL, 1)
+    assert parse_filter("contains CONTAINS x") == Condition(Path(("contains",)), Operator.CONTAINS, "x")
+    assert parse_filter("['not'] = 1") == Condition(Path(("not",)), Operator.EQUAL, 1)
+    assert parse_filter("notes = 1") == Condition(Path(("notes",)), Operator.EQUAL, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "told"),
+    [
+        ("", 1, "empty"),
+        ("  ", 3, "empty"),
+        ("a", 2, "operator is missing after `a`"),
+        ("a == 1", 3, "= compares"),
+        ("a <> 1", 3, "!="),
+        ("a =~ x", 3, "MATCHES"),
+        ("a LIKE 'x%'", 3, "CONTAINS, STARTS_WITH and MATCHES"),
+        ("a CONTAIN x", 3, "did you mean 'CONTAINS'"),
+        ("a IS NULL", 3, "IS_NULL"),
+        ("a NOT IN (1)", 3, "NOT a IN (1, 2)"),
+        ("a BETWEEN 1 AND 2", 3, "a >= 1 AND a <= 9"),
+        ("first name = x", 7, "['a name']"),
+        ("a =", 4, "value is missing"),
+        ("a = AND b = 1", 5, "value is missing"),
+        ("a = 1 AND", 10, "condition is missing"),
+        ("a = 1 AND OR b = 1", 11, "before OR"),
+        ("not = 1", 5, "name of a field is missing"),
+        ("and = 1", 1, "['and']"),
+        ("'a' = 1", 1, "['a name']"),
+        ("a = O'Brien", 6, "is quoted"),
+        ("a = f(x)", 6, "is quoted"),
+        ("a = x, y", 6, "is quoted"),
+        ("a = x > y", 7, "is quoted"),
+        ("a = 'x' b = 1", 9, "neither AND, OR"),
+        ("a = 'x", 5, "not closed"),
+        ("a IS_NULL 1", 11, "neither AND, OR"),
+        ("(a = 1", 7, "position 1 is not closed"),
+        ("a = 1)", 6, "no parenthesis is open"),
+        ("a = 1 && b = 2", 7, "AND and OR"),
+        ("a IN 1", 6, "in parentheses"),
+        ("a IN ()", 7, "value is missing"),
+        ("a IN (1, )", 10, "value is missing"),
+        ("a IN (1 2, 3", 13, "commas"),
+        ("a > null", 5, "= and !="),
+        ("a <= true", 6, "= and !="),
+        ("a MATCHES '(x'", 11, "pattern"),
+        ("a = 2024-02-30", 5, "no such date"),
+        ("a = 1e400", 5, "too large"),
+        ("NOT " * (MAX_DEPTH + 1) + "a = 1", (MAX_DEPTH + 1) * 4 + 1, f"at most {MAX_DEPTH} deep"),
+        ("(" * 100_000, MAX_FILTER_CHARS + 1, f"at most {MAX_FILTER_CHARS}"),
+        ("(" * 1_000, MAX_DEPTH + 2, f"at most {MAX_DEPTH} deep"),
+        ("a.b. = 1", 5, "name of a field"),
+        ("{{a}} = 1", 1, "name of a field"),
+    ],
+)
+def test_what_cannot_be_parsed_is_an_error_with_its_place(text: str, position: int, told: str) -> None:
+    """And with what to write instead and an example: never another meaning."""
+    with pytest.raises(LanguageError) as raised:
+        parse_filter(text)
+    assert raised.value.position == position
+    assert told in raised.value.what
+    assert "for example: " in str(raised.value)
+
+
+PIECES = [
+    "a",
+    "AND",
+    "or",
+    "NOT",
+    "(",
+    ")",
+    "=",
+    "!=",
+    "<",
+    "IN",
+    "MATCHES",
+    "IS_NULL",
+    "'",
+    '"',
+    "\\",
+    ",",
+    "1",
+    ".",
+    "[",
+    "]",
+    "*",
+]
+
+
+@given(
+    st.text()
+    | st.lists(st.sampled_from([*PIECES, " ", " "])).map("".join)
+    | st.lists(st.sampled_from(PIECES)).map(" ".join)
+)
+def test_any_text_is_a_filter_or_an_error_of_the_language(text: str) -> None:
+    """The parser raises nothing else; and what it takes prints to a text that means the same."""
+    try:
+        found = parse_filter(text)
+    except LanguageError:
+        return
+    assert parse_filter(str(found)) == found

@@ -1,0 +1,57 @@
+"""Filters as values."""
+
+import datetime as dt
+
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.shaping.filter_parser import parse_filter
+from toold.shaping.filters import ON_TEXT, ORDERING, WITHOUT_VALUE, And, Condition, Filter, Not, Operator, Or, paths_of
+from toold.shaping.paths import EVERY, Path
+
+paths = st.lists(st.text(max_size=5) | st.integers(-99, 99) | st.just(EVERY), min_size=1, max_size=4).map(
+    lambda steps: Path(tuple(steps))
+)
+ordered = (
+    st.text()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.datetimes(timezones=st.just(dt.UTC)).map(lambda moment: moment.replace(fold=0))
+)
+literals = ordered | st.booleans() | st.none()
+conditions = st.one_of(
+    st.builds(Condition, paths, st.sampled_from([Operator.EQUAL, Operator.NOT_EQUAL]), literals),
+    st.builds(Condition, paths, st.sampled_from(sorted(ORDERING)), ordered),
+    st.builds(Condition, paths, st.sampled_from(sorted(ON_TEXT - {Operator.MATCHES})), st.text()),
+    st.builds(Condition, paths, st.just(Operator.MATCHES), st.sampled_from([r"^\d+'", "a|b", r"\\", '"']))
+    | st.builds(Condition, paths, st.just(Operator.IN), st.lists(literals, min_size=1, max_size=4).map(tuple)),
+    st.builds(Condition, paths, st.sampled_from(sorted(WITHOUT_VALUE))),
+)
+filters = st.recursive(
+    conditions,
+    lambda inner: (
+        st.builds(Not, inner)
+        | st.builds(And, st.lists(inner, min_size=2, max_size=3).map(tuple))
+        | st.builds(Or, st.lists(inner, min_size=2, max_size=3).map(tuple))
+    ),
+    max_leaves=8,
+)
+
+
+@given(filters)
+def test_a_printed_filter_parses_to_itself(condition: Filter) -> None:
+    """With the same structure and the same types of values."""
+    parsed = parse_filter(str(condition))
+    assert parsed == condition
+    assert repr(parsed) == repr(condition)  # where 1, 1.0 and True would be equal
+
+
+def test_parentheses_are_printed_where_they_are_needed() -> None:
+    """And nowhere else."""
+    text = "(a = 1 OR b = 'x') AND NOT c IN (1, null) OR NOT (d IS_NULL AND e CONTAINS 'y')"
+    assert str(parse_filter(f"(({text}))")) == text
+
+
+def test_a_filter_knows_its_fields() -> None:
+    """From left to right, for whoever tells which of them no row has."""
+    condition = parse_filter("NOT (a.b = 1 OR c IS_NULL) AND d[0] IN (1)")
+    assert [str(path) for path in paths_of(condition)] == ["a.b", "c", "d[0]"]

@@ -1,0 +1,73 @@
+"""docs/shaping.md: every example there is what happens."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.shaping import MISSING, LanguageError, compile_template, find, parse_filter, parse_path, plan
+from toold.shaping.matching import filter_rows
+
+PAGE = (Path(__file__).parents[2] / "docs/shaping.md").read_text(encoding="utf-8")
+RESULT: dict[str, Any] = json.loads(re.findall(r"```json\n(.+?)```", PAGE, re.DOTALL)[0])
+CONTEXT = {
+    "list": RESULT,
+    "item": {"id": 9},
+    "index": 0,
+    "input": {"name": "Ann", "note": "{{item.id}}"},
+}
+
+
+def table(*heads: str) -> list[tuple[str, str]]:
+    """The rows of the table with these two columns, without the backticks of single cells."""
+    _, _, rest = PAGE.partition(f"| {' | '.join(heads)} |\n|---|---|\n")
+    lines = rest.partition("\n\n")[0].splitlines()
+    cells = [re.split(r"(?<!\\) ?\| ?", line)[1:3] for line in lines]
+    assert cells
+    return [
+        (one.strip("`").replace(r"\|", "|"), other.strip().removeprefix("`").removesuffix("`")) for one, other in cells
+    ]
+
+
+EXAMPLES = re.findall(r"```json\n(\{[^\n]+\})\n```\n\nanswers\n\n```json\n(.+?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("options", "answer"), EXAMPLES)
+def test_options_answer_what_the_page_shows(options: str, answer: str) -> None:
+    """Each pair of options and answer."""
+    assert plan(json.loads(options)).apply(RESULT).value == json.loads(answer)
+
+
+def test_each_option_is_shown() -> None:
+    """The examples leave none out, and there is no block that is no example."""
+    shown = {name for options, _ in EXAMPLES for name in json.loads(options)}
+    assert shown == {"at", "filter", "sort", "limit", "select_fields", "aggregate", "return_mode"}
+    assert len(EXAMPLES) * 2 + 1 == PAGE.count("```json")
+
+
+@pytest.mark.parametrize(("path", "value"), table("path", "leads to"))
+def test_paths_lead_where_the_page_says(path: str, value: str) -> None:
+    """Each line of the table."""
+    assert find(parse_path(path), RESULT) == (MISSING if value == "nothing" else json.loads(value))
+
+
+@pytest.mark.parametrize(("text", "ids"), table("filter", "rows"))
+def test_filters_keep_the_rows_that_the_page_names(text: str, ids: str) -> None:
+    """Each line of the table, by the rows' ids."""
+    kept = filter_rows(RESULT["items"], parse_filter(text))
+    assert [row["id"] for row in kept] == [int(number) for number in ids.split(", ") if number]
+
+
+@pytest.mark.parametrize(("text", "told"), table("filter", "error"))
+def test_errors_are_those_that_the_page_shows(text: str, told: str) -> None:
+    """Word for word, but for the example at the end."""
+    with pytest.raises(LanguageError) as raised:
+        parse_filter(text)
+    assert str(raised.value).startswith(f"{told}; for example: ")
+
+
+@pytest.mark.parametrize(("template", "value"), table("template", "becomes"))
+def test_templates_become_what_the_page_says(template: str, value: str) -> None:
+    """Each line of the table."""
+    assert compile_template(template).resolve(CONTEXT) == json.loads(value)
