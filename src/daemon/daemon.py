@@ -4,30 +4,27 @@ import asyncio
 import gc
 import os
 import secrets
-import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
-from ..audit import Sender, SupabaseRemote, content_kept
+from ..audit import content_kept
 from ..protocol.errors import ServiceUnavailableError
 from ..protocol.frames import ServerInfo
 from ..protocol.rendezvous import Address, is_loopback
 from ..providers import Catalogue
 from ..providers.simulator import Simulator
 from ..serving import HttpServer
-from ..store import Retention, Store, StoreError
+from ..store import Store, StoreError
 from ..tools import EFFECT_LOG, FileAccess, Registry, load_registry, simulated_tools
 from ..version import __version__
-from . import status
+from . import parts, status
 from .auth import token_check
-from .certificate import Certificate
-from .dispatch import Bounds, Permits, ProviderGate, Router
+from .dispatch import Permits, ProviderGate, Router
 from .journal import StoreJournal
 from .metrics import Gauges, Metrics
 from .observe import set_up_logging
@@ -35,11 +32,11 @@ from .operations import Operations
 from .recorder import CallRecorder
 from .reload import CERTIFICATE, Changes, compare
 from .setting_sources import SettingsError
-from .settings import CONFIG_FILE, Settings
+from .settings import Settings
 from .state import StateFolder
 from .transports.http import side_app
 from .transports.operator import operator_app
-from .transports.websocket import WebSocketOptions, WebSocketServer
+from .transports.websocket import WebSocketServer
 from .vendors import VENDORS, Vendors, concurrency, open_vendors
 
 _SENDING_GRACE_S: Final = 2.0
@@ -70,11 +67,11 @@ class Daemon:
         self.registry = registry
         self.started_at = time.time()
         self._store = store
-        self.sender = _sender(settings, store)
+        self.sender = parts.sender(settings, store)
         self._vendors = vendors
-        self._default_model = _default_model(settings, catalogue, vendors)
-        self._files = FileAccess(settings.workspace, denied=_denied(settings))
-        self._certificate = _certificate(settings)
+        self._default_model = parts.default_model(settings, catalogue, vendors)
+        self._files = FileAccess(settings.workspace, denied=parts.denied(settings))
+        self._certificate = parts.certificate(settings)
         self._reloading = asyncio.Lock()
         self.gates = {
             name: ProviderGate(provider, vendors.limits[name], on_error=self._provider_failed)
@@ -90,7 +87,7 @@ class Daemon:
             self.gates,
             absent=vendors.absent,
             permits=permits,
-            bounds=_bounds(settings),
+            bounds=parts.bounds(settings),
             daemon=self,
             files=self._files,
             recorder=recorder,
@@ -99,7 +96,7 @@ class Daemon:
         )
         authenticate = token_check((settings.token or state.load_or_create_token()) if settings.auth else None)
         self.websocket = WebSocketServer(
-            _websocket_options(settings, self._certificate.context if self._certificate else None),
+            parts.websocket_options(settings, self._certificate.context if self._certificate else None),
             self.router,
             authenticate=authenticate,
             server=ServerInfo("toold", __version__, epoch),
@@ -215,13 +212,13 @@ class Daemon:
         old, self.settings = self.settings, settings
         if (settings.log_format, settings.log_level) != (old.log_format, old.log_level):
             set_up_logging(settings.log_format, settings.log_level)
-        self.router.bounds = _bounds(settings)
+        self.router.bounds = parts.bounds(settings)
         self.router.permits.resize(settings.max_running)
         for name, gate in self.gates.items():
             gate.permits.resize(concurrency(settings)[name])
-        self._files.look_below(settings.workspace, denied=_denied(settings))
-        self._default_model = _default_model(settings, self.catalogue, self._vendors)
-        self._store.go_by(content_kept(settings.audit_content), _retention(settings))
+        self._files.look_below(settings.workspace, denied=parts.denied(settings))
+        self._default_model = parts.default_model(settings, self.catalogue, self._vendors)
+        self._store.go_by(content_kept(settings.audit_content), parts.retention(settings))
 
     def _provider_failed(self, provider: str, code: str) -> None:
         self.metrics.provider_failed(provider, code)
@@ -246,24 +243,24 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         StoreError: the database cannot be opened.
         OSError: a port cannot be listened on; the message names it.
     """
-    async with AsyncExitStack() as parts:
-        state = parts.enter_context(StateFolder(settings.state_dir))
+    async with AsyncExitStack() as stack:
+        state = stack.enter_context(StateFolder(settings.state_dir))
         content, key = content_kept(settings.audit_content), state.load_or_create_audit_key()
-        store = Store(state.database, content=content, retention=_retention(settings), key=key)
-        parts.push_async_callback(store.close)
+        store = Store(state.database, content=content, retention=parts.retention(settings), key=key)
+        stack.push_async_callback(store.close)
         catalogue = Catalogue.load()
-        simulator = await parts.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
+        simulator = await stack.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
         vendors = open_vendors(settings, simulator)
         registry = load_registry(simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ())
         daemon = Daemon(settings, state=state, store=store, catalogue=catalogue, vendors=vendors, registry=registry)
         if daemon.sender:
-            parts.push_async_callback(daemon.sender.close, _SENDING_GRACE_S)
+            stack.push_async_callback(daemon.sender.close, _SENDING_GRACE_S)
         for gate in daemon.gates.values():
-            parts.push_async_callback(gate.close, _SDK_GRACE_S)
+            stack.push_async_callback(gate.close, _SDK_GRACE_S)
         await daemon.http.start()
-        parts.push_async_callback(daemon.http.close)
+        stack.push_async_callback(daemon.http.close)
         await daemon.websocket.start()
-        parts.push_async_callback(daemon.websocket.close)
+        stack.push_async_callback(daemon.websocket.close)
         state.write_address(daemon.address())
         if daemon.sender:
             daemon.sender.start()
@@ -295,70 +292,3 @@ async def _drain(daemon: Daemon) -> None:
     closing = asyncio.create_task(daemon.router.close("The daemon is going down; send the call again later.", grace_s))
     await daemon.websocket.announce_end(grace_s * 1000)
     await closing
-
-
-def _default_model(settings: Settings, catalogue: Catalogue, vendors: Vendors) -> str | None:
-    """The operator's choice, or the default of the first vendor that can be asked; None where none can."""
-    if settings.default_model is not None:
-        return settings.default_model
-    for vendor in VENDORS:
-        if vendor.name in vendors.providers:
-            return catalogue.default(vendor.name).id
-    return None
-
-
-def _sender(settings: Settings, store: Store) -> Sender | None:
-    """What sends the audit to Supabase; None where the address or the key is not set."""
-    url, key = settings.supabase_url, settings.supabase_service_role_key
-    if url is None or key is None:
-        if url or key:
-            _log.warning("the audit is not sent: it needs supabase_url and supabase_service_role_key, and has one")
-        return None
-    return Sender(store, lambda: SupabaseRemote(url, key, store.chain))
-
-
-def _denied(settings: Settings) -> tuple[Path, ...]:
-    """What no call may read: the state folder has the token and the database, a configuration file may have keys."""
-    files = (settings.config, settings.tls_key, *(root / CONFIG_FILE for root in settings.workspace))
-    return (settings.state_dir, *(file for file in files if file is not None))
-
-
-def _bounds(settings: Settings) -> Bounds:
-    return Bounds(
-        max_running_per_session=settings.max_running_per_session,
-        max_accepted_per_session=settings.max_accepted_per_session,
-        max_waiting=settings.max_waiting,
-        default_timeout_s=settings.default_timeout_s,
-        max_timeout_s=settings.max_timeout_s,
-        max_frame_bytes=settings.max_frame_bytes,
-        progress_interval_s=settings.progress_interval_s,
-        progress_window_s=settings.progress_window_s,
-        result_ttl_s=settings.result_ttl_s,
-        max_kept_bytes=settings.max_kept_bytes,
-    )
-
-
-def _retention(settings: Settings) -> Retention:
-    return Retention(
-        settings.audit_keep_days, settings.audit_keep_bytes, settings.result_ttl_s, settings.max_kept_bytes
-    )
-
-
-def _certificate(settings: Settings) -> Certificate | None:
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    return Certificate(settings.tls_cert, settings.tls_key)
-
-
-def _websocket_options(settings: Settings, tls: ssl.SSLContext | None) -> WebSocketOptions:
-    return WebSocketOptions(
-        host=settings.host,
-        port=settings.port,
-        tls=tls,
-        allowed_origins=settings.allowed_origins,
-        max_connections=settings.max_connections,
-        max_frame_bytes=settings.max_frame_bytes,
-        ping_interval_s=settings.ping_interval_s,
-        ping_timeout_s=settings.ping_timeout_s,
-        hello_timeout_s=settings.hello_timeout_s,
-    )
