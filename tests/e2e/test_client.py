@@ -2,12 +2,11 @@
 
 import asyncio
 import random
-import signal
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
+from toold.client import ConnectionFailedError, MCPWebSocketClient
 from toold.protocol.calls import Progress
 from toold.protocol.errors import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ToolExecutionError
 
@@ -47,7 +46,7 @@ async def test_a_client_without_arguments_finds_the_daemon_by_its_state_folder(
     async with MCPWebSocketClient() as client:
         assert client.url == daemon.url
         assert client.hello is not None
-        assert client.hello.features == ("ack", "stream")
+        assert client.hello.features == ("ack", "stream", "resume", "going_away")
         assert {"chat", "echo"} <= {tool.name for tool in await client.list_tools()}
         assert (await client.health())["status"] == "ready"
         assert await client.ping() > 0
@@ -164,41 +163,3 @@ async def test_a_wrong_token_is_said_and_not_tried_again(make_client: MakeClient
     with pytest.raises(ConnectionFailedError, match="UNAUTHORIZED"):
         async with client:
             pass
-
-
-async def test_a_restarted_daemon_is_found_again_between_calls(
-    start_daemon: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With auto_reconnect the next call connects anew, to wherever the daemon listens now; without it raises."""
-    daemon = start_daemon()
-    forget_this_machine(monkeypatch, daemon)
-    async with MCPWebSocketClient() as client:
-        assert (await client.call("echo", {"text": "before"})).text == "before"
-        assert client.hello is not None
-        assert client.hello.server is not None
-        epoch = client.hello.server.epoch
-        assert await asyncio.to_thread(daemon.stop) == 0
-        second = await asyncio.to_thread(start_daemon)
-        with pytest.raises(ConnectionLostError):
-            await client.call("echo", {"text": "x"}, auto_reconnect=False)
-        assert (await client.call("echo", {"text": "after"})).text == "after"
-        assert client.url == second.url
-        assert client.hello.server.epoch != epoch
-
-
-async def test_a_call_that_the_daemons_death_cuts_off_is_not_sent_again(
-    start_daemon: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The caller is told that it may have run; only a call that was never sent goes to the next daemon."""
-    daemon = start_daemon()
-    forget_this_machine(monkeypatch, daemon)
-    async with MCPWebSocketClient() as client:
-        running = asyncio.Event()
-        arguments = {"text": "x", "delay_ms": 60_000}
-        call = asyncio.create_task(client.call("echo", arguments, on_progress=lambda _: running.set()))
-        await running.wait()
-        daemon.process.send_signal(signal.SIGKILL)
-        with pytest.raises(ConnectionLostError) as lost:
-            await call
-        assert lost.value.executed == "maybe"
-        assert not client.connected

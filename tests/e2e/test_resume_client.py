@@ -1,0 +1,300 @@
+"""The client library over breaks, stalls, restarts and crashes of the real daemon: calls in flight just return."""
+
+import asyncio
+import random
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.client import ConnectionLostError, MCPWebSocketClient, connection, exchange, returning
+from toold.protocol.calls import Progress
+from toold.protocol.errors import CallTimeoutError, OutcomeUnknownError
+
+PATIENCE_S = 40.0
+"""Bound on what happens within a second or two; no test passes by waiting for it."""
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Proxy:
+    """A network between client and daemon that can be cut, in the middle of a frame too, or fall silent."""
+
+    def __init__(self, port: int) -> None:
+        self.daemon_port = port
+        self.accepted = 0
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[int]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
+            self.resume()
+            self.cut()
+            await server.wait_closed()
+            while self._writers:
+                await asyncio.sleep(0.001)
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def stall(self) -> None:
+        """Let nothing through any more, and end nothing: what a network does that is gone."""
+        self._flows.clear()
+
+    def resume(self) -> None:
+        self._flows.set()
+
+    async def _serve(self, *client: Any) -> None:
+        self.accepted += 1
+        daemon: Stream = await asyncio.open_connection("127.0.0.1", self.daemon_port)
+        try:
+            await asyncio.gather(self._pump(client[0], daemon[1]), self._pump(daemon[0], client[1]))
+        finally:
+            for writer in (client[1], daemon[1]):
+                writer.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            with suppress(ConnectionError):
+                while data := await reader.read(65536):
+                    await self._flows.wait()
+                    writer.write(data)
+                    await writer.drain()
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients come back soon, and know of no daemon but that which a test starts."""
+    monkeypatch.setattr(returning, "FIRST_WINDOW_S", 0.05)
+    monkeypatch.setattr(returning, "MAX_DELAY_S", 0.2)
+    for name in ("HOST", "PORT", "TOKEN"):
+        monkeypatch.delenv(f"TOOLD_{name}", raising=False)
+        monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
+
+
+@pytest.fixture
+async def proxy(daemon: Any) -> AsyncIterator[tuple[Proxy, int]]:
+    """A network to the daemon that all tests share."""
+    network = Proxy(daemon.port)
+    async with network.listening() as port:
+        yield network, port
+
+
+@pytest.fixture
+async def client(daemon: Any, proxy: tuple[Proxy, int]) -> AsyncIterator[MCPWebSocketClient]:
+    """A client behind the network."""
+    async with MCPWebSocketClient("127.0.0.1", proxy[1], daemon.token) as connected:
+        yield connected
+
+
+@pytest.fixture
+def network(proxy: tuple[Proxy, int]) -> Proxy:
+    return proxy[0]
+
+
+def executed(daemon: Any) -> Counter[str]:
+    """How often ``sim_effect`` ran, by its text."""
+    log = Path(daemon.state / "sim_effect.log")
+    return Counter(log.read_text().split() if log.exists() else [])
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def start(client: MCPWebSocketClient, text: str, delay_ms: int = 0, **options: Any) -> asyncio.Task[Any]:
+    arguments = {"text": text, "delay_ms": delay_ms}
+    return asyncio.create_task(client.call("sim_effect", arguments, **{"timeout": PATIENCE_S} | options))
+
+
+async def test_a_call_across_a_break_just_returns(daemon: Any, client: MCPWebSocketClient, network: Proxy) -> None:
+    """It ran once, its answer comes by the next connection, and its last progress before it."""
+    reports: list[Progress] = []
+    calling = start(client, "across-a-break", 400, on_progress=reports.append)
+    await until(lambda: executed(daemon)["across-a-break"])
+    reports.clear()
+    network.cut()
+    assert (await calling).text == "written: across-a-break"
+    assert reports
+    assert client.hello is not None
+    assert client.hello.resumed
+    assert executed(daemon)["across-a-break"] == 1
+
+
+async def test_a_peer_that_fell_silent_is_taken_over_from(
+    daemon: Any, client: MCPWebSocketClient, network: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two heartbeats later the client is back by another way, while the daemon still believes in the old one."""
+    monkeypatch.setattr(connection, "PING_INTERVAL_S", 0.1)
+    monkeypatch.setattr(connection, "PING_TIMEOUT_S", 0.1)
+    async with Proxy(daemon.port).listening() as other:
+        await client.disconnect()
+        assert await client.connect()  # with the short heartbeat
+        calling = start(client, "silence", 300)
+        await until(lambda: executed(daemon)["silence"])
+        network.stall()
+        client._wish = type(client._wish)("127.0.0.1", other, daemon.token)
+        assert (await calling).text == "written: silence"
+        assert isinstance(client.last_error, ConnectionLostError)
+        assert client.last_error.close_code == 1011
+    assert executed(daemon)["silence"] == 1
+
+
+async def test_whatever_is_cut_every_call_runs_once_and_returns(daemon: Any) -> None:
+    """Six clients, 150 writes, a network that is cut again and again: nothing is lost and nothing runs twice."""
+    dice = random.Random(11)  # noqa: S311 - to vary the moments, and the same at each run
+    network = Proxy(daemon.port)
+
+    async def make_calls(port: int, number: int) -> None:
+        async with MCPWebSocketClient("127.0.0.1", port, daemon.token) as client:
+            for group in range(5):
+                texts = [f"cut-{number}-{group}-{one}" for one in range(5)]
+                results = await asyncio.gather(*(start(client, text, dice.randrange(40)) for text in texts))
+                assert [result.text for result in results] == [f"written: {text}" for text in texts]
+
+    async def cut_now_and_then() -> None:
+        while True:
+            await asyncio.sleep(dice.uniform(0.05, 0.15))
+            network.cut()
+
+    async with network.listening() as port:
+        cutting = asyncio.create_task(cut_now_and_then())
+        try:
+            await asyncio.gather(*(make_calls(port, number) for number in range(6)))
+        finally:
+            cutting.cancel()
+    counts = {text: count for text, count in executed(daemon).items() if text.startswith("cut-")}
+    assert len(counts) == 150
+    assert set(counts.values()) == {1}
+    assert network.accepted > 6
+
+
+async def test_what_was_handed_over_is_not_kept(
+    daemon: Any, client: MCPWebSocketClient, make_peer: Any, network: Proxy
+) -> None:
+    """Before it leaves, the client has the daemon forget the answers that it gave to their callers."""
+    await start(client, "handed-over", request_id="mine")
+    key = client._session.key
+    await client.disconnect()
+    async with make_peer(features=["resume"], resume={"key": key}) as peer:
+        assert peer.ack["resumed"]
+        await peer.send(op="call_status", request_ids=["mine"])
+        assert (await peer.receive())["calls"] == {"mine": "expired"}
+
+
+async def test_a_call_given_up_while_away_is_ended_on_the_daemon(
+    daemon: Any, client: MCPWebSocketClient, network: Proxy, make_peer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cancel that could not be sent is sent after the resume: nothing goes on for nobody."""
+    monkeypatch.setattr(exchange, "GRACE_S", 0.0)
+    calling = start(client, "given-up", 60_000, timeout=2, request_id="given-up")
+    await until(lambda: executed(daemon)["given-up"])
+    good, network.daemon_port = network.daemon_port, 1  # nobody listens there
+    network.cut()
+    with pytest.raises(CallTimeoutError):
+        await calling
+    network.daemon_port = good
+    await until(lambda: client.connected)
+    async with make_peer(features=["ack"]) as watcher, asyncio.timeout(PATIENCE_S):
+        while (await watcher.status())["limits"]["running"]["in_use"] > 1:  # the watcher's own call
+            await asyncio.sleep(0.01)
+
+
+# --- restarts and crashes --------------------------------------------------------------------------------------------
+
+
+async def test_a_restart_is_not_noticed_by_calls(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs is finished by the daemon that goes, what comes meanwhile is made by the one that comes."""
+    first = start_daemon()
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
+    async with MCPWebSocketClient() as client:
+        running = start(client, "running", 1000)
+        await until(lambda: executed(first)["running"])
+        first.process.send_signal(signal.SIGTERM)
+        await until(lambda: client._link.connection is None or not client._link.takes_calls)
+        meanwhile = [start(client, f"meanwhile-{number}") for number in range(5)]
+        assert (await running).text == "written: running"
+        assert await asyncio.to_thread(first.process.wait, 30) == 0
+        second = await asyncio.to_thread(start_daemon)
+        texts = [result.text for result in await asyncio.gather(*meanwhile)]
+        assert texts == [f"written: meanwhile-{number}" for number in range(5)]
+        assert client.url == second.url
+        assert client.hello is not None
+        assert client.hello.resumed
+    assert set(executed(first).values()) == {1}
+
+
+async def test_a_crash_loses_no_call_and_runs_none_twice(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that may safely run again is sent again; one that may have had its effect says so; the rest just works."""
+    first = start_daemon()
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
+    async with MCPWebSocketClient() as client:
+        echo = asyncio.create_task(client.call("echo", {"text": "again", "delay_ms": 1500}, timeout=PATIENCE_S))
+        effect = start(client, "interrupted", 60_000)
+        await until(lambda: executed(first)["interrupted"])
+        first.process.kill()
+        first.process.wait()
+        meanwhile = start(client, "after")
+        await asyncio.to_thread(start_daemon)
+        assert (await echo).text == "again"
+        assert (await meanwhile).text == "written: after"
+        with pytest.raises(OutcomeUnknownError) as unknown:
+            await effect
+        assert unknown.value.executed == "maybe"
+    assert executed(first) == {"interrupted": 1, "after": 1}
+
+
+async def test_a_daemon_that_does_not_know_the_session_gets_nothing_that_may_have_run(
+    start_daemon: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the state folder is lost, calls in flight end as lost, and the client goes on with a new session."""
+    first = start_daemon()
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
+    async with MCPWebSocketClient() as client:
+        effect = start(client, "lost", 60_000)
+        await until(lambda: executed(first)["lost"])
+        first.process.kill()
+        first.process.wait()
+        for file in first.state.glob("*.db*"):
+            file.unlink()
+        await asyncio.to_thread(start_daemon)
+        with pytest.raises(ConnectionLostError, match="does not know the session") as lost:
+            await effect
+        assert lost.value.executed == "maybe"
+        assert (await client.call("echo", {"text": "here"})).text == "here"
+    assert executed(first)["lost"] == 1
+
+
+async def test_a_plain_client_comes_back_too(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no session to resume: its call in flight is lost to it, and its next call finds the next daemon."""
+    first = start_daemon()
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
+    async with MCPWebSocketClient(features=()) as client:
+        effect = start(client, "plain", 60_000)
+        await until(lambda: executed(first)["plain"])
+        first.process.kill()
+        first.process.wait()
+        with pytest.raises(ConnectionLostError) as lost:
+            await effect
+        assert lost.value.executed == "maybe"
+        waiting = asyncio.create_task(client.call_tool("echo", {"text": "next"}))
+        await asyncio.to_thread(start_daemon)
+        assert await waiting == (True, [{"type": "text", "text": "next"}], None)
+    assert executed(first)["plain"] == 1
