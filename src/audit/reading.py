@@ -32,7 +32,7 @@ class NotReadError(Exception):
     """Supabase did not answer a question; ``failure`` says what that means."""
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
+        super().__init__(str(failure))
         self.failure = failure
 
 
@@ -118,7 +118,7 @@ class SupabaseReader:
         try:
             return _rows(answer.content)
         except (msgspec.MsgspecError, ValueError):
-            raise NotReadError(Failure("setup", "the answer is no list of rows; check TOOLD_SUPABASE_URL")) from None
+            raise NotReadError(Failure("setup", "the answer is no list of rows", "check TOOLD_SUPABASE_URL")) from None
 
 
 _rows = msgspec.json.Decoder(list[dict[str, Any]], float_hook=decimal.Decimal).decode

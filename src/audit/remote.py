@@ -20,7 +20,7 @@ class NotWrittenError(Exception):
     """Supabase did not take calls; ``failure`` says what that means. Some of their rows may be there."""
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
+        super().__init__(str(failure))
         self.failure = failure
 
 

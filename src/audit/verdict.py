@@ -16,20 +16,27 @@ the tables; until then it is tried again too. ``refused``: at least one of the r
 
 _LATER = frozenset({408, 425, 429})
 _ROWS = frozenset({400, 409, 413, 422})
+_TOO_OLD: Final = frozenset({"PGRST204", "PGRST205", "42P01", "42703", "42P10"})
+"""There is no such column, table or constraint."""
+_APPLY: Final = "apply all files of supabase/migrations, in their order"
 _ADVICE: Final = {
     401: "check TOOLD_SUPABASE_SERVICE_ROLE_KEY",
     403: "TOOLD_SUPABASE_SERVICE_ROLE_KEY must be the service role's key",
-    404: "check TOOLD_SUPABASE_URL, and apply supabase/migrations",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A write that failed."""
+    """A write, or a question, that failed."""
 
     verdict: Verdict
     reason: str
     """In one line, for the operator; bounded, without secrets."""
+    advice: str = ""
+    """What is to be mended, where it is the setup."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.advice}" if self.advice else self.reason
 
 
 def judge(status: int, body: bytes) -> Failure:
@@ -47,8 +54,8 @@ def judge(status: int, body: bytes) -> Failure:
         return Failure("later", _told(f"HTTP {status}", message))
     if status in _ROWS and not code.startswith(("42", "PGRST")):
         return Failure("refused", _told(f"HTTP {status}", message))
-    advice = _ADVICE.get(status, _ADVICE[404])
-    return Failure("setup", _told(f"HTTP {status}", f"{message}; {advice}" if message else advice))
+    advice = _APPLY if code in _TOO_OLD else _ADVICE.get(status, f"check TOOLD_SUPABASE_URL, and {_APPLY}")
+    return Failure("setup", _told(f"HTTP {status}", message), advice)
 
 
 def unreachable(error: BaseException) -> Failure:

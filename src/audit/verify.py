@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from ..store import GENESIS, Checkpoint, Seal, Trail
 from .reading import SupabaseReader
 from .walk import Count, Findings, Link, Walk, link
@@ -27,22 +29,21 @@ def verify_local(seal: Seal, trail: Trail, rows: Iterable[tuple[int, Sequence[An
     """
     findings, signed, began = _notes(seal, trail)
     walk = Walk(seal, findings, [one for one in signed if one.kind == "expired"], start=_start(began))
-    last_seq = trail.head.last_seq if trail.head else None
+    head = trail.head if trail.head and seal.signed(trail.head) else None
     foreign: list[int] = []
     for seq, values, mac in rows:
         if began and seq <= began.last_seq:
             findings.older += 1
             if mac:
                 foreign.append(seq)
-        elif last_seq is not None and seq > last_seq:
+        elif head and seq > head.last_seq:
             findings.found("added", "the head says that the chain ends before it", (seq, seq), str(values[0]))
         else:
             walk.add(link(seq, values, mac))
     if foreign:
         told = "they were signed with a key that is not here, before the chain began anew"
         findings.found("changed", told, (foreign[0], foreign[-1]))
-    if trail.head:
-        walk.end(trail.head.last_seq, trail.head.last_mac)
+    walk.end(head.last_seq if head else 0, head.last_mac if head else None)
     return findings
 
 
@@ -118,7 +119,7 @@ def _remote_cover(seal: Seal, findings: Findings, note: Record) -> list[Checkpoi
         one = None
     if one is not None and one.kind == "forgotten":
         _count(findings, one)
-        return [one]
+        return [msgspec.structs.replace(one, first_seq=0)]  # what stood before it is not known
     if one is None or not seal.signed(one):
         findings.found("changed", f"checkpoint {note.get('number')} is not as it was signed", (0, 0))
         return []
@@ -127,6 +128,10 @@ def _remote_cover(seal: Seal, findings: Findings, note: Record) -> list[Checkpoi
 
 def _remote_link(call: Record, asked: Record | None) -> Link:
     try:
-        return link(call["seq"], call_values(call, asked), bytes.fromhex(call["mac"] or ""))
+        mac = bytes.fromhex(call["mac"] or "")
+    except ValueError:
+        mac = b""
+    try:
+        return link(call["seq"], call_values(call, asked), mac)
     except (ValueError, TypeError, KeyError):
-        return Link(call["seq"], str(call["id"]), None, b"")
+        return Link(call["seq"], str(call["id"]), None, mac)

@@ -12,6 +12,8 @@ MAX_PROBLEMS: Final = 1000
 MAX_TANGLE: Final = 200
 """Rows in a row that follow from none, of which it is worked out how they belong together."""
 
+_TAKEN: Final = "another row has its number, or it stands where rows were removed"
+
 Fault = Literal["changed", "missing", "out of place", "added"]
 
 
@@ -79,7 +81,7 @@ def link(seq: int, values: Sequence[Any], mac: bytes | None) -> Link:
         signed = canonical(values)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         signed = None
-    return Link(seq, str(values[0]), signed, mac or b"")
+    return Link(seq, str(values[0]), signed, mac if isinstance(mac, bytes) else b"")
 
 
 class Walk:
@@ -96,21 +98,23 @@ class Walk:
         self._covers = sorted(covers, key=lambda cover: cover.first_seq)
         self._expected = start[0]
         self._before: bytes | None = start[1]  # None where it is not known
+        self._before_last: bytes | None = None  # the mac that the last row should follow
         self._follows = True  # whether what came last was in its place
         self._tangle: list[Link] = []
         self._tangle_before = b""
 
     def add(self, row: Link) -> None:
         """The next row, by seq."""
+        if self._replaces_last(row):
+            return
         if row.seq != self._expected:
             self._untangle(None)
             self._bridge(row.seq)
         if row.seq < self._expected:
-            told = "another row has its number, or it stands where rows were removed"
-            self._findings.found("added", told, (row.seq, row.seq), row.call)
+            self._findings.found("added", _TAKEN, (row.seq, row.seq), row.call)
             return
         self._expected += 1
-        before = self._before
+        before = self._before_last = self._before
         self._follows = before is None or self._leads(before, row)
         if before is not None and self._follows:
             self._untangle(row)
@@ -129,6 +133,18 @@ class Walk:
         self._bridge(last_seq + 1)
         if self._follows and last_mac is not None and self._before not in {None, last_mac}:
             self._findings.found("changed", "the head has another mac of the last row", (last_seq, last_seq))
+
+    def _replaces_last(self, row: Link) -> bool:
+        """Of two rows of one number, the one that follows from the row before is the one that was written."""
+        last = self._tangle[-1] if self._tangle else None
+        if last is None or last.seq != row.seq or self._before_last is None or not self._leads(self._before_last, row):
+            return False
+        self._tangle.pop()
+        self._findings.found("added", _TAKEN, (last.seq, last.seq), last.call)
+        self._untangle(row)
+        self._count(row.seq)
+        self._before, self._follows = row.mac, True
+        return True
 
     def _count(self, seq: int) -> None:
         findings = self._findings

@@ -15,6 +15,7 @@ import msgspec
 from ..daemon.state import DATABASE_FILE
 from ..protocol.rendezvous import default_state_dir
 from ..store import Archive, CallRow, StoreError, open_archive
+from .audit_verify import verify
 from .connecting import CommandFailedError
 from .status import cell, totals_section, when
 from .tables import Row, print_table
@@ -22,9 +23,12 @@ from .tables import Row, print_table
 HEADERS: Row = ("WHEN", "PRINCIPAL", "SESSION", "TOOL", "OUTCOME", "LATENCY", "MODEL", "TOKENS", "COST")
 
 
-@click.group(short_help="Read the calls of the local database: tail, export, stats.")
+@click.group(short_help="Read and check calls: tail, export, stats, verify.")
 def command() -> None:
     """Read what the audit has in the state folder (TOOLD_STATE_DIR), whether or not a daemon runs there."""
+
+
+command.add_command(verify)
 
 
 @command.command()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..protocol.suggest import close_names, did_you_mean
-from . import machine_checks, vendor_checks
+from . import audit_checks, machine_checks, vendor_checks
 from .check import Check
 from .settings import ENV_PREFIX, Settings
 from .state import DATABASE_FILE, read_address
@@ -15,7 +15,10 @@ MIN_PYTHON: Final = (3, 11)
 
 
 async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -> list[Check]:
-    """Check everything that the daemon needs with these settings. Sends no key anywhere, and writes nothing."""
+    """Check everything that the daemon needs with these settings.
+
+    Writes nothing, and sends no key anywhere but Supabase's to Supabase, whose tables are closed to others.
+    """
     running = read_address(settings.state_dir)
     return [
         python_version(sys.version_info[:3]),
@@ -29,6 +32,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         machine_checks.database(settings.state_dir / DATABASE_FILE),
         machine_checks.workspace(settings.workspace),
         machine_checks.tls(settings),
+        *await audit_checks.supabase(settings),
         await machine_checks.daemon(running),
     ]
 

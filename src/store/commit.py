@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from . import calls, journal, notes, outbox
 from .journal import Interrupted
-from .ledger import Ledger
+from .ledger import Extension, Ledger
 from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
 
 
@@ -97,6 +97,7 @@ def write(
     """
     at = time.time()
     with ledger.extending(connection) as chain:
+        chain.complete(at, dropped)
         # Calls that start and calls that end need no order among them; anything else may be about calls before it.
         for other, run in itertools.groupby(items, key=lambda item: isinstance(item.entry, _OTHERS)):
             if other:
@@ -109,11 +110,14 @@ def write(
         rows = [item.row for item in items if item.row is not None]
         if rows:
             calls.add(connection, chain, rows)
-        settled = [item.entry for item in items if isinstance(item.entry, Settled)]
-        outbox.settle(connection, settled)
-        notes.sent(connection, [checkpoint for some in settled for checkpoint in some.checkpoints])
-        chain.refused(seq for some in settled for seq in some.refused)
-        chain.complete(at, dropped)
+        _settle(connection, chain, [item.entry for item in items if isinstance(item.entry, Settled)])
+
+
+def _settle(connection: sqlite3.Connection, chain: Extension, settled: Sequence[Settled]) -> None:
+    known = notes.settled_seq(connection)
+    outbox.settle(connection, settled)
+    notes.sent(connection, [checkpoint for some in settled for checkpoint in some.checkpoints])
+    chain.refused(notes.present(connection, [seq for some in settled for seq in some.refused if seq > known]))
 
 
 def _write_calls(connection: sqlite3.Connection, items: Sequence[Item], kept_bytes: int) -> None:

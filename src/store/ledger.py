@@ -65,8 +65,8 @@ class Extension:
         self._removed("unsent", [seq for seq in seqs if seq > settled_seq])
 
     def refused(self, seqs: Iterable[int]) -> None:
-        """Supabase does not take these rows."""
-        for _, run in itertools.groupby(enumerate(sorted(seqs)), key=lambda numbered: numbered[1] - numbered[0]):
+        """Supabase does not take these rows, which are in order."""
+        for _, run in itertools.groupby(enumerate(seqs), key=lambda numbered: numbered[1] - numbered[0]):
             self._removed("refused", [seq for _, seq in run])
 
     def _removed(self, kind: CheckpointKind, seqs: Sequence[int]) -> None:

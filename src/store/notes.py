@@ -1,7 +1,8 @@
 """The SQL of the chain's checkpoints and its head."""
 
+import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from .chain import GENESIS, Checkpoint, CheckpointKind, Head, Trail
@@ -83,6 +84,14 @@ def settled_seq(connection: sqlite3.Connection) -> int:
     """Up to here nothing is left to send; 0 where nothing ever was sent."""
     found = connection.execute("SELECT settled_seq FROM outbox").fetchone()
     return found[0] if found else 0
+
+
+def present(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[int]:
+    """Those of these rows that are there, in order."""
+    found = connection.execute(
+        "SELECT seq FROM call WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(seqs),)
+    )
+    return [seq for (seq,) in found]
 
 
 def mac_before(connection: sqlite3.Connection, seq: int) -> bytes:

@@ -110,6 +110,16 @@ def test_a_row_twice_is_added() -> None:
     assert told(walk([*rows[:5], rows[4], *rows[5:]], rows[-1])) == [("added", 5, 5)]
 
 
+@pytest.mark.parametrize("genuine_first", [True, False])
+def test_of_two_rows_of_one_number_the_false_one_is_added(genuine_first: bool) -> None:
+    """Whichever comes first, the one that follows from the row before is the one that was written."""
+    rows = chained(9)
+    both = [rows[4], Link(5, "false", b"false", b"m" * 32)]
+    findings = walk([*rows[:4], *(both if genuine_first else both[::-1]), *rows[5:]], rows[-1])
+    assert [(one.fault, one.call) for one in findings.problems] == [("added", "false")]
+    assert findings.checked == 9
+
+
 @pytest.mark.parametrize(("first", "last"), [(1, 1), (1, 3), (4, 6), (9, 9), (1, 9)])
 def test_removed_rows_are_missing(first: int, last: int) -> None:
     """The range is told, at the beginning, in the middle, and at the end."""

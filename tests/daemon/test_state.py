@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from toold.daemon.state import AlreadyRunningError, StateError, StateFolder, read_address, read_pid
+from toold.daemon.state import AlreadyRunningError, StateError, StateFolder, read_address, read_audit_key, read_pid
 from toold.protocol.rendezvous import ADDRESS_FILE, TOKEN_FILE, Address
 
 HERE = Address(pid=os.getpid(), host="127.0.0.1", port=1234, http_port=1235, tls=False, auth=True, version="1")
@@ -178,6 +178,51 @@ def test_a_token_that_cannot_be_read_is_refused(state: StateFolder) -> None:
     (state.path / TOKEN_FILE).mkdir()
     with pytest.raises(StateError, match="cannot be used"):
         state.load_or_create_token()
+
+
+# --- the audit's key -------------------------------------------------------------------------------------------------
+
+
+def test_the_first_start_makes_the_audits_key(state: StateFolder) -> None:
+    """It is 32 random bytes, in a file of mode 0600, and the same ever after."""
+    key = state.load_or_create_audit_key()
+    path = state.path / "audit.key"
+    assert (len(key), mode(path)) == (32, 0o600)
+    assert path.read_text() == f"{key.hex()}\n"
+    assert state.load_or_create_audit_key() == read_audit_key(state.path) == key
+
+
+def test_a_key_file_open_to_others_is_closed(state: StateFolder) -> None:
+    """Whoever could read it could forge; from now on nobody can, and the log says so, without the key."""
+    key = state.load_or_create_audit_key()
+    path = state.path / "audit.key"
+    path.chmod(0o644)
+    with capture_logs() as lines:
+        read_audit_key(state.path)
+    assert (mode(path), len(lines)) == (0o600, 1)
+    assert key.hex() not in str(lines)
+
+
+@pytest.mark.parametrize("content", ["", "not hexadecimal", "ab" * 31, "ab" * 33, "\udcff"])
+def test_what_is_no_key_is_refused(state: StateFolder, content: str) -> None:
+    """A broken key is not replaced in silence: the message says what that would mean."""
+    (state.path / "audit.key").write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(StateError, match="put the right one back"):
+        state.load_or_create_audit_key()
+
+
+def test_a_key_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Reading makes none."""
+    with pytest.raises(StateError, match=r"there is no key at .*audit\.key"):
+        read_audit_key(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_cannot_be_read_is_refused(state: StateFolder) -> None:
+    """A folder in its place is told as what it is."""
+    (state.path / "audit.key").mkdir()
+    with pytest.raises(StateError, match="cannot be read"):
+        state.load_or_create_audit_key()
 
 
 # --- the address -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -295,6 +296,21 @@ async def gateway(postgrest: PostgREST) -> AsyncIterator[Gateway]:
     await server.start()
     yield server
     await server.close()
+
+
+@pytest.fixture
+def way_in(postgrest: PostgREST) -> Iterator[str]:
+    """The same on a loop of its own, for tests that are no coroutines."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = Gateway(postgrest.socket)
+    asyncio.run_coroutine_threadsafe(server.start(), loop).result(60)
+    yield server.url
+    asyncio.run_coroutine_threadsafe(server.close(), loop).result(60)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
 
 
 @pytest.fixture

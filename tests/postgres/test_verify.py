@@ -1,0 +1,305 @@
+"""The chain in a real Supabase: what comes back signs as what was sent, and whatever is done to it there is told."""
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+from toold.audit import Findings, NotReadError, Sender, SupabaseReader, SupabaseRemote, verify_remote
+from toold.audit.wire import call_values
+from toold.cli.app import toold
+from toold.daemon.state import StateFolder
+from toold.store import CallRow, ChainedRow, Retention, Seal, Store, Trail, calls, canonical, open_archive
+
+MakeRow = Callable[..., CallRow]
+Told = list[tuple[str, int, int]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "toold.db"
+
+
+@pytest.fixture
+async def store(path: Path, audit_key: bytes) -> AsyncIterator[Store]:
+    store = Store(path, content=json.dumps, retention=Retention(days=20_000), key=audit_key)
+    yield store
+    with contextlib.suppress(RuntimeError):  # of a test that closed it itself
+        await store.close()
+
+
+@pytest.fixture
+async def reader(gateway: Any, service_key: str) -> AsyncIterator[SupabaseReader]:
+    async with SupabaseReader(gateway.url, SecretStr(service_key)) as reader:
+        yield reader
+
+
+@pytest.fixture
+def send(
+    store: Store, gateway: Any, service_key: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], Awaitable[None]]:
+    """A function that sends all that is unsent, and what is noted of it."""
+    monkeypatch.setattr("toold.audit.sender.PACE_S", 0.001)
+
+    async def all_of_it() -> None:
+        for _ in range(2):  # what is noted of the rows in the first round goes in the second
+            sender = Sender(store, lambda: SupabaseRemote(gateway.url, SecretStr(service_key), store.chain))
+            sender.start()
+            await sender.close(60)
+            await store.flush()
+
+    return all_of_it
+
+
+@pytest.fixture
+def verified(path: Path, audit_key: bytes, reader: SupabaseReader) -> Callable[[], Awaitable[Findings]]:
+    """A function that checks Supabase by the database and the key."""
+
+    def trail() -> Trail:
+        with open_archive(path) as archive:
+            return archive.trail()
+
+    return lambda: verify_remote(Seal(audit_key), trail, reader)
+
+
+def told(findings: Findings) -> Told:
+    return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
+
+
+# --- the way there and back ------------------------------------------------------------------------------------------
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+NUMBER = st.floats(0, allow_nan=False, allow_infinity=False, allow_subnormal=False)
+ARGUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+NOBODY: dict[str, st.SearchStrategy[Any]] = {}
+ASKED = st.fixed_dictionaries(NOBODY) | st.fixed_dictionaries(
+    {
+        "provider": st.sampled_from(["kimi", "glm"]),
+        "model": st.none() | TEXT,
+        "simulated": st.booleans(),
+        "input_tokens": st.integers(0, 2**63 - 1),
+        "output_tokens": st.integers(0, 2**63 - 1),
+        "cost_amount": st.none() | NUMBER,
+        "cost_currency": st.none() | st.just("USD"),
+    }
+)
+FIELDS = st.fixed_dictionaries(
+    {
+        "started_at": st.floats(0, 4e9),
+        "principal": TEXT,
+        "session_label": TEXT,
+        "client": TEXT,
+        "request_id": TEXT.map(json.dumps),
+        "tool": TEXT,
+        "message": st.none() | TEXT,
+        "executed": st.sampled_from(["yes", "no", "maybe"]),
+        "arguments": st.none() | st.dictionaries(TEXT, ARGUMENTS, max_size=3),
+        "arguments_bytes": st.integers(0, 2**63 - 1),
+        "latency_ms": NUMBER,
+        "queue_ms": NUMBER,
+        "provider_ms": NUMBER,
+    }
+)
+
+
+def test_what_comes_back_signs_as_what_was_sent(way_in: str, service_key: str, database: Any, row: MakeRow) -> None:
+    """Whatever a row holds, the bytes that its mac covers are the same made of the local row and of Supabase's two."""
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.lists(st.tuples(FIELDS, ASKED), min_size=1, max_size=8))
+    def holds(drawn: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+        made = [row(id=f"call-{seq}", **fields, **asked) for seq, (fields, asked) in enumerate(drawn, 1)]
+        local = [
+            canonical(calls.values(one, None if one.arguments is None else json.dumps(one.arguments))) for one in made
+        ]
+        assert asyncio.run(_there_and_back(way_in, service_key, made)) == local
+        database.sql("TRUNCATE toold_calls, toold_provider_calls")
+
+    holds()
+
+
+async def _there_and_back(url: str, key: str, made: list[CallRow]) -> list[bytes]:
+    remote = await asyncio.to_thread(SupabaseRemote, url, SecretStr(key), "chain")
+    await remote.write([ChainedRow(seq=seq, mac=b"m" * 32, call=one) for seq, one in enumerate(made, 1)])
+    await remote.close()
+    async with SupabaseReader(url, SecretStr(key)) as reader:
+        return [canonical(call_values(*found)) async for found in reader.calls("chain", up_to=len(made))]
+
+
+# --- checking --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def sent(store: Store, send: Callable[[], Awaitable[None]], database: Any, row: MakeRow) -> None:
+    """Nine calls in Supabase, of which the fifth was refused; two more are not sent yet."""
+    for number in range(1, 10):
+        asked = {"provider": "kimi", "model": "k2", "cost_amount": 0.1} if number % 2 else {}
+        odd = {"latency_ms": -1.0} if number == 5 else {}
+        store.record(row(id=f"call-{number}", arguments={"b": 1e23, "a\0": [1.0]}, **asked, **odd))
+    await send()
+    for number in (10, 11):
+        store.record(row(id=f"call-{number}"))
+    await store.flush()
+
+
+Verified = Callable[[], Awaitable[Findings]]
+
+
+@pytest.mark.usefixtures("sent")
+async def test_what_nobody_touched_is_intact(verified: Verified) -> None:
+    """Refused calls and calls that are still to be sent are told apart from missing ones."""
+    findings = await verified()
+    assert findings.problems == []
+    assert (findings.checked, findings.first_seq, findings.last_seq, findings.waiting) == (8, 1, 9, 2)
+    assert (findings.checkpoints["refused"].checkpoints, findings.checkpoints["refused"].calls) == (1, 1)
+
+
+@pytest.mark.usefixtures("sent")
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE toold_calls SET tool = 'x' WHERE seq = 3", [("changed", 3, 3)]),
+        ("UPDATE toold_calls SET arguments = '{}' WHERE seq = 3", [("changed", 3, 3)]),
+        ("UPDATE toold_calls SET started_at = 'infinity' WHERE seq = 3", [("changed", 3, 3)]),
+        ("UPDATE toold_calls SET latency_ms = 'NaN' WHERE seq = 3", [("changed", 3, 3)]),
+        ("UPDATE toold_calls SET mac = NULL WHERE seq = 3", [("changed", 3, 3)]),
+        ("UPDATE toold_provider_calls SET cost_amount = 0 WHERE seq = 3", [("changed", 3, 3)]),
+        ("UPDATE toold_provider_calls SET started_at = now() WHERE seq = 3", [("changed", 3, 3)]),
+        ("DELETE FROM toold_provider_calls WHERE seq = 3", [("changed", 3, 3)]),
+        ("DELETE FROM toold_calls WHERE seq = 3", [("missing", 3, 3)]),
+        ("DELETE FROM toold_calls WHERE seq = 1", [("missing", 1, 1)]),
+        ("DELETE FROM toold_calls WHERE seq > 7", [("missing", 8, 9)]),
+        ("UPDATE toold_calls SET chain = 'other' WHERE seq = 3", [("missing", 3, 3)]),
+        ("UPDATE toold_calls SET seq = 7 WHERE seq = 3", [("missing", 3, 3), ("added", 7, 7)]),
+        ("UPDATE toold_calls SET seq = seq + 1000 WHERE seq = 9", [("missing", 9, 9), ("added", 12, 1009)]),
+        ("UPDATE toold_checkpoints SET calls = 7 WHERE kind = 'refused'", [("changed", 0, 0)]),
+        ("UPDATE toold_checkpoints SET mac_after = 'x' WHERE kind = 'refused'", [("changed", 0, 0)]),
+    ],
+)
+async def test_what_is_done_in_supabase_is_told(
+    verified: Verified, database: Any, statement: str, expected: Told
+) -> None:
+    """Whoever may write there and has not the key is found out: changed, missing, or added."""
+    database.sql(statement)
+    assert told(await verified()) == expected
+
+
+@pytest.mark.usefixtures("sent")
+async def test_checkpoints_here_do_for_those_that_are_gone_there(verified: Verified, database: Any) -> None:
+    """The local database has them all."""
+    database.sql("DELETE FROM toold_checkpoints")
+    assert (await verified()).intact
+
+
+@pytest.mark.usefixtures("sent")
+async def test_retention_there_leaves_the_rest_to_be_checked(verified: Verified, database: Any) -> None:
+    """What ``toold_forget`` removed is told as such; the calls after it are checked, and missing ones missed."""
+    database.sql("UPDATE toold_calls SET started_at = now() - interval '99 days' WHERE seq <= 2")
+    database.sql("SELECT toold_forget(90)")
+    findings = await verified()
+    assert (findings.intact, findings.checked, findings.first_seq) == (True, 6, 3)
+    assert findings.checkpoints["forgotten"].calls == 2
+    database.sql("DELETE FROM toold_calls WHERE seq = 3")
+    assert told(await verified()) == [("missing", 3, 3)]
+
+
+async def test_what_expired_before_it_was_sent(
+    path: Path, audit_key: bytes, send: Callable[[], Awaitable[None]], store: Store, verified: Verified, row: MakeRow,
+    database: Any,
+) -> None:  # fmt: skip
+    """Calls that retention removed here before they could be sent are not missed there."""
+    store.record(row(id="sent"))
+    await send()
+    for number in range(3):
+        store.record(row(id=f"unsent-{number}", started_at=1.0))
+    store.record(row(id="young"))
+    await store.close()
+    short = Store(path, content=json.dumps, retention=Retention(bytes=1), key=audit_key)
+    await short.flush()
+    short.record(row(id="late"))
+    await short.close()
+    findings = await verified()
+    assert findings.problems == []
+    assert (findings.checked, findings.checkpoints["unsent"].calls, findings.waiting) == (1, 4, 5)
+
+
+async def test_a_database_that_was_set_back(
+    path: Path, store: Store, verified: Verified, send: Callable[[], Awaitable[None]], database: Any, row: MakeRow
+) -> None:
+    """Where Supabase has calls that the database does not know, it says so."""
+    store.record(row(id="a"))
+    await store.flush()
+    with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(path.with_name("old.db"))) as copy:
+        connection.backup(copy)
+    store.record(row(id="b"))
+    await send()
+    await store.close()
+    path.write_bytes(path.with_name("old.db").read_bytes())
+    assert told(await verified()) == [("added", 2, 2)]
+
+
+@pytest.mark.usefixtures("sent")
+async def test_many_pages(
+    verified: Verified, store: Store, send: Callable[[], Awaitable[None]], row: MakeRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the answer is cut into pages, each call is read once."""
+    monkeypatch.setattr("toold.audit.reading.PAGE", 3)
+    await send()
+    findings = await verified()
+    assert (findings.intact, findings.checked, findings.waiting) == (True, 10, 0)
+
+
+async def test_the_anon_key_reads_nothing(gateway: Any, anon_key: str, database: Any) -> None:
+    """What Supabase does not let us read is an error that says what to mend, not an empty chain."""
+    async with SupabaseReader(gateway.url, SecretStr(anon_key)) as reader:
+        with pytest.raises(NotReadError, match="TOOLD_SUPABASE_SERVICE_ROLE_KEY"):
+            await reader.look()
+
+
+async def test_all_tables_are_looked_at(reader: SupabaseReader, database: Any) -> None:
+    """A migrated project passes."""
+    await reader.look()
+
+
+def test_the_command(
+    way_in: str, service_key: str, database: Any, row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``toold audit verify --remote`` says whether Supabase has what was sent."""
+    for name, value in {"URL": way_in, "SERVICE_ROLE_KEY": service_key}.items():
+        monkeypatch.setenv(f"TOOLD_SUPABASE_{name}", value)
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(tmp_path))
+
+    async def sends() -> None:
+        with StateFolder(tmp_path) as state:
+            key = state.load_or_create_audit_key()
+            store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
+            for name in "abc":
+                store.record(row(id=name))
+            sender = Sender(store, lambda: SupabaseRemote(way_in, SecretStr(service_key), store.chain))
+            sender.start()
+            await sender.close(60)
+            await store.close()
+
+    asyncio.run(sends())
+    command = ["audit", "verify", "--remote"]
+    intact = CliRunner().invoke(toold, command)
+    assert (intact.exit_code, intact.stdout.splitlines()[0]) == (
+        0, "intact: Supabase, 3 calls from 1 to 3 are as they were written",
+    )  # fmt: skip
+    database.sql("DELETE FROM toold_calls WHERE id = 'b'")
+    broken = CliRunner().invoke(toold, command)
+    assert broken.exit_code == 1
+    assert "  2: missing: no checkpoint tells why" in broken.stdout.splitlines()
