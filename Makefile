@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both set up what is missing first.
-.PHONY: run test setup demo bench lock check format clean
+.PHONY: run test setup demo bench bench-audit lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
@@ -46,6 +46,9 @@ format: .venv/.dev ## mend what the linter can mend
 
 bench: .venv/.dev ## speeds, as ratios to a bare echo server in the same run
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-audit: .venv/.dev ## what echo costs while Supabase is up, down, slow or refusing
+	$(BIN)/python -m benchmarks.audit
 
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --override requirements/overrides.txt

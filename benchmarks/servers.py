@@ -71,24 +71,35 @@ def bare_server() -> Iterator[Server]:
 
 
 @contextmanager
-def daemon() -> Iterator[Server]:
+def supabase_stand_in() -> Iterator[int]:
+    """A stand-in for Supabase, which accepts, delays or refuses by the path it is asked under; its port."""
+    command = [sys.executable, "-m", "benchmarks.supabase_stand_in"]
+    with _process(command, cwd=_ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+
+
+@contextmanager
+def daemon(name: str = "daemon", **settings: str) -> Iterator[Server]:
     """The daemon as it is shipped, with a state folder of its own, the simulator, and no token.
+
+    ``settings`` are variables of its environment.
 
     Raises:
         RuntimeError: it did not start; the message has what it said.
     """
-    with tempfile.TemporaryDirectory(prefix="toold-bench-") as name, (Path(name) / "log").open("w") as log:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="toold-bench-") as temporary, (Path(temporary) / "log").open("w") as log:
+        folder = Path(temporary)
         began = time.perf_counter()
         with _process(
             [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0", "--no-auth"],
             cwd=folder,
-            env={"TOOLD_STATE_DIR": str(folder / "state")},
+            env={"TOOLD_STATE_DIR": str(folder / "state"), **settings},
             stdout=log,
         ) as process:
             port = _daemon_port(process, folder)
             _hello(port)
-            yield Server("daemon", process, port, time.perf_counter() - began)
+            yield Server(name, process, port, time.perf_counter() - began)
 
 
 class LoadGenerator:

@@ -18,6 +18,8 @@ BATCH: Final = 200
 its time takes some."""
 PACE_S: Final = 0.1
 """Between two batches: a backlog of hours is caught up with 2,000 calls a second and leaves the loop to the calls."""
+SEARCH_PACE_S: Final = 0.05
+"""Before a refused batch is halved to find which rows are refused: where all are, that is two requests a row."""
 LOOK_EVERY_S: Final = 1.0
 """How often a sender that has nothing to do looks whether there is something; costs one comparison."""
 
@@ -148,6 +150,7 @@ class Sender:
             if error.failure.verdict != "refused":
                 raise
             if len(rows) > 1:
+                await self._wait(SEARCH_PACE_S)
                 middle = len(rows) // 2
                 await self._deliver(remote, rows[:middle])
                 await self._deliver(remote, rows[middle:])
