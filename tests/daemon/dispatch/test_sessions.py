@@ -122,6 +122,32 @@ async def test_who_comes_back_while_its_session_is_put_away_keeps_it(house: Any,
     assert (back.session, session.holder) == (session, back.port)
 
 
+async def test_a_call_that_ends_while_others_are_put_away_keeps_its_session(house: Any, make: Any) -> None:
+    """Its answer came too late to be written with theirs, so memory has to keep it."""
+    go_on = asyncio.Event()
+
+    async def wait(arguments: Any, context: Any) -> str:
+        await go_on.wait()
+        return "late"
+
+    home = house([*tools(make), make("wait", wait)], progress_window_s=0.02)
+    busy, idle = home.session("busy", key="busy"), home.session("idle", key="idle")
+    await home.call(idle, 1, "say")
+    home.submit(busy, 2, "wait")
+    for session in (busy, idle):
+        home.router.leave(session, home.port)
+        session.left_at -= 1000
+    home.journal.ready.clear()
+    keeper = asyncio.create_task(home.router.sessions.keep())
+    await home.until(lambda: home.journal.asked["keep"])
+    go_on.set()
+    await home.answered()
+    home.journal.ready.set()
+    await home.until(lambda: len(home.router.sessions) < 2)
+    assert (await home.resume("busy")).missed[2].outputs[0].text == "late"
+    keeper.cancel()
+
+
 async def test_after_a_crash_the_disk_tells_what_was_done_and_what_was_interrupted(house: Any, make: Any) -> None:
     """Interrupted calls answer OUTCOME_UNKNOWN and are not run again; local ones are unknown, and may be."""
     before = house(tools(make))
@@ -159,6 +185,20 @@ async def test_an_orderly_stop_loses_no_answer(house: Any, make: Any) -> None:
     ]
     back = await house(tools(make), journal=before.journal).resume("key")
     assert (back.missed.keys(), all(result.ok for result in back.missed.values())) == ({1, 2}, True)
+
+
+async def test_a_result_is_as_old_on_the_disk_as_it_is(house: Any, make: Any) -> None:
+    """A restart gives it no second life."""
+    before = house(tools(make))
+    session = before.session(key="key")
+    await before.call(session, 1, "write")
+    kept = before.journal.calls[session.id, "n1"]
+    aged = msgspec.structs.replace(kept, at=kept.at - before.router.bounds.result_ttl_s)
+    before.journal.calls[session.id, "n1"] = aged
+    home = house(tools(make), journal=before.journal)
+    back = await home.resume("key")
+    assert back.missed == {}
+    assert home.router.status_of(back.session, 1) == "expired"
 
 
 async def test_a_result_that_cannot_be_read_counts_as_expired(house: Any, make: Any) -> None:
