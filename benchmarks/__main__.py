@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: some 40 seconds; with ``--quick`` some 10, for a first look."""
+"""``python -m benchmarks``: some 40 seconds; with ``--quick`` some 10, for a first look; ``--shaping`` takes 2."""
 
 import argparse
 import datetime as dt
@@ -9,6 +9,7 @@ import time
 
 from rich.console import Console
 
+from . import shaping
 from .measure import FULL, IDLE_CONNECTIONS, QUICK, measure
 from .report import rows, show, write
 from .servers import load_generator
@@ -20,8 +21,13 @@ def main() -> int:
     """Measure, print the table, write the JSON. A missed aim is no failure: machines are noisy."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time toold beside a bare echo server.")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    plan = QUICK if parser.parse_args().quick else FULL
+    parser.add_argument("--shaping", action="store_true", help="time the shaping of results instead, some seconds")
+    arguments = parser.parse_args()
+    plan = QUICK if arguments.quick else FULL
     console = Console()
+    if arguments.shaping:
+        shaping.show(shaping.measure(), console)
+        return 0
     if (files := _raise_file_limit()) < IDLE_CONNECTIONS + _SPARE_FILES:
         console.print(
             f"{files} open files are allowed, {IDLE_CONNECTIONS} connections need more: ulimit -Hn says how many"

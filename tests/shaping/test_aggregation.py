@@ -68,6 +68,7 @@ def test_groups_of_two_fields() -> None:
 def test_every_element_counts_where_the_path_says_so() -> None:
     """With [*] elements are values of their own; without, a list is one value."""
     assert figures(ROWS, unique="tags[*]")["unique"]["tags[*]"] == ["a", "b"]
+    assert figures([{"tags": [None, "a"]}], unique="tags[*]")["unique"]["tags[*]"] == ["a"]
     assert figures(ROWS, unique="tags")["unique"]["tags"] == [["a", "b"], ["a"], []]
 
 

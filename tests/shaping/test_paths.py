@@ -84,6 +84,11 @@ def test_a_printed_path_parses_to_itself(path: Path) -> None:
     assert parse_path(str(path)) == path
 
 
+def test_words_of_the_filter_language_are_printed_in_quotes() -> None:
+    """So that a printed path can stand in a filter."""
+    assert str(Path(("not", "AND", "Or", "note"))) == "['not']['AND']['Or'].note"
+
+
 @given(st.text() | st.text("ab.[]*'\"-019 \\"))
 def test_any_text_is_a_path_or_an_error_of_the_language(text: str) -> None:
     """The parser raises nothing else, and its position lies in the text or right behind."""

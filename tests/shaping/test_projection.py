@@ -35,7 +35,7 @@ ROW = {
         (["labels[*]"], {"labels": ROW["labels"]}),
         (["labels[1].color"], {"labels": [{"color": "blue"}]}),
         (["labels[-3].name", "labels[0].color"], {"labels": [{"name": "bug", "color": "red"}]}),
-        (["labels[*].name", "labels[1].color"], {"labels": [{"name": "bug"}, {"color": "blue"}, 5]}),
+        (["labels[*].name", "labels[0].color"], {"labels": [{"name": "bug", "color": "red"}, {}, 5]}),
         (["labels[9]", "id"], {"id": 1}),
         (["grid[*][0]"], {"grid": [[1], [3]]}),
         (["grid[1][-1]"], {"grid": [[4]]}),

@@ -40,6 +40,12 @@ def test_a_large_row_is_cut() -> None:
     assert len(msgspec.json.encode(found)) < 10_000
 
 
+def test_what_is_cut_within_a_list_is_told() -> None:
+    """A sample of all rows that shows one of them shortened is not all there is."""
+    assert summarize([{"list": ["x" * (SAMPLE_CHARS + 1)]}]).truncated
+    assert not summarize([{"list": ["x" * SAMPLE_CHARS]}]).truncated
+
+
 def test_rows_that_are_no_objects_have_no_fields() -> None:
     """They are counted and shown all the same."""
     found = summarize(["a", 1, None])
