@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import msgspec
-
 from ..store import GENESIS, Checkpoint, Seal, Trail
 from .reading import SupabaseReader
 from .walk import Count, Findings, Link, Walk, link
@@ -57,10 +55,15 @@ async def verify_remote(seal: Seal, trail: Callable[[], Trail], reader: Supabase
     at_first = trail()
     notes = await reader.checkpoints(seal.chain)
     findings, signed, began = _notes(seal, at_first)
-    covers = [one for one in signed if one.kind in {"unsent", "refused"}]
+    start, covers = _start(began), [one for one in signed if one.kind in {"unsent", "refused"}]
     for note in notes:
-        covers += _remote_cover(seal, findings, note)
-    walk = Walk(seal, findings, covers, start=_start(began))
+        one = _noted(seal, findings, note)
+        if one and one.kind == "forgotten":
+            # Unsigned, so that it may stand for the beginning alone: what it spares is checked from there on.
+            start = max(start, (one.last_seq + 1, one.after))
+        elif one and one.kind in {"unsent", "refused"}:
+            covers.append(one)
+    walk = Walk(seal, findings, covers, start=start)
     last_seq = at_first.head.last_seq if at_first.head else 0
     async for call, asked in reader.calls(seal.chain, up_to=last_seq):
         walk.add(_remote_link(call, asked))
@@ -111,19 +114,18 @@ def _count(findings: Findings, one: Checkpoint) -> None:
     count.calls += one.calls or 0
 
 
-def _remote_cover(seal: Seal, findings: Findings, note: Record) -> list[Checkpoint]:
-    """The checkpoint of a row of ``toold_checkpoints``, where it can stand for rows that Supabase does not have."""
+def _noted(seal: Seal, findings: Findings, note: Record) -> Checkpoint | None:
+    """The checkpoint of a row of ``toold_checkpoints``; None for one that is not as it was signed."""
     try:
         one = checkpoint_of(note)
     except (ValueError, TypeError, KeyError):
         one = None
     if one is not None and one.kind == "forgotten":
         _count(findings, one)
-        return [msgspec.structs.replace(one, first_seq=0)]  # what stood before it is not known
-    if one is None or not seal.signed(one):
+    elif one is None or not seal.signed(one):
         findings.found("changed", f"checkpoint {note.get('number')} is not as it was signed", (0, 0))
-        return []
-    return [one] if one.kind in {"unsent", "refused"} else []
+        return None
+    return one
 
 
 def _remote_link(call: Record, asked: Record | None) -> Link:

@@ -216,6 +216,16 @@ async def test_retention_there_leaves_the_rest_to_be_checked(verified: Verified,
     assert told(await verified()) == [("missing", 3, 3)]
 
 
+@pytest.mark.usefixtures("sent")
+async def test_what_nobody_signs_hides_no_hole(verified: Verified, database: Any) -> None:
+    """Whoever removes calls from the middle, and notes them as forgotten, has the ones before them against him."""
+    database.sql(
+        "INSERT INTO toold_checkpoints "
+        "SELECT chain || '-forgotten', chain, 0, 'forgotten', 1, seq, 2, now(), now(), '', mac FROM toold_calls WHERE seq = 4; DELETE FROM toold_calls WHERE seq IN (3, 4)"
+    )
+    assert told(await verified()) == [("added", 1, 1), ("added", 2, 2)]
+
+
 async def test_what_expired_before_it_was_sent(
     path: Path, audit_key: bytes, send: Callable[[], Awaitable[None]], store: Store, verified: Verified, row: MakeRow,
     database: Any,
