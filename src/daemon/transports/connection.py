@@ -91,8 +91,10 @@ class Connection:
             if missed:
                 self._redelivery = asyncio.create_task(self._redeliver(missed))
             receive = self._socket.recv
-            while not self._superseded:
-                await self._receive(await receive())
+            while True:
+                data = await receive()
+                if not self._superseded:
+                    await self._receive(data)
         finally:
             self._router.leave(self._session, self)
             for task in (self._reporter, self._redelivery):

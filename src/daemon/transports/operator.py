@@ -76,7 +76,7 @@ def _answer(ask: Endpoint) -> Callable[[Request], Awaitable[Response]]:
 def _recent(request: Request) -> int:
     text = request.query_params.get("recent", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 4 and int(text) <= MAX_RECENT):
-        raise InvalidArgumentsError(f"recent must be a number from 0 to {MAX_RECENT}.")
+        raise InvalidArgumentsError(f"recent: must be a number from 0 to {MAX_RECENT}.")
     return int(text)
 
 

@@ -153,3 +153,23 @@ async def test_what_cannot_be_sent_of_a_report_costs_no_answer(serve: Any, join:
     await peer.send("call_tool", request_id=1, name="odd")
     *_, answer = await peer.until_answered(1)
     assert answer["outputs"][0]["text"] == "done"
+
+
+async def test_a_connection_that_was_taken_over_from_is_not_heard(serve: Any, join: Any, make_tool: Any) -> None:
+    """What it still sends reaches no tool: its answer would go where nobody reads any more."""
+    heard: list[str] = []
+
+    async def note(arguments: Any, context: Any) -> str:
+        heard.append(arguments.who)
+        return "noted"
+
+    daemon = await serve(make_tool("note", note))
+    old = await join(daemon, features=["resume"])
+    (connection,) = daemon.websocket._connections
+    connection.supersede()
+    await old.send("call_tool", request_id=1, name="note", arguments={"who": "old"})
+    await (await old.socket.ping())  # so that the call before it was read
+    new = await join(daemon)
+    await new.send("call_tool", request_id=1, name="note", arguments={"who": "new"})
+    await new.until_answered(1)
+    assert heard == ["new"]
