@@ -21,13 +21,15 @@ from .reader import Reader
 MAX_FILTER_CHARS: Final = 65_536
 MAX_DEPTH: Final = 50
 """Of parentheses and NOTs within one another."""
+MAX_PATTERNS: Final = 10
+"""Of one filter: a pattern takes milliseconds to compile."""
 
 _EXAMPLE: Final = "status = 'open' AND (age >= 18 OR name CONTAINS smith)"
 _SIGNS: Final = re.compile(r"[=!<>~]+")
 _WORD: Final = re.compile(r"""[^\s'"(),=!<>]+""")
 _KEYWORD: Final = {word: re.compile(rf"{word}(?![^\s('\"])", re.IGNORECASE) for word in ("AND", "OR", "NOT")}
-_BARE: Final = re.compile(r"""[^'"(),=!<>]*""")
-_JOIN: Final = re.compile(r"(?:^|\s)(?:AND|OR)(?=\s|$)", re.IGNORECASE)
+_JOIN: Final = r"""(?<![^\s(,=!<>])(?:AND|OR)(?![^\s'"(),=!<>])"""
+_BARE: Final = re.compile(rf"""(?:(?!{_JOIN})[^'"(),=!<>])*""", re.IGNORECASE)
 _DOUBLED: Final = re.compile(r"&&|\|\|")
 _BY_TEXT: Final = {operator.value: operator for operator in Operator}
 _INSTEAD: Final = {
@@ -51,13 +53,23 @@ _INSTEAD: Final = {
 """What is written elsewhere, and how it is said here."""
 
 
+class _FilterReader(Reader):
+    """Counts the patterns that it has read."""
+
+    __slots__ = ("patterns",)
+
+    def __init__(self, text: str, example: str) -> None:
+        super().__init__(text, example)
+        self.patterns = 0
+
+
 def parse_filter(text: str) -> Filter:
     """The filter that ``text`` writes.
 
     Raises:
         LanguageError: it is none, with the place and an example.
     """
-    reader = Reader(text, _EXAMPLE)
+    reader = _FilterReader(text, _EXAMPLE)
     if len(text) > MAX_FILTER_CHARS:
         raise reader.error(f"a filter has at most {MAX_FILTER_CHARS} characters", at=MAX_FILTER_CHARS)
     reader.blanks()
@@ -69,21 +81,21 @@ def parse_filter(text: str) -> Filter:
     return found
 
 
-def _any_of(reader: Reader, depth: int) -> Filter:
+def _any_of(reader: _FilterReader, depth: int) -> Filter:
     parts = [_all_of(reader, depth)]
     while _keyword(reader, "OR"):
         parts.append(_all_of(reader, depth))
     return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
 
-def _all_of(reader: Reader, depth: int) -> Filter:
+def _all_of(reader: _FilterReader, depth: int) -> Filter:
     parts = [_one(reader, depth)]
     while _keyword(reader, "AND"):
         parts.append(_one(reader, depth))
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _one(reader: Reader, depth: int) -> Filter:
+def _one(reader: _FilterReader, depth: int) -> Filter:
     reader.blanks()
     if depth > MAX_DEPTH:
         raise reader.error(f"parentheses and NOTs stand at most {MAX_DEPTH} deep")
@@ -99,11 +111,11 @@ def _one(reader: Reader, depth: int) -> Filter:
     return inner
 
 
-def _keyword(reader: Reader, word: str) -> bool:
+def _keyword(reader: _FilterReader, word: str) -> bool:
     return bool(reader.take(_KEYWORD[word]))
 
 
-def _condition(reader: Reader) -> Condition:
+def _condition(reader: _FilterReader) -> Condition:
     path = _field(reader)
     reader.blanks()
     operator = _operator(reader, path)
@@ -119,7 +131,7 @@ def _condition(reader: Reader) -> Condition:
     return Condition(path, operator, value)
 
 
-def _field(reader: Reader) -> Path:
+def _field(reader: _FilterReader) -> Path:
     for word, keyword in _KEYWORD.items():
         if keyword.match(reader.text, reader.at):
             raise reader.error(f"a condition is missing before {word}; as a name it is quoted: ['{word.lower()}']")
@@ -130,7 +142,7 @@ def _field(reader: Reader) -> Path:
     return read_path(reader)
 
 
-def _operator(reader: Reader, path: Path) -> Operator:
+def _operator(reader: _FilterReader, path: Path) -> Operator:
     start = reader.at
     word = reader.take(_SIGNS) or reader.take(_WORD)
     if operator := _BY_TEXT.get(word.upper()):
@@ -142,7 +154,7 @@ def _operator(reader: Reader, path: Path) -> Operator:
     raise reader.error(f"{word[:20]!r} is no operator; {hint}", at=start)
 
 
-def _value(reader: Reader, operator: Operator) -> Literal:
+def _value(reader: _FilterReader, operator: Operator) -> Literal:
     start = reader.at
     value = _literal(reader)
     if operator in ORDERING and (value is None or isinstance(value, bool)):
@@ -150,17 +162,20 @@ def _value(reader: Reader, operator: Operator) -> Literal:
     return value
 
 
-def _literal(reader: Reader) -> Literal:
+def _literal(reader: _FilterReader) -> Literal:
     if reader.here in {"'", '"'}:
         return reader.quoted()
     start = reader.at
     return typed(_bare(reader), reader, start)
 
 
-def _text(reader: Reader, operator: Operator) -> str:
+def _text(reader: _FilterReader, operator: Operator) -> str:
     start = reader.at
     text = reader.quoted() if reader.here in {"'", '"'} else _bare(reader)
     if operator is Operator.MATCHES:
+        reader.patterns += 1
+        if reader.patterns > MAX_PATTERNS:
+            raise reader.error(f"a filter has at most {MAX_PATTERNS} patterns; one can be 'a|b'", at=start)
         try:
             compile_pattern(text)
         except PatternError as error:
@@ -170,13 +185,10 @@ def _text(reader: Reader, operator: Operator) -> str:
     return text
 
 
-def _bare(reader: Reader) -> str:
+def _bare(reader: _FilterReader) -> str:
     """Text without quotes: up to the next AND or OR, parenthesis, comma, quote or operator, or the end."""
     start = reader.at
     run = reader.take(_BARE)
-    if join := _JOIN.search(run):
-        reader.at = start + join.start()
-        run = run[: join.start()]
     if doubled := _DOUBLED.search(run):
         raise reader.error("conditions are joined by AND and OR; as text it is quoted", at=start + doubled.start())
     if not (bare := run.strip()):
@@ -184,7 +196,7 @@ def _bare(reader: Reader) -> str:
     return bare
 
 
-def _list(reader: Reader) -> tuple[Literal, ...]:
+def _list(reader: _FilterReader) -> tuple[Literal, ...]:
     example = "status IN (open, 'in progress', 3)"
     if not reader.skip("("):
         raise reader.error("IN takes its values in parentheses", example=example)
@@ -199,7 +211,7 @@ def _list(reader: Reader) -> tuple[Literal, ...]:
             raise reader.error("between the values of IN stand commas, and behind the last one )", example=example)
 
 
-def _end_of_condition(reader: Reader) -> None:
+def _end_of_condition(reader: _FilterReader) -> None:
     """After a condition comes AND, OR, a parenthesis that closes, or the end."""
     reader.blanks()
     ends = not reader.here or reader.here == ")"

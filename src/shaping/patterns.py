@@ -5,8 +5,11 @@ from typing import Final
 
 import re2  # type: ignore[import-untyped]  # it has no types of its own, nor in typeshed
 
+MAX_PATTERN_CHARS: Final = 1_000
+
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False  # else a caller's mistake is a line on our stderr
+_OPTIONS.max_mem = 1024 * 1024  # bytes, an eighth of RE2's own: what is compiled longer is compiled to be slow
 
 
 class PatternError(ValueError):
@@ -19,6 +22,8 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     Raises:
         PatternError: RE2 does not take it: it has no look-around and no back-references, on purpose.
     """
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise PatternError(f"it has more than {MAX_PATTERN_CHARS} characters")
     try:
         search = re2.compile(pattern, _OPTIONS).search
     except UnicodeEncodeError:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.shaping.errors import LanguageError
-from toold.shaping.filter_parser import MAX_DEPTH, MAX_FILTER_CHARS, parse_filter
+from toold.shaping.filter_parser import MAX_DEPTH, MAX_FILTER_CHARS, MAX_PATTERNS, parse_filter
 from toold.shaping.filters import And, Condition, Filter, Not, Operator, Or
 from toold.shaping.paths import Path
 
@@ -113,6 +113,7 @@ def test_a_field_may_be_called_anything() -> None:
         ("a > null", 5, "= and !="),
         ("a <= true", 6, "= and !="),
         ("a MATCHES '(x'", 11, "pattern"),
+        (" OR ".join(["a MATCHES x"] * (MAX_PATTERNS + 1)), MAX_PATTERNS * 15 + 11, f"at most {MAX_PATTERNS} patterns"),
         ("a = 2024-02-30", 5, "no such date"),
         ("a = 1e400", 5, "too large"),
         ("NOT " * (MAX_DEPTH + 1) + "a = 1", (MAX_DEPTH + 1) * 4 + 1, f"at most {MAX_DEPTH} deep"),
