@@ -1,9 +1,11 @@
 """What a tool gets from the daemon while it runs. A tool knows no socket, no session store and no provider object."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from ..protocol.calls import ClientInfo, Principal
 from ..providers import Catalogue, Completion, CompletionRequest, OnDelta
+from .conversation import Conversation
 from .files import FileAccess
 
 
@@ -75,5 +77,17 @@ class ToolContext(Protocol):
 
         Raises:
             CallError: what the vendor said, or ServiceUnavailableError where the provider is not configured.
+        """
+        ...
+
+    def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:
+        """The principal's thread of this id, or a new one where it is None, held for the time of the block.
+
+        Where another call holds it, this one waits, within its deadline and without its permits.
+
+        Raises:
+            NotFoundError: there is none, or it is another principal's.
+            ServiceUnavailableError: threads cannot be read or stored at present.
+            InvalidArgumentsError: at the block's end: its ``state`` is over ``MAX_STATE_BYTES``.
         """
         ...

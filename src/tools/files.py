@@ -13,7 +13,7 @@ from typing import Final
 from ..protocol.errors import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
-"""Of one text file: some 260,000 tokens by ``model_fit.BYTES_PER_TOKEN``."""
+"""Of one text file: some 260,000 tokens at four bytes a token."""
 MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
 """Of one image file: as base64 it still fits into a vendor's request with room to spare."""
 

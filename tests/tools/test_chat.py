@@ -166,16 +166,18 @@ async def test_without_any_key_the_caller_reads_which_to_set(context: "Context")
     ],
 )
 async def test_what_a_model_cannot_do_is_told_with_models_that_can(
-    context: "Context", arguments: dict[str, Any], field: str, what: str, models: list[str]
+    context: "Context", write: Write, arguments: dict[str, Any], field: str, what: str, models: list[str]
 ) -> None:
     """An image for a blind model, and thinking where it cannot be chosen, get an error that names others."""
+    write("a.gif", GIF)
     error = await fail(context, InvalidArgumentsError, **arguments)
     assert error.details == {"fields": {field: what}, "models": models}
     assert f"{field}: {what}; name one that does as model: {' or '.join(models)}" in error.message
 
 
-async def test_only_models_that_can_be_asked_are_named(context: "Context") -> None:
+async def test_only_models_that_can_be_asked_are_named(context: "Context", write: Write) -> None:
     """A provider without key and a model that is switched off are no help."""
+    write("a.gif", GIF)
     context.daemon.available = ["glm"]
     error = await fail(context, InvalidArgumentsError, model="kimi-small", images=["a.gif"])
     assert error.details is not None
@@ -188,11 +190,11 @@ async def test_a_request_over_the_window_is_not_sent(context: "Context", write: 
     write("a.txt", "x" * 40_000)
     error = await fail(context, ContextLengthExceededError, model="small", files=["a.txt"], max_tokens=500)
     assert error.message == (
-        "The request has about 10,001 tokens and 500 for the answer, kimi-small holds 8,000; "
+        "The request has about 10,009 tokens and 500 for the answer, kimi-small holds 8,000; "
         "it would fit kimi-see or glm-muse."
     )
     assert error.details == {
-        "estimated_tokens": 10_001,
+        "estimated_tokens": 10_009,
         "max_tokens": 500,
         "context_window": 8_000,
         "models": ["kimi-see", "glm-muse"],

@@ -1,0 +1,152 @@
+"""Which model answers a question: the one that is named, the default one, or the cheapest that can. Pure."""
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...protocol.errors import ContextLengthExceededError, InvalidArgumentsError
+from ...providers import Catalogue, Model, Price
+
+_NAMED: Final = 5
+"""So many models are named in an error."""
+
+_USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
+"""Only so that prices in both currencies can be ranked; no amount is ever told that was converted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a question needs of its model."""
+
+    tokens: int
+    """Of the question, about."""
+    max_tokens: int | None = None
+    """Of the answer, where they are bounded."""
+    images: bool = False
+    thinking: bool | None = None
+    tools: bool = False
+    temperature: bool = False
+    """Whether one is asked for."""
+
+    @property
+    def window(self) -> int:
+        """Tokens that question and answer come to, as far as is known."""
+        return self.tokens + (self.max_tokens or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model, and why it was chosen where that was not the caller's doing."""
+
+    model: Model
+    because: str | None = None
+
+
+def usable_models(catalogue: Catalogue, providers: Iterable[str], today: dt.date) -> tuple[Model, ...]:
+    """The models of these providers that are not switched off."""
+    wanted = set(providers)
+    return tuple(
+        model
+        for model in catalogue.models
+        if model.provider in wanted and (model.retired is None or model.retired > today)
+    )
+
+
+def lacking(model: Model, need: Need) -> tuple[str, str] | None:
+    """The argument that a model cannot be asked with, and why; None where it can do all that is needed."""
+    if need.images and "image" not in model.inputs:
+        return "images", f"{model.id} takes no images"
+    if need.thinking is True and model.thinking == "none":
+        return "thinking", f"{model.id} does not think"
+    if need.thinking is False and model.thinking == "always":
+        return "thinking", f"{model.id} always thinks"
+    if need.tools and not model.tools:
+        return "tools", f"{model.id} cannot call tools"
+    if need.temperature and model.fixed_temperature:
+        return "temperature", f"{model.id} has a temperature of its own"
+    if need.max_tokens is not None and model.max_output is not None and need.max_tokens > model.max_output:
+        return "max_tokens", f"{model.id} answers with at most {model.max_output:,} tokens, not {need.max_tokens:,}"
+    return None
+
+
+def require_able(model: Model, need: Need, usable: Sequence[Model]) -> None:
+    """Check that a model can do what is needed.
+
+    Raises:
+        InvalidArgumentsError: it cannot; the message names models that can.
+    """
+    missing = lacking(model, need)
+    if missing is None:
+        return
+    field, what = missing
+    names = [other.id for other in usable if lacking(other, need) is None][:_NAMED]
+    way_out = f"name one that does as model: {either(names)}" if names else "no model that is available here does"
+    raise InvalidArgumentsError(f"{field}: {what}; {way_out}.", details={"fields": {field: what}, "models": names})
+
+
+def too_long(model: Model, need: Need, usable: Sequence[Model]) -> ContextLengthExceededError:
+    """The error of a question that does not fit: with the numbers, and the models that it would fit, smallest first."""
+    fitting = sorted(
+        (other for other in usable if other.context_window >= need.window and lacking(other, need) is None),
+        key=lambda other: other.context_window,
+    )
+    names = [other.id for other in fitting[:_NAMED] if other is not model]
+    answer = f" and {need.max_tokens:,} for the answer" if need.max_tokens else ""
+    way_out = f"it would fit {either(names)}" if names else "send less: no model that is available here has room for it"
+    return ContextLengthExceededError(
+        f"The request has about {need.tokens:,} tokens{answer}, {model.id} holds {model.context_window:,}; {way_out}.",
+        details={
+            "estimated_tokens": need.tokens,
+            "max_tokens": need.max_tokens,
+            "context_window": model.context_window,
+            "models": names,
+        },
+    )
+
+
+def cheapest(need: Need, usable: Sequence[Model], *, answer_tokens: int, room: Callable[[Model], int]) -> Choice:
+    """The model that ``AUTO`` stands for: of those that can and have the room, the one that costs least for this call.
+
+    An answer without a bound counts as ``answer_tokens``. Models whose price is not known come after all others; of
+    those that cost the same it is the catalogue's first one. Where none has the room, it is the one with the most room:
+    what the question can do without is then left out of it.
+
+    Raises:
+        InvalidArgumentsError: no model that can be asked does what is needed.
+    """
+    able = [model for model in usable if lacking(model, need) is None]
+    if not able:
+        raise _none_able(need, usable)
+    fitting = [model for model in able if room(model) >= need.tokens]
+    if not fitting:
+        largest = max(able, key=room)
+        return Choice(largest, f"it has the largest window of the {_models(len(able))} that can do what is asked")
+    if len(fitting) == 1:
+        return Choice(fitting[0], "it is the only available model that can do what is asked and has the room")
+    out = answer_tokens if need.max_tokens is None else need.max_tokens
+    best = min(fitting, key=lambda model: _dollars(model.price, need.tokens, out))
+    ranked = "the cheapest" if best.price else "the first"
+    return Choice(best, f"it is {ranked} of the {_models(len(fitting))} that can do what is asked and have the room")
+
+
+def either(names: Sequence[str]) -> str:
+    return " or ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else names[0]
+
+
+def _dollars(price: Price | None, tokens: int, answer: int) -> float:
+    if price is None:
+        return float("inf")
+    return (tokens * price.input + answer * price.output) * _USD_PER[price.currency]
+
+
+def _none_able(need: Need, usable: Sequence[Model]) -> InvalidArgumentsError:
+    """Told by what the most models stumble over first, since that is what the caller may want to change."""
+    reasons = [missing[0] for model in usable if (missing := lacking(model, need))]
+    field = max(set(reasons), key=reasons.count) if reasons else "model"
+    what = "no model that is available here can do all that is asked at once"
+    return InvalidArgumentsError(f"{field}: {what}; ask for less.", details={"fields": {field: what}, "models": []})
+
+
+def _models(number: int) -> str:
+    return f"{number} available model{'s' if number > 1 else ''}"

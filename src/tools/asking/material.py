@@ -1,0 +1,58 @@
+"""The files and images that go with a question, read as the caller named them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from ...protocol.errors import InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from ...providers import AttachedFile
+from ..context import ToolContext
+
+T = TypeVar("T")
+
+
+async def read_files(
+    paths: Sequence[str], context: ToolContext, *, field: str = "files", numbered: bool = False
+) -> tuple[AttachedFile, ...]:
+    """The text files at these paths; with ``numbered``, each line begins with its number, so that an answer can point.
+
+    Raises:
+        InvalidArgumentsError, NotFoundError, PermissionDeniedError: one cannot be read; the message and
+            ``details.fields`` say which item of the argument ``field`` it is.
+    """
+    files = context.files.starting_at(context.client.workspace)
+    read = await _each(field, paths, files.read_text)
+    return tuple(AttachedFile(file.name, number_lines(file.text) if numbered else file.text) for file in read)
+
+
+async def read_images(images: Sequence[str], context: ToolContext, *, field: str = "images") -> tuple[str, ...]:
+    """The images at these paths as ``data:`` URLs; what is an ``https:`` or ``data:image/`` URL stays as it is.
+
+    Raises:
+        CallError: as ``read_files``.
+    """
+    files = context.files.starting_at(context.client.workspace)
+
+    async def url(image: str) -> str:
+        return image if image.startswith(("https:", "data:image/")) else await files.read_image(image)
+
+    return tuple(await _each(field, images, url))
+
+
+def number_lines(text: str) -> str:
+    """Each line with its number before it, the numbers as wide as the last of them: `` 9| total = 0``."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    width = len(str(len(lines)))
+    return "".join(f"{number:{width}}| {line}\n" for number, line in enumerate(lines, 1))
+
+
+async def _each(field: str, paths: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[T]:
+    results = []
+    for index, path in enumerate(paths):
+        try:
+            results.append(await read(path))
+        except (InvalidArgumentsError, NotFoundError, PermissionDeniedError) as error:
+            details = {"fields": {f"{field}.{index}": error.message}}
+            raise type(error)(f"{field}.{index}: {error.message}", details=details) from error
+    return results

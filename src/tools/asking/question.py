@@ -1,0 +1,80 @@
+"""A question to one model, and what came of it."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...providers import AttachedFile, Completion, FunctionTool, Model
+from ..conversation import Turn
+
+AUTO: Final = "auto"
+"""As a model's name: the cheapest that can do what the question needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. What is None is left to the vendor, but for the model."""
+
+    prompt: str
+    system: str | None = None
+    """Instructions that stand above everything."""
+    model: str | None = None
+    """An id or alias of the catalogue: that model or an error. None takes the daemon's default, ``AUTO`` chooses."""
+    files: tuple[AttachedFile, ...] = ()
+    """As ``read_files`` gives them, the most important first: what does not fit is left out from the end."""
+    images: tuple[str, ...] = ()
+    """``https:`` or ``data:image/`` URLs, as ``read_images`` gives them."""
+    history: tuple[Turn, ...] = ()
+    """What was said before, the oldest first."""
+    thinking: bool | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    """Bound on the answer, reasoning included."""
+    tools: tuple[FunctionTool, ...] = ()
+    """Functions that the model may ask for; ``Asked.completion.tool_calls`` has what it asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something of the question that the model was not given."""
+
+    what: str
+    """A file's name, or so many turns of the conversation."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that was answered."""
+
+    completion: Completion
+    model: Model
+    """Of the catalogue; ``completion.model`` is what the vendor calls it."""
+    chosen_because: str | None = None
+    """Why this model, where it was left to choose."""
+    left_out: tuple[LeftOut, ...] = ()
+    notices: tuple[str, ...] = ()
+    """What the reader of the answer must know of it, such as that it was cut off."""
+
+    @property
+    def text(self) -> str:
+        """The model's words; where there are none, why, since a plain client sees the text alone."""
+        if self.completion.text:
+            return self.completion.text
+        return f"({self.model.id} gave no words: {'; '.join(self.notices) or self.completion.finish_reason})"
+
+    def data(self) -> dict[str, Any]:
+        """What ``structured`` says of it beside what the tool itself has to say."""
+        data: dict[str, Any] = {
+            "model": self.completion.model,
+            "provider": self.model.provider,
+            "finish_reason": self.completion.finish_reason,
+        }
+        if self.chosen_because:
+            data["chosen_because"] = self.chosen_because
+        if self.left_out:
+            data["left_out"] = [{"what": part.what, "why": part.why} for part in self.left_out]
+        if self.notices:
+            data["notice"] = "; ".join(self.notices)
+        if self.completion.reasoning:
+            data["reasoning"] = self.completion.reasoning
+        return data
