@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Final, Self
 
 import websockets
-from websockets.asyncio.client import ClientConnection
 from websockets.protocol import State
 
 from ..protocol.calls import MAX_FRAME_BYTES
@@ -19,7 +18,7 @@ from ..protocol.errors import Executed, InvalidArgumentsError
 from ..protocol.frames import GoingAway, HelloAck, ServerFrame
 from .endpoint import Endpoint
 from .errors import ConnectionLostError, closed_with, describe_close
-from .opening import CLOSE_TIMEOUT_S, greet, open_socket
+from .opening import CLOSE_TIMEOUT_S, Socket, greet, open_socket
 from .reading import read_frame
 
 _log = logging.getLogger(__name__)
@@ -33,7 +32,7 @@ CLOSE_NO_PONG: Final = 1011
 class Connection:
     """An open connection that was greeted. It reads nothing until it is started."""
 
-    def __init__(self, socket: ClientConnection, ack: HelloAck, endpoint: Endpoint, max_message_size: int) -> None:
+    def __init__(self, socket: Socket, ack: HelloAck, endpoint: Endpoint, max_message_size: int) -> None:
         self.ack = ack
         self.endpoint = endpoint
         self.leaving = False
@@ -150,16 +149,23 @@ class Connection:
             self._socket.transport.abort()
 
     async def _beat(self) -> None:
-        # Not the library's own: that one waits without a bound to send its ping to a peer that reads nothing, and
-        # another close time-out for a peer that answers no ping.
+        # Not the library's own: that one waits without a bound to send its ping to a peer that reads nothing, waits
+        # for the close of a peer that is gone, and takes a large answer on a slow line, behind which the pong comes,
+        # for silence: after a resume the same answer would come again, and so on.
+        pause_s = PING_INTERVAL_S
         with suppress(websockets.ConnectionClosed):
             while True:
-                await asyncio.sleep(PING_INTERVAL_S)
+                await asyncio.sleep(pause_s)
+                self._socket.heard = False
                 try:
                     async with asyncio.timeout(PING_TIMEOUT_S):
                         await (await self._socket.ping())
                 except TimeoutError:
-                    self._end = self._end or (CLOSE_NO_PONG, f"no pong within {PING_TIMEOUT_S:g} s")
-                    self._socket.transport.abort()
-                    return
-                self.proven = True
+                    if not self._socket.heard:
+                        self._end = self._end or (CLOSE_NO_PONG, f"no pong within {PING_TIMEOUT_S:g} s")
+                        self._socket.transport.abort()
+                        return
+                    pause_s = 0.0
+                else:
+                    self.proven = True
+                    pause_s = PING_INTERVAL_S

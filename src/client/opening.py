@@ -4,7 +4,7 @@ import asyncio
 import errno
 import re
 import ssl
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 import websockets
@@ -24,17 +24,27 @@ _STARTING: Final = frozenset({502, 503, 504})
 """503 is the daemon's own; the others are a proxy's that does not reach it."""
 
 
-async def open_socket(
-    endpoint: Endpoint, *, tls_context: ssl.SSLContext | None, max_message_size: int
-) -> ClientConnection:
+class Socket(ClientConnection):
+    """A WebSocket that tells whether anything came by it, a part of a frame too."""
+
+    heard = False
+    """Set when bytes come; whoever wants to know takes it back before."""
+
+    def data_received(self, data: bytes) -> None:
+        self.heard = True
+        super().data_received(data)
+
+
+async def open_socket(endpoint: Endpoint, *, tls_context: ssl.SSLContext | None, max_message_size: int) -> Socket:
     """A WebSocket to the endpoint, before any frame.
 
     Raises:
         ConnectionFailedError: nobody is there, or it is no WebSocket server, or its certificate is not trusted.
     """
     try:
-        return await connect(
+        socket = await connect(
             endpoint.url,
+            create_connection=Socket,
             ssl=(tls_context or ssl.create_default_context()) if endpoint.tls else None,
             compression=None,
             proxy=None,  # the token is for the daemon alone
@@ -43,6 +53,7 @@ async def open_socket(
             ping_interval=None,  # ``connection`` has a heartbeat of its own
             max_size=max_message_size,
         )
+        return cast("Socket", socket)
     except ssl.SSLCertVerificationError as exc:
         raise ConnectionFailedError(
             f"the certificate of {endpoint.url} is not trusted ({exc.verify_message}); "

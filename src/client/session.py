@@ -112,12 +112,10 @@ class Session:
             return
         known = await self._ask_status(connection, [one.request_id for one, _ in waiting])
         for one, call in waiting:
-            if not one.open or one.request_id in self._cancelling:
-                continue
             status = known.get(one.request_id, "unknown")
-            if status == "expired":
+            if one.open and status == "expired":
                 one.answer.set_exception(ResultExpiredError())
-            elif status == "unknown":
+            elif one.open and status == "unknown" and one.request_id not in self._cancelling:
                 await _send_again(connection, one, call)
 
     async def _ask_status(self, connection: Connection, request_ids: Sequence[str]) -> Mapping[str, CallStatus]:

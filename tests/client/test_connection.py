@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.client import CallResult, ConnectionLostError, MCPWebSocketClient, connection, exchange, session
 from toold.client.answers import Answers
+from toold.client.opening import Socket
 from toold.protocol.calls import Progress
 from toold.protocol.errors import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ProtocolError
 from websockets.protocol import State
@@ -364,6 +365,31 @@ async def test_a_peer_that_answers_pings_is_kept(
     await asyncio.sleep(0.05)
     assert client.connected
     assert daemon.connections == 1
+
+
+async def test_a_peer_that_is_busy_sending_is_not_taken_for_silent(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large answer on a slow line holds up the pong: while parts of it come the peer lives, and not after that."""
+    monkeypatch.setattr(connection, "PING_INTERVAL_S", 0.01)
+    monkeypatch.setattr(connection, "PING_TIMEOUT_S", 0.01)
+    rounds = 0
+
+    async def ping(self: Socket, data: object = None) -> asyncio.Future[float]:
+        nonlocal rounds
+        rounds += 1
+        if rounds <= 3:
+            self.data_received(b"")  # a part of a frame; no pong
+        return asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(Socket, "ping", ping)
+    assert await client.connect()
+    await daemon.accept()
+    while client.last_error is None:
+        await asyncio.sleep(0.001)
+    monkeypatch.undo()
+    assert rounds == 4
+    assert "no pong" in str(client.last_error)
 
 
 async def test_a_peer_that_reads_nothing_cannot_hold_up_the_disconnect(
