@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..protocol.calls import Usage
 from .catalogue import Model
-from .completion import Completion, Delta, FinishReason, ToolInvocation
+from .completion import Completion, Delta, FinishReason, SearchResult, ToolInvocation
 
 _FINISH: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -56,6 +56,7 @@ def read_answer(document: Any, model: Model) -> Completion:
         finish=choice.get("finish_reason"),
         usage=read_usage(document.get("usage")),
         simulated=document.get(SIMULATED) is True,
+        search_results=read_search_results(document.get("web_search")),
     )
 
 
@@ -71,6 +72,7 @@ class Assembly:
         self._finish: Any = None
         self._usage: Usage | None = None
         self._simulated = False
+        self._search_results: tuple[SearchResult, ...] = ()
 
     def add(self, chunk: Any) -> Delta | None:
         """What this chunk brought for the reader, if anything.
@@ -82,6 +84,7 @@ class Assembly:
         self._answered_by = chunk.get("model") or self._answered_by
         self._simulated = self._simulated or chunk.get(SIMULATED) is True
         self._usage = read_usage(chunk.get("usage")) or self._usage
+        self._search_results += read_search_results(chunk.get("web_search"))
         if choice is None:  # the vendors' last chunk may carry the usage alone
             return None
         self._usage = read_usage(choice.get("usage")) or self._usage  # where Kimi puts it unasked
@@ -109,6 +112,7 @@ class Assembly:
             finish=self._finish,
             usage=self._usage,
             simulated=self._simulated,
+            search_results=self._search_results,
         )
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
@@ -130,6 +134,7 @@ def finished(
     finish: Any,
     usage: Usage | None,
     simulated: bool,
+    search_results: tuple[SearchResult, ...] = (),
 ) -> Completion:
     """The completion, judged by its finish reason; one that is not known counts as ``stop``.
 
@@ -151,6 +156,23 @@ def finished(
         tool_calls=tuple(tool_calls),
         cost=None if usage is None else model.cost(usage),
         simulated=simulated,
+        search_results=search_results,
+    )
+
+
+def read_search_results(results: Any) -> tuple[SearchResult, ...]:
+    """The pages that GLM's web search found; what is no page is passed over."""
+    return tuple(
+        SearchResult(
+            title=_text(result.get("title")),
+            link=_text(result.get("link")),
+            content=_text(result.get("content")),
+            media=_text(result.get("media")),
+            published=_text(result.get("publish_date")),
+            reference=_text(result.get("refer")),
+        )
+        for result in _list(results)
+        if isinstance(result, Mapping)
     )
 
 

@@ -21,6 +21,11 @@ ProviderName = Literal["kimi", "glm"]
 Modality = Literal["text", "image", "video", "file"]
 Thinking = Literal["none", "switch", "always"]
 """Whether a model reasons before it answers: never, when it is told to, or always."""
+Effort = Literal["low", "medium", "high", "max"]
+Depth = Literal["minimal", "low", "medium", "high", "max"]
+"""How deeply a model may be asked to reason; ``minimal`` is not at all."""
+Structured = Literal["none", "object", "schema"]
+"""What a model's vendor can hold its answers to: nothing, any JSON object, a JSON Schema."""
 
 ATTEMPT_TIMEOUT_S: Final[Mapping[ProviderName, float]] = {"kimi": 25.0, "glm": 30.0}
 """Seconds that one attempt may take where the model names no time of its own (docs/architecture.md, Time)."""
@@ -61,6 +66,13 @@ class Model:
     """Whether it can ask for functions."""
     fixed_temperature: bool = False
     """Whether the vendor refuses every temperature but its own."""
+    efforts: tuple[Effort, ...] = ()
+    """The efforts that the vendor tells apart for it, least first; empty where it has no such setting."""
+    web_search: bool = False
+    """Whether its vendor's web search can be one of its tools."""
+    structured: Structured = "none"
+    ability_source: str = ""
+    """The page that ``efforts``, ``web_search`` and ``structured`` were read from."""
     price: Price | None = None
     price_source: str = ""
     """The page that the price was read from, where that is another than ``source``."""
@@ -77,6 +89,14 @@ class Model:
     def attempt_timeout_s(self) -> float:
         """Seconds that one attempt may take."""
         return self.timeout_s or ATTEMPT_TIMEOUT_S[self.provider]
+
+    @property
+    def depths(self) -> tuple[Depth, ...]:
+        """How deeply it can be asked to reason. One that has a switch alone does not at all, or as it does."""
+        least: tuple[Depth, ...] = () if self.thinking == "always" else ("minimal",)
+        if self.thinking == "none":
+            return least
+        return (*least, *(self.efforts or ("max",)))
 
     def cost(self, usage: Usage) -> Cost | None:
         """What ``usage`` costs by the list price; None where the price is not known."""
@@ -176,6 +196,10 @@ def _model(table: Mapping[str, Any]) -> Model:
     for field, tokens in (("context_window", model.context_window), ("max_output", model.max_output)):
         if tokens is not None and tokens <= 0:
             raise CatalogueError(f"{where}: {field} must be a positive number of tokens, not {tokens}")
+    if model.efforts and model.thinking == "none":
+        raise CatalogueError(f'{where}: it has efforts, but thinking = "none"')
+    if (model.efforts or model.web_search or model.structured != "none") and not model.ability_source:
+        raise CatalogueError(f"{where}: efforts, web_search and structured need an ability_source")
     return model
 
 

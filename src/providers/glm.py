@@ -2,41 +2,101 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 
 from . import question
-from .completion import CompletionRequest, OnDelta, Provider
+from .check import refused
+from .completion import CompletionRequest, OnDelta, WebSearch
 from .connections import Connections
+from .files import GLM_FILES
 from .http import HttpRoad, http_timeout
-from .provider import RoadChoice, VendorProvider
+from .opening import Opening, RoadChoice
+from .provider import VendorProvider
 from .question import Body
-from .road import Attempts, Errors, ReadChunk
+from .road import ApiAnswer, ApiRequest, Attempts, Errors, ReadChunk
+from .search import Searching, SearchQuery
 from .threaded import LoopTransport, ThreadedCall, Threads
+from .tokens import Counting, count_at
 from .vendor import GLM, Access, GlmSdk, Vendor
 
+_COUNTING: Final = Counting("/tokenizer", count_at("usage", "prompt_tokens"))
+"""docs.bigmodel.cn/api-reference, 文本分词器."""
 
-def build_glm(access: Access, *, sdk: GlmSdk = "auto") -> Provider:
+_UNKNOWN_TO_THE_SDKS: Final = ("reasoning_effort",)
+"""Fields that ``create`` of zhipuai, or of an older zai-sdk, has no argument for."""
+
+
+def build_glm(access: Access, *, sdk: GlmSdk = "auto") -> VendorProvider:
     """GLM's provider. ``auto`` takes zhipuai, else zai-sdk, else plain HTTP: the first that can be imported."""
     choices = {
         "zhipuai": RoadChoice("zhipuai", "zhipuai", _zhipuai),
         "zai": RoadChoice("zai-sdk", "zai", _zai),
         "http": RoadChoice("httpx", "httpx", HttpRoad),
     }
-    return VendorProvider(GLM, access, glm_body, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    opening = Opening(GLM, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    engine = search_engine(access.base_url)
+    return VendorProvider(
+        opening,
+        partial(glm_body, engine=engine),
+        files=GLM_FILES,
+        counting=_COUNTING,
+        searching=Searching("/web_search", partial(search_body, engine=engine)),
+    )
 
 
-def glm_body(request: CompletionRequest, *, stream: bool) -> Body:
-    """The question as Zhipu takes it (docs.bigmodel.cn/api-reference); a stream's usage comes unasked."""
-    body = question.body(request, stream=stream, image_url=_image_url)
+def search_engine(base_url: str) -> str:
+    """Zhipu has several, and wants one named: of its own, the better one on either platform.
+
+    docs.bigmodel.cn/cn/guide/tools/web-search has ``search_std`` and ``search_pro`` (and Sogou's and Quark's),
+    docs.z.ai/guides/tools/web-search has ``search-prime``.
+    """
+    host = urlsplit(base_url).hostname or ""
+    return "search-prime" if host == "z.ai" or host.endswith(".z.ai") else "search_pro"
+
+
+def glm_body(request: CompletionRequest, *, stream: bool, engine: str = "search_pro") -> Body:
+    """The question as Zhipu takes it (docs.bigmodel.cn/api-reference, 对话补全); a stream's usage comes unasked.
+
+    Raises:
+        InvalidArgumentsError: web search and functions are offered together, of which Zhipu would take one alone.
+    """
+    searches = [isinstance(tool, WebSearch) for tool in request.tools]
+    if any(searches) and not all(searches):
+        raise refused("tools", "GLM takes the web search or functions, not both (docs.bigmodel.cn/cn/faq/api-issues).")
+    web_search = partial(_web_search, engine=engine)
+    body = question.body(request, stream=stream, image_url=_image_url, web_search=web_search)
     if request.max_tokens is not None:
         body["max_tokens"] = request.max_tokens
     return body
+
+
+def search_body(query: SearchQuery, *, engine: str) -> Body:
+    """A query to the web search by itself."""
+    body: Body = {"search_engine": engine, "search_query": query.query, "search_intent": False}
+    body |= _search_settings(query.count, query.recency, query.domain)
+    return body if query.content_size is None else body | {"content_size": query.content_size}
+
+
+def _web_search(search: WebSearch, *, engine: str) -> dict[str, Any]:
+    """The web search as a tool; what it finds comes along with the answer."""
+    settings: dict[str, Any] = {"enable": True, "search_engine": engine, "search_result": True}
+    if search.query is not None:
+        settings["search_query"] = search.query
+    settings |= _search_settings(search.count, search.recency, search.domain)
+    return {"type": "web_search", "web_search": settings}
+
+
+def _search_settings(count: int | None, recency: str | None, domain: str | None) -> Body:
+    settings = {"count": count, "search_recency_filter": recency, "search_domain_filter": domain}
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _image_url(url: str) -> str:
@@ -66,49 +126,70 @@ class SyncSdkRoad:
         self._connections = Connections(access, httpx.AsyncClient)
         self._threads = Threads(access.limit, f"toold-{vendor.name}")
 
-    async def ask(self, body: Body, attempts: Attempts) -> Any:
-        call = ThreadedCall(asyncio.get_running_loop())
-        async with self._connections.lend() as http:
+    async def ask(self, body: Body, attempts: Attempts) -> tuple[Any, Mapping[str, str]]:
+        def ask(client: Any) -> Any:
+            return _as_json(client.chat.completions.create(**_arguments(body)))
 
-            def work() -> Any:
-                with self._completions(LoopTransport(call, http), attempts) as create:
-                    return _as_json(create(**body))
+        return await self._in_thread(ask, attempts)
 
-            return await self._threads.run(call, work)
-
-    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> None:
+    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         call = ThreadedCall(asyncio.get_running_loop())
 
         def deliver(delta: Any) -> None:
             if not call.stopped:
                 on_delta(delta)
 
+        def ask(client: Any) -> None:
+            for chunk in client.chat.completions.create(**_arguments(body)):
+                delta = read(_as_json(chunk))
+                if delta is not None:
+                    call.loop.call_soon_threadsafe(deliver, delta)
+
+        _, headers = await self._in_thread(ask, attempts, call)
+        return headers
+
+    async def send(self, request: ApiRequest, attempts: Attempts) -> ApiAnswer:
+        options: dict[str, Any] = {"params": dict(request.query)}
+        posted: dict[str, Any] = {} if request.body is None else {"body": request.body}
+        if request.upload is not None:
+            options["headers"] = {"Content-Type": "multipart/form-data"}
+            posted["files"] = [("file", (request.upload.name, request.upload.content))]
+
+        def send(client: Any) -> Any:
+            method = getattr(client, request.method.lower())
+            return method(request.path, cast_type=httpx.Response, options=options, **posted)
+
+        response, headers = await self._in_thread(send, attempts)
+        return ApiAnswer(response.content, headers)
+
+    async def _in_thread(
+        self, work: Callable[[Any], Any], attempts: Attempts, call: ThreadedCall | None = None
+    ) -> tuple[Any, Mapping[str, str]]:
+        """What ``work`` returns for the SDK's client, and the headers of the answer it got last."""
+        call = call or ThreadedCall(asyncio.get_running_loop())
         async with self._connections.lend() as http:
+            transport = LoopTransport(call, http)
 
-            def work() -> None:
-                with self._completions(LoopTransport(call, http), attempts) as create:
-                    for chunk in create(**body):
-                        delta = read(_as_json(chunk))
-                        if delta is not None:
-                            call.loop.call_soon_threadsafe(deliver, delta)
+            def run() -> Any:
+                with self._client(transport, attempts) as client:
+                    return work(client)
 
-            await self._threads.run(call, work)
+            return await self._threads.run(call, run), transport.headers
 
     @contextmanager
-    def _completions(self, transport: LoopTransport, attempts: Attempts) -> Iterator[Callable[..., Any]]:
-        """The SDK's ``create`` for one call, with its errors mapped. Its client opens nothing, so it costs little."""
+    def _client(self, transport: LoopTransport, attempts: Attempts) -> Iterator[Any]:
+        """The SDK's client for one call, with its errors mapped. It opens nothing, so it costs little."""
         sdk = self._sdk_errors
         try:
             # Its `trust_env` would read proxies for connections that it does not make.
             with httpx.Client(transport=transport, trust_env=False) as http:
-                client = self._new_client(
+                yield self._new_client(
                     api_key=self._access.api_key.get_secret_value(),
                     base_url=self._access.base_url,
                     timeout=http_timeout(attempts),
                     max_retries=attempts.retries,
                     http_client=http,
                 )
-                yield client.chat.completions.create
         # Within a stream the SDKs do not wrap what their HTTP client raises.
         except (sdk.APITimeoutError, httpx.TimeoutException) as error:
             raise self._errors.timed_out(error, attempts) from error
@@ -131,3 +212,10 @@ class SyncSdkRoad:
 def _as_json(answer: Any) -> Any:
     """The SDK's object as it came over the wire; what the SDK did not understand it hands over as it is."""
     return answer.model_dump(warnings=False) if hasattr(answer, "model_dump") else answer
+
+
+def _arguments(body: Body) -> dict[str, Any]:
+    """The body as the SDKs' arguments: what they have no word for goes into ``extra_body``."""
+    known = {key: value for key, value in body.items() if key not in _UNKNOWN_TO_THE_SDKS}
+    unknown = {key: value for key, value in body.items() if key in _UNKNOWN_TO_THE_SDKS}
+    return {**known, "extra_body": unknown} if unknown else known

@@ -1,7 +1,7 @@
 """Plain HTTP to either vendor, where its SDK cannot be imported."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ import httpx
 from .completion import OnDelta
 from .connections import Connections
 from .question import Body
-from .road import CONNECT_TIMEOUT_S, Attempts, Errors, ReadChunk
+from .road import CONNECT_TIMEOUT_S, ApiAnswer, ApiRequest, Attempts, Errors, ReadChunk
 from .vendor import Access, Vendor
 
 
@@ -20,7 +20,7 @@ def http_timeout(attempts: Attempts) -> httpx.Timeout:
 
 
 class HttpRoad:
-    """Posts to ``{base_url}/chat/completions``, the address that both vendors' SDKs post to. Never tries twice."""
+    """Sends to the addresses below ``base_url`` that both vendors' SDKs send to. Never tries twice."""
 
     def __init__(self, vendor: Vendor, access: Access) -> None:
         self.name = f"httpx {httpx.__version__}"
@@ -28,25 +28,36 @@ class HttpRoad:
         self._errors = Errors(vendor, access)
         self._connections = Connections(access, httpx.AsyncClient)
 
-    async def ask(self, body: Body, attempts: Attempts) -> Any:
-        async with self._post(body, attempts) as response:
+    async def ask(self, body: Body, attempts: Attempts) -> tuple[Any, Mapping[str, str]]:
+        async with self._send("POST", "/chat/completions", attempts, json=body) as response:
             await response.aread()
             try:
-                return response.json()
+                return response.json(), dict(response.headers)
             except ValueError as error:
                 raise self._errors.not_json() from error
 
-    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> None:
-        async with self._post(body, attempts) as response:
+    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
+        async with self._send("POST", "/chat/completions", attempts, json=body) as response:
+            headers = dict(response.headers)
             async for line in response.aiter_lines():
                 field, _, value = line.partition(":")
                 if field != "data":
                     continue
                 if value.strip() == "[DONE]":
-                    return
+                    break
                 delta = read(self._chunk(value))
                 if delta is not None:
                     on_delta(delta)
+            return headers
+
+    async def send(self, request: ApiRequest, attempts: Attempts) -> ApiAnswer:
+        content: dict[str, Any] = {"params": dict(request.query)}
+        if request.upload is not None:
+            content |= {"data": request.body, "files": {"file": (request.upload.name, request.upload.content)}}
+        elif request.body is not None:
+            content["json"] = request.body
+        async with self._send(request.method, request.path, attempts, **content) as response:
+            return ApiAnswer(await response.aread(), dict(response.headers))
 
     def _chunk(self, data: str) -> Any:
         try:
@@ -58,20 +69,23 @@ class HttpRoad:
         return chunk
 
     @asynccontextmanager
-    async def _post(self, body: Body, attempts: Attempts) -> AsyncIterator[httpx.Response]:
-        """The answer, if it is one; raises ``CallError`` for refusals and for what the connection does meanwhile."""
+    async def _send(self, method: str, path: str, attempts: Attempts, **content: Any) -> AsyncIterator[httpx.Response]:
+        """The answer, if it is one; raises ``CallError`` for refusals and for what the connection does meanwhile.
+
+        A redirect is a refusal: the key goes nowhere else.
+        """
         try:
             async with (
                 self._connections.lend() as client,
                 client.stream(
-                    "POST",
-                    f"{self._access.base_url.rstrip('/')}/chat/completions",
-                    json=body,
+                    method,
+                    f"{self._access.base_url.rstrip('/')}{path}",
                     headers={"Authorization": f"Bearer {self._access.api_key.get_secret_value()}"},
                     timeout=http_timeout(attempts),
+                    **content,
                 ) as response,
             ):
-                if response.is_error:
+                if not response.is_success:
                     await response.aread()
                     raise self._errors.refused(response.status_code, response.text, response.headers)
                 yield response

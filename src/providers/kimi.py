@@ -1,34 +1,55 @@
 """Kimi, on the asynchronous client of the ``openai`` SDK, which the vendor documents as its own."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
-from ..protocol.errors import InvalidArgumentsError
 from . import question
-from .completion import CompletionRequest, OnDelta, Provider
+from .check import refused
+from .completion import CompletionRequest, OnDelta, WebSearch
 from .connections import Connections
+from .files import KIMI_FILES
 from .http import HttpRoad
-from .provider import RoadChoice, VendorProvider
+from .opening import Opening, RoadChoice
+from .provider import VendorProvider
 from .question import Body
-from .road import CONNECT_TIMEOUT_S, Attempts, Errors, ReadChunk
+from .road import CONNECT_TIMEOUT_S, ApiAnswer, ApiRequest, Attempts, Errors, ReadChunk
+from .tokens import Counting, count_at
 from .vendor import KIMI, Access, KimiSdk, Vendor
 
+WEB_SEARCH: Final = "$web_search"
+"""The name of the built-in tool (platform.kimi.ai/docs/guide/use-web-search)."""
 
-def build_kimi(access: Access, *, sdk: KimiSdk = "auto") -> Provider:
+_UNKNOWN_TO_OPENAI: Final = ("thinking",)
+"""Fields that the SDK's ``create`` has no argument for."""
+
+_COUNTING: Final = Counting("/tokenizers/estimate-token-count", count_at("data", "total_tokens"))
+"""platform.kimi.ai/docs/api/estimate."""
+
+
+def build_kimi(access: Access, *, sdk: KimiSdk = "auto") -> VendorProvider:
     """Kimi's provider. ``auto`` takes the openai SDK where it can be imported, and plain HTTP where not."""
     choices = {"openai": RoadChoice("openai", "openai", OpenAIRoad), "http": RoadChoice("httpx", "httpx", HttpRoad)}
-    return VendorProvider(KIMI, access, kimi_body, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    opening = Opening(KIMI, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    return VendorProvider(opening, kimi_body, files=KIMI_FILES, counting=_COUNTING)
 
 
 def kimi_body(request: CompletionRequest, *, stream: bool) -> Body:
-    """The question as Moonshot takes it (platform.moonshot.ai/docs/api/chat)."""
-    body = question.body(request, stream=stream, image_url=_image_url)
+    """The question as Moonshot takes it (platform.kimi.ai/docs/api/chat).
+
+    Raises:
+        InvalidArgumentsError: an image has an address, or the web search has settings or meets thinking.
+    """
+    body = question.body(request, stream=stream, image_url=_image_url, web_search=_web_search)
+    if any(isinstance(tool, WebSearch) for tool in request.tools):
+        body |= _without_thinking(request)
     if request.max_tokens is not None:
         body["max_completion_tokens"] = request.max_tokens
+    if request.cache_key is not None:
+        body["prompt_cache_key"] = request.cache_key
     if stream:
         body["stream_options"] = {"include_usage": True}
     return body
@@ -36,9 +57,23 @@ def kimi_body(request: CompletionRequest, *, stream: bool) -> Body:
 
 def _image_url(url: str) -> str:
     if not url.startswith("data:"):
-        message = "Kimi takes images as data: URLs alone; attach the image itself instead of its address."
-        raise InvalidArgumentsError(message, details={"fields": {"images": message}})
+        raise refused(
+            "images", "Kimi takes images as data: URLs alone; attach the image itself instead of its address."
+        )
     return url
+
+
+def _web_search(search: WebSearch) -> dict[str, Any]:
+    if search != WebSearch():
+        raise refused("web_search", "Kimi's web search has no settings: the model decides what it searches for.")
+    return {"type": "builtin_function", "function": {"name": WEB_SEARCH}}
+
+
+def _without_thinking(request: CompletionRequest) -> Body:
+    """Moonshot wants thinking switched off where its web search is offered, and it is on unless switched off."""
+    if request.thinking not in (None, False, "minimal"):
+        raise refused("thinking", "Kimi's web search works without thinking alone; leave thinking out.")
+    return {"thinking": {"type": "disabled"}} if request.model.thinking == "switch" else {}
 
 
 class OpenAIRoad:
@@ -51,24 +86,37 @@ class OpenAIRoad:
         self._errors = Errors(vendor, access)
         self._connections: Connections[Any] = Connections(access, self._openai.DefaultAsyncHttpxClient)
 
-    async def ask(self, body: Body, attempts: Attempts) -> Any:
-        async with self._completions(attempts) as completions:
-            answer = await completions.with_raw_response.create(**_arguments(body))
-            return json.loads(answer.http_response.text)
+    async def ask(self, body: Body, attempts: Attempts) -> tuple[Any, Mapping[str, str]]:
+        async with self._client(attempts) as client:
+            answer = await client.chat.completions.with_raw_response.create(**_arguments(body))
+            return json.loads(answer.http_response.text), dict(answer.http_response.headers)
 
-    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> None:
+    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         async with (
-            self._completions(attempts) as completions,
-            await completions.create(**_arguments(body)) as chunks,
+            self._client(attempts) as client,
+            await client.chat.completions.create(**_arguments(body)) as chunks,
         ):
             async for chunk in chunks:
                 delta = read(chunk.to_dict())
                 if delta is not None:
                     on_delta(delta)
+            return dict(chunks.response.headers)
+
+    async def send(self, request: ApiRequest, attempts: Attempts) -> ApiAnswer:
+        options: dict[str, Any] = {"params": dict(request.query)}
+        posted: dict[str, Any] = {} if request.body is None else {"body": request.body}
+        if request.upload is not None:
+            options["headers"] = {"Content-Type": "multipart/form-data"}
+            posted["files"] = [("file", (request.upload.name, request.upload.content))]
+        binary = self._openai.HttpxBinaryResponseContent  # bytes as they came, whatever their type
+        async with self._client(attempts) as client:
+            method = getattr(client, request.method.lower())
+            answer = await method(request.path, cast_to=binary, options=options, **posted)
+            return ApiAnswer(answer.content, dict(answer.response.headers))
 
     @asynccontextmanager
-    async def _completions(self, attempts: Attempts) -> AsyncIterator[Any]:
-        """The SDK's completions for one call, with its errors mapped."""
+    async def _client(self, attempts: Attempts) -> AsyncIterator[Any]:
+        """The SDK's client for one call, with its errors mapped."""
         openai = self._openai
         try:
             async with self._connections.lend() as http:
@@ -80,7 +128,7 @@ class OpenAIRoad:
                     http_client=http,
                     # The SDK takes these from the environment, where they are meant for another vendor.
                     default_headers={"OpenAI-Organization": openai.omit, "OpenAI-Project": openai.omit},
-                ).chat.completions
+                )
         except openai.APITimeoutError as error:
             raise self._errors.timed_out(error, attempts) from error
         except openai.APIConnectionError as error:
@@ -98,5 +146,6 @@ class OpenAIRoad:
 
 def _arguments(body: Body) -> dict[str, Any]:
     """The body as the SDK's arguments: what OpenAI has no word for goes into ``extra_body``."""
-    known = {key: value for key, value in body.items() if key != "thinking"}
-    return {**known, "extra_body": {"thinking": body["thinking"]}} if "thinking" in body else known
+    known = {key: value for key, value in body.items() if key not in _UNKNOWN_TO_OPENAI}
+    unknown = {key: value for key, value in body.items() if key in _UNKNOWN_TO_OPENAI}
+    return {**known, "extra_body": unknown} if unknown else known

@@ -1,69 +1,49 @@
-"""From the neutral request to the body that both vendors take, and what a model cannot do. Pure."""
+"""From the neutral request to the body that both vendors take. Pure."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
-from typing import Any
+from typing import Any, Final
 
-from ..protocol.errors import InvalidArgumentsError
-from .completion import AttachedFile, CompletionRequest, ImagePart, Message, TextPart
+from .completion import AttachedFile, CompletionRequest, FunctionTool, JsonFormat, Message, TextPart, WebSearch
+from .thinking import thinking_fields
 
 Body = dict[str, Any]
 """The JSON object of ``POST …/chat/completions``."""
 
+BUILTIN_PREFIX: Final = "$"
+"""What the names of Kimi's built-in tools begin with, and no other tool's (platform.kimi.ai/docs/guide/use-web-search).
+"""
 
-def check(request: CompletionRequest) -> None:
-    """Refuse what the model cannot do, before anything is sent.
-
-    Raises:
-        InvalidArgumentsError: names the model and, in ``details.fields``, the argument.
-    """
-    model = request.model
-    if not request.messages and not request.files:
-        raise _refused("messages", "There is nothing to ask: the request has no message.")
-    if "image" not in model.inputs and _has_image(request):
-        raise _refused("images", f"{model.id} takes no images; `listmodels` shows those that do.")
-    if request.tools and not model.tools:
-        raise _refused("tools", f"{model.id} cannot call tools; `listmodels` shows those that can.")
-    if request.thinking is True and model.thinking == "none":
-        raise _refused("thinking", f"{model.id} cannot think first; leave thinking out or name a model that can.")
-    if request.thinking is False and model.thinking == "always":
-        raise _refused("thinking", f"{model.id} always thinks first; leave thinking out or name another model.")
-    _check_numbers(request)
+SCHEMA_BEGINS: Final = "Answer with one JSON object and nothing else. It fits this JSON Schema:\n<schema>\n"
+SCHEMA_ENDS: Final = "\n</schema>"
+"""How a schema is told to a model whose vendor cannot hold it to one."""
 
 
-def _check_numbers(request: CompletionRequest) -> None:
-    model = request.model
-    if request.temperature is not None:
-        if model.fixed_temperature:
-            raise _refused("temperature", f"{model.id} has a fixed temperature; leave temperature out.")
-        if not 0 <= request.temperature <= 1:
-            raise _refused("temperature", f"{model.id} takes a temperature from 0 to 1, not {request.temperature:g}.")
-    if request.max_tokens is not None:
-        bound = model.max_output or model.context_window
-        if not 0 < request.max_tokens <= bound:
-            raise _refused("max_tokens", f"{model.id} takes max_tokens from 1 to {bound}, not {request.max_tokens}.")
-
-
-def body(request: CompletionRequest, *, stream: bool, image_url: Callable[[str], str]) -> Body:
-    """What both vendors spell alike; ``image_url`` makes the vendor's form of an image's URL."""
+def body(
+    request: CompletionRequest,
+    *,
+    stream: bool,
+    image_url: Callable[[str], str],
+    web_search: Callable[[WebSearch], dict[str, Any]],
+) -> Body:
+    """What both vendors spell alike; ``image_url`` and ``web_search`` make the vendor's form of either."""
+    messages = with_schema(with_files(request.messages, request.files), request)
     document: Body = {
         "model": request.model.id,
-        "messages": [_message(message, image_url) for message in with_files(request.messages, request.files)],
+        "messages": [_message(message, image_url) for message in messages],
         "stream": stream,
     }
     if request.temperature is not None:
         document["temperature"] = request.temperature
     if request.tools:
         document["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-            }
-            for tool in request.tools
+            _function(tool) if isinstance(tool, FunctionTool) else web_search(tool) for tool in request.tools
         ]
-    if request.thinking is not None and request.model.thinking == "switch":
-        document["thinking"] = {"type": "enabled" if request.thinking else "disabled"}
-    return document
+    if request.response_format is not None:
+        document["response_format"] = _response_format(request.response_format, request.model.structured)
+    return document | thinking_fields(request.model, request.thinking)
 
 
 def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -> tuple[Message, ...]:
@@ -79,7 +59,32 @@ def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -
         return (*messages, Message("user", text))
     asked = messages[at]
     content = f"{text}\n\n{asked.content}" if isinstance(asked.content, str) else (TextPart(text), *asked.content)
-    return (*messages[:at], Message("user", content), *messages[at + 1 :])
+    return (*messages[:at], replace(asked, content=content), *messages[at + 1 :])
+
+
+def with_schema(messages: tuple[Message, ...], request: CompletionRequest) -> tuple[Message, ...]:
+    """The conversation with the wanted schema as an instruction, where the vendor can be told it in no other way."""
+    wanted = request.response_format
+    if wanted is None or wanted.schema is None or request.model.structured == "schema":
+        return messages
+    told = f"{SCHEMA_BEGINS}{json.dumps(wanted.schema, ensure_ascii=False)}{SCHEMA_ENDS}"
+    first = messages[0] if messages else None
+    if first is not None and first.role == "system" and isinstance(first.content, str):
+        return (replace(first, content=f"{first.content}\n\n{told}"), *messages[1:])
+    return (Message("system", told), *messages)
+
+
+def _response_format(wanted: JsonFormat, structured: str) -> dict[str, Any]:
+    if wanted.schema is None or structured != "schema":
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": wanted.name, "strict": True, "schema": wanted.schema}}
+
+
+def _function(tool: FunctionTool) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+    }
 
 
 def _message(message: Message, image_url: Callable[[str], str]) -> dict[str, Any]:
@@ -97,22 +102,15 @@ def _message(message: Message, image_url: Callable[[str], str]) -> dict[str, Any
         document["reasoning_content"] = message.reasoning
     if message.tool_calls:
         document["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {
+                "id": call.id,
+                "type": "builtin_function" if call.name.startswith(BUILTIN_PREFIX) else "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
         document["tool_call_id"] = message.tool_call_id
+    if message.tool_name is not None:
+        document["name"] = message.tool_name
     return document
-
-
-def _has_image(request: CompletionRequest) -> bool:
-    return any(
-        isinstance(part, ImagePart)
-        for message in request.messages
-        if not isinstance(message.content, str)
-        for part in message.content
-    )
-
-
-def _refused(field: str, message: str) -> InvalidArgumentsError:
-    return InvalidArgumentsError(message, details={"fields": {field: message}})

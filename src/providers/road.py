@@ -1,9 +1,9 @@
 """What carries a question to a vendor: one of its SDKs, or plain HTTP. And how its time is cut into attempts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from ..protocol.errors import CallError
 from . import failures
@@ -43,21 +43,55 @@ def plan_attempts(left_s: float, attempt_s: float) -> Attempts:
     return Attempts(timeout_s, max(0, min(MAX_RETRIES, retries)))
 
 
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file on its way to a vendor, as ``multipart/form-data``."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRequest:
+    """A request that is no completion: its path below the base URL, and what goes with it."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    """Begins with a slash; what a caller named in it is quoted."""
+    body: Body | None = None
+    """JSON; beside an upload, the form's other fields."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    upload: Upload | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
+    """What came back on a request that the vendor took."""
+
+    content: bytes
+    headers: Mapping[str, str]
+    """Names in lower case."""
+
+
 class Road(Protocol):
     """One way to a vendor. Its methods raise ``CallError`` for all that the vendor and the network do."""
 
     name: str
     """For people: package and version."""
 
-    async def ask(self, body: Body, attempts: Attempts) -> Any:
-        """Post the question; the decoded JSON answer."""
+    async def ask(self, body: Body, attempts: Attempts) -> tuple[Any, Mapping[str, str]]:
+        """Post the question; the decoded JSON answer, and its headers, names in lower case."""
         ...
 
-    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> None:
+    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         """Post the question and pass each chunk through ``read``, what it returns to ``on_delta`` on the loop.
 
-        Cancelled, it closes the stream, and returns once nothing works on it any more.
+        The answer's headers. Cancelled, it closes the stream, and returns once nothing works on it any more.
         """
+        ...
+
+    async def send(self, request: ApiRequest, attempts: Attempts) -> ApiAnswer:
+        """Send another request than a question, and read its answer whole. Cancelled, it ends as ``stream`` does."""
         ...
 
     async def close(self) -> None: ...

@@ -68,6 +68,11 @@ class LoopTransport(httpx.BaseTransport):
         response = self._call.wait(self._send(request))
         return httpx.Response(response.status_code, headers=response.headers, stream=_LoopStream(self._call, response))
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of the last answer, names in lower case; empty before there is one."""
+        return {} if self._response is None else dict(self._response.headers)
+
     async def _send(self, request: httpx.Request) -> httpx.Response:
         self._response = await self._client.send(request, stream=True)
         return self._response

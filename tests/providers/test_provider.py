@@ -4,11 +4,9 @@ import asyncio
 import contextlib
 import json
 import socket
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from pydantic import SecretStr
 from toold.protocol.calls import Cost
 from toold.protocol.errors import (
     CallError,
@@ -20,21 +18,14 @@ from toold.protocol.errors import (
     ServiceUnavailableError,
 )
 from toold.providers import (
-    KIMI,
-    Access,
     AttachedFile,
     CompletionRequest,
-    Delta,
     FunctionTool,
     ImagePart,
     Message,
     TextPart,
     ToolInvocation,
-    Vendor,
 )
-from toold.providers.http import HttpRoad
-from toold.providers.kimi import kimi_body
-from toold.providers.provider import RoadChoice, VendorProvider
 
 if TYPE_CHECKING:
     from tests.providers.conftest import Asker, Bench
@@ -356,64 +347,3 @@ async def test_sdks_retry_only_where_a_further_attempt_fits(bench: "Bench") -> N
         attempts("kimi", "openai"), attempts("glm", "zhipuai"), attempts("glm", "zai"), attempts("glm", "http")
     )
     assert list(counts) == [2, 2, 2, 1]
-
-
-def _access(bench: "Bench") -> Access:
-    return Access(api_key=SecretStr("sim-key"), base_url=bench.simulator.kimi_base_url, limit=1, simulated=True)
-
-
-def _broken(*_: Any) -> Any:
-    raise ImportError("no such symbol")
-
-
-async def test_an_sdk_that_cannot_be_imported_is_passed_over(bench: "Bench") -> None:
-    """An installed but broken SDK gives way to the next road, and the provider says which it took."""
-    provider = VendorProvider(
-        KIMI,
-        _access(bench),
-        kimi_body,
-        [RoadChoice("openai", "openai", _broken), RoadChoice("httpx", "httpx", HttpRoad)],
-    )
-    assert provider.road.startswith("openai ")
-    await provider.warm_up()
-    assert provider.road.startswith("httpx ")
-    deltas: list[Delta] = []
-    asking = CompletionRequest(bench.model("kimi"), (Message("user", "Hi."),))
-    completion = await provider.complete(asking, timeout_s=30, on_delta=deltas.append)
-    assert completion.text.startswith("Simulated answer")
-    await provider.close()
-
-
-async def test_roads_are_opened_one_at_a_time(bench: "Bench") -> None:
-    """Two providers that warm up at once do not import at once: shared packages fail where their imports meet."""
-    running = most = 0
-
-    def importing(vendor: Vendor, access: Access) -> HttpRoad:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        time.sleep(0.01)  # long enough for the other thread to come, were it let in
-        running -= 1
-        return HttpRoad(vendor, access)
-
-    choice = RoadChoice("httpx", "httpx", importing)
-    providers = [VendorProvider(KIMI, _access(bench), kimi_body, [choice]) for _ in range(3)]
-    await asyncio.gather(*(provider.warm_up() for provider in providers))
-    assert most == 1
-    for provider in providers:
-        await provider.close()
-
-
-async def test_without_any_road_the_error_names_the_package(bench: "Bench") -> None:
-    """Warming up never raises; asking says which package to install."""
-    provider = VendorProvider(KIMI, _access(bench), kimi_body, [RoadChoice("no-sdk", "toold_no_such_sdk", _broken)])
-    assert provider.road == "no-sdk (not installed)"
-    await provider.warm_up()
-    with pytest.raises(ServiceUnavailableError, match="needs the package no-sdk"):
-        await provider.complete(CompletionRequest(bench.model("kimi"), (Message("user", "Hi."),)), timeout_s=30)
-    await provider.close()
-
-
-async def test_a_provider_that_was_never_asked_closes(bench: "Bench") -> None:
-    """Closing opens nothing."""
-    await VendorProvider(KIMI, _access(bench), kimi_body, [RoadChoice("httpx", "httpx", HttpRoad)]).close()

@@ -1,12 +1,10 @@
-"""From the neutral request to the body, and what a model cannot do."""
+"""From the neutral request to the body."""
 
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.errors import InvalidArgumentsError
 from toold.providers import (
     AttachedFile,
     Catalogue,
@@ -17,7 +15,7 @@ from toold.providers import (
     Model,
     TextPart,
 )
-from toold.providers.question import body, check, with_files
+from toold.providers.question import body, with_files
 
 PLAIN: Model = replace(Catalogue.load().default("kimi"), id="m", inputs=("text",), thinking="none",
                        fixed_temperature=False, max_output=100, context_window=1000)  # fmt: skip
@@ -30,70 +28,14 @@ def request(model: Model = PLAIN, messages: tuple[Message, ...] = ASKED, **field
     return CompletionRequest(model, messages, **fields)
 
 
-@pytest.mark.parametrize(
-    ("asked", "field", "words"),
-    [
-        (request(messages=()), "messages", "nothing to ask"),
-        (request(messages=PICTURE), "images", "m takes no images"),
-        (request(replace(PLAIN, tools=False), tools=(TOOL,)), "tools", "m cannot call tools"),
-        (request(thinking=True), "thinking", "m cannot think first"),
-        (request(replace(PLAIN, thinking="always"), thinking=False), "thinking", "m always thinks first"),
-        (request(replace(PLAIN, fixed_temperature=True), temperature=1.0), "temperature", "m has a fixed temperature"),
-        (request(temperature=1.5), "temperature", "from 0 to 1, not 1.5"),
-        (request(temperature=-0.1), "temperature", "from 0 to 1, not -0.1"),
-        (request(temperature=float("nan")), "temperature", "from 0 to 1, not nan"),
-        (request(max_tokens=0), "max_tokens", "from 1 to 100, not 0"),
-        (request(max_tokens=101), "max_tokens", "from 1 to 100, not 101"),
-        (request(replace(PLAIN, max_output=None), max_tokens=1001), "max_tokens", "from 1 to 1000, not 1001"),
-    ],
-)
-def test_what_the_model_cannot_do_is_refused(asked: CompletionRequest, field: str, words: str) -> None:
-    """The error names the model, and the argument in ``details.fields``."""
-    with pytest.raises(InvalidArgumentsError) as caught:
-        check(asked)
-    assert words in caught.value.message
-    assert (caught.value.details or {})["fields"] == {field: caught.value.message}
-    assert caught.value.executed == "no"
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        request(),
-        request(messages=(), files=(AttachedFile("a", "b"),)),
-        request(replace(PLAIN, inputs=("text", "image")), PICTURE),
-        request(tools=(TOOL,), temperature=0.0, max_tokens=100),
-        request(temperature=1.0, max_tokens=1),
-        request(replace(PLAIN, thinking="always"), thinking=True),
-        request(replace(PLAIN, thinking="switch"), thinking=False),
-        request(thinking=False),
-    ],
-)
-def test_what_the_model_can_do_passes(asked: CompletionRequest) -> None:
-    """Limits included; and not to think is no demand on a model that never does."""
-    check(asked)
-
-
-@pytest.mark.parametrize(
-    ("thinking", "asked", "sent"),
-    [
-        ("switch", True, {"type": "enabled"}),
-        ("switch", False, {"type": "disabled"}),
-        ("switch", None, None),
-        ("always", True, None),
-        ("none", False, None),
-    ],
-)
-def test_only_a_switch_is_switched(thinking: Any, asked: bool | None, sent: Any) -> None:
-    """Models without the switch may refuse it, so they are not sent it."""
-    model = replace(PLAIN, thinking=thinking)
-    assert body(request(model, thinking=asked), stream=False, image_url=str).get("thinking") == sent
+def body_of(asked: CompletionRequest, *, stream: bool = False, image_url: Any = str) -> dict[str, Any]:
+    return body(asked, stream=stream, image_url=image_url, web_search=lambda _: {"type": "search"})
 
 
 def test_every_role_has_its_shape() -> None:
     """System, user with parts, assistant with calls, tool: as the vendors document them."""
     messages = (Message("system", "Be brief."), *PICTURE)
-    document = body(request(messages=messages, temperature=0.0), stream=True, image_url=str.upper)
+    document = body_of(request(messages=messages, temperature=0.0), stream=True, image_url=str.upper)
     assert document == {
         "model": "m",
         "stream": True,

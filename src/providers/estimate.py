@@ -1,0 +1,100 @@
+"""How many tokens a text has, about: counted here, by kinds of characters. Pure.
+
+Neither vendor's tokenizer is at hand, so the weights are set by what is known of such tokenizers: they cut numbers
+into groups of three digits, take a blank with the word after it, and long words in pieces. Moonshot says that a token
+is 3 to 4 characters of English, or 1.5 to 2 of Chinese (platform.moonshot.ai/docs/introduction). With these weights
+six counts that the vendors' answers have given in public (Chinese and English prose with some SQL, 25 to 186 tokens,
+from Kimi and GLM-4.6) come out between 10 % too low and 10 % too high. Source code, other scripts and long texts were
+not among them, hence the wider bound.
+"""
+
+import re
+from collections.abc import Iterable
+from math import ceil
+from typing import Any, Final
+
+ESTIMATE_ERROR: Final = 0.3
+"""A share of the estimate: the true number is expected within it, to either side."""
+
+TOKENS_PER_MESSAGE: Final = 4
+"""What the vendors' chat templates put around one message."""
+TOKENS_PER_IMAGE: Final = 1_500
+"""No vendor says what an image costs beforehand; both count by its size. This is one of about 1,000 by 1,000 pixels,
+and may be wrong by half."""
+
+_WORD_LETTERS: Final = 6
+"""So many letters of a word are a token; a shorter word is one."""
+_MARKS: Final = 2
+"""So many marks in a row are a token."""
+_PER_IDEOGRAPH: Final = 0.6
+_PER_LETTER: Final = 0.5
+"""Of an alphabet other than Latin without accents."""
+
+_PIECE: Final = re.compile(
+    r"(?P<word>[A-Za-z]+)"
+    r"|(?P<number>[0-9]{1,3})"
+    r"|(?P<blank> )(?! )"
+    r"|(?P<space>\s+)"
+    r"|(?P<marks>[!-/:-@\[-`{-~]+)"
+    r"|(?P<ideographs>[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+)"
+    r"|(?P<sign>[\u2000-\u303f\uff00-\uffef\U0001f000-\U0001ffff])"
+    r"|(?P<letters>[^\x00-\x7f\u2000-\uffef\U0001f000-\U0003ffff]+)"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+
+
+def estimate_text(text: str) -> int:
+    """About how many tokens the text is."""
+    return ceil(sum(_weight(piece) for piece in _PIECE.finditer(text)))
+
+
+def estimate_body(body: dict[str, Any]) -> int:
+    """About how many tokens the messages and tools of a chat body are, images included."""
+    tokens = sum(estimate_text(text) for tool in body.get("tools") or () for text in _strings(tool))
+    for message in body.get("messages") or ():
+        tokens += TOKENS_PER_MESSAGE + sum(_estimate_part(part) for part in _parts(message))
+    return tokens
+
+
+def _parts(message: dict[str, Any]) -> Iterable[Any]:
+    content = message.get("content")
+    yield from content if isinstance(content, list) else (content or "",)
+    yield message.get("reasoning_content") or ""
+    yield from _strings(message.get("tool_calls") or ())
+
+
+def _estimate_part(part: Any) -> int:
+    if isinstance(part, str):
+        return estimate_text(part)
+    return TOKENS_PER_IMAGE if part.get("type") == "image_url" else estimate_text(str(part.get("text", "")))
+
+
+def _strings(value: Any) -> Iterable[str]:
+    """Every string within a JSON value, keys included: what a schema costs is mostly these."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _strings(item)
+
+
+def _weight(piece: re.Match[str]) -> float:
+    length = piece.end() - piece.start()
+    match piece.lastgroup:
+        case "word":
+            return max(1.0, length / _WORD_LETTERS)
+        case "blank":
+            return 0.0
+        case "marks":
+            return max(1.0, length / _MARKS)
+        case "ideographs":
+            return length * _PER_IDEOGRAPH
+        case "letters":
+            return max(1.0, length * _PER_LETTER)
+        case _:  # a number, space that is more than one blank, a sign, or whatever else
+            return 1.0
