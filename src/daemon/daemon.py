@@ -24,6 +24,7 @@ from ..tools import EFFECT_LOG, FileAccess, Registry, load_registry, simulated_t
 from ..version import __version__
 from . import parts, status
 from .auth import token_check
+from .conversations import Conversations
 from .dispatch import Permits, ProviderGate, Router
 from .journal import StoreJournal
 from .metrics import Gauges, Metrics
@@ -72,6 +73,7 @@ class Daemon:
         self._default_model = parts.default_model(settings, catalogue, vendors)
         self._files = FileAccess(settings.workspace, denied=parts.denied(settings))
         self._certificate = parts.certificate(settings)
+        self._conversations = Conversations(store, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()
         self.gates = {
             name: ProviderGate(provider, vendors.limits[name], on_error=self._provider_failed)
@@ -90,6 +92,7 @@ class Daemon:
             bounds=parts.bounds(settings),
             daemon=self,
             files=self._files,
+            conversations=self._conversations,
             recorder=recorder,
             journal=StoreJournal(store, recorder),
             epoch=epoch,
@@ -217,6 +220,7 @@ class Daemon:
         for name, gate in self.gates.items():
             gate.permits.resize(concurrency(settings)[name])
         self._files.look_below(settings.workspace, denied=parts.denied(settings))
+        self._conversations.max_tokens = settings.conversation_tokens
         self._default_model = parts.default_model(settings, self.catalogue, self._vendors)
         self._store.go_by(content_kept(settings.audit_content), parts.retention(settings))
 

@@ -60,7 +60,12 @@ def bounds(settings: Settings) -> Bounds:
 
 def retention(settings: Settings) -> Retention:
     return Retention(
-        settings.audit_keep_days, settings.audit_keep_bytes, settings.result_ttl_s, settings.max_kept_bytes
+        settings.audit_keep_days,
+        settings.audit_keep_bytes,
+        settings.result_ttl_s,
+        settings.max_kept_bytes,
+        settings.conversations_keep_days,
+        settings.conversations_keep_bytes,
     )
 
 

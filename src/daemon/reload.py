@@ -27,6 +27,9 @@ AT_ONCE: Final = frozenset(
         "audit_content",
         "audit_keep_days",
         "audit_keep_bytes",
+        "conversation_tokens",
+        "conversations_keep_days",
+        "conversations_keep_bytes",
     }
 )
 """Settings that the running daemon goes by as soon as it has read them again."""

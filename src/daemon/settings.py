@@ -105,6 +105,9 @@ class Settings(BaseSettings):
     audit_content: Annotated[Literal["shape", "full", "none"], CaseInsensitive] = "shape"
     audit_keep_days: Count = 30
     audit_keep_bytes: Count = 1024**3
+    conversation_tokens: Count = 100_000
+    conversations_keep_days: Count = 30
+    conversations_keep_bytes: Count = 256 * 1024**2
 
     _config: Path | None = PrivateAttr(None)
     _again: Callable[[], "Settings"] | None = PrivateAttr(None)

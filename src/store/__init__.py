@@ -1,7 +1,11 @@
-"""The embedded database: what is kept of each call, and the sums. All SQL of the house is here."""
+"""The embedded database: what is kept of calls, sessions and conversations, and the sums.
+
+All SQL of the house is here.
+"""
 
 from .archive import Archive, open_archive
 from .chain import GENESIS, KEY_BYTES, Checkpoint, Head, Seal, Trail, canonical, clean, microseconds
+from .conversations import KeptConversation, KeptTurn, Spoken
 from .retention import Retention
 from .rows import (
     CallRow,
@@ -29,12 +33,15 @@ __all__ = [
     "Ended",
     "Head",
     "KeptCall",
+    "KeptConversation",
     "KeptSession",
+    "KeptTurn",
     "OutboxState",
     "Retention",
     "Seal",
     "SessionRow",
     "Settled",
+    "Spoken",
     "Started",
     "Store",
     "StoreError",

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from . import calls, journal, notes, outbox
+from . import calls, conversations, journal, notes, outbox
+from .conversations import Spoken
 from .journal import Interrupted
 from .ledger import Extension, Ledger
 from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
@@ -48,7 +49,7 @@ class Restarted(NamedTuple):
     """A daemon starts: what is in no session now belongs to nobody."""
 
 
-_OTHERS: Final = (SessionRow, Seen, Forgotten, Closed, Kept, Restarted)
+_OTHERS: Final = (SessionRow, Seen, Forgotten, Closed, Kept, Restarted, Spoken)
 
 Entry = (
     CallRow
@@ -63,6 +64,7 @@ Entry = (
     | Kept
     | Secured
     | Restarted
+    | Spoken
 )
 
 
@@ -142,3 +144,5 @@ def _write_other(connection: sqlite3.Connection, entry: object, kept_bytes: int)
             journal.keep(connection, answers, max_bytes=kept_bytes)
         case Restarted():
             journal.remove_plain(connection)
+        case Spoken():
+            conversations.go_on(connection, entry)

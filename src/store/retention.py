@@ -3,7 +3,7 @@
 import sqlite3
 from dataclasses import dataclass
 
-from . import calls, journal
+from . import calls, conversations, journal
 from .ledger import Ledger
 
 
@@ -14,11 +14,16 @@ class Retention:
     days: int = 30
     """Audit rows."""
     bytes: int = 1024**3
-    """Of database; past it the oldest audit rows go. Results, which have a bound of their own, are not counted."""
+    """Of database; past it the oldest audit rows go. Results and conversations are not counted: they have
+    bounds of their own."""
     result_ttl_s: float = 86400.0
     """Results, for clients that come back for them."""
     kept_bytes: int = 128 * 1024**2
     """Of one principal's results; past it the oldest go. This is kept at each commit."""
+    conversation_days: int = 30
+    """Conversations that nobody went on with since."""
+    conversation_bytes: int = 256 * 1024**2
+    """Of all conversations; past it those go that nobody went on with for the longest time."""
 
 
 def keep_bounds(connection: sqlite3.Connection, ledger: Ledger, retention: Retention, now: float) -> bool:
@@ -26,12 +31,17 @@ def keep_bounds(connection: sqlite3.Connection, ledger: Ledger, retention: Reten
     with ledger.extending(connection) as chain:
         removed = max(
             journal.forget_old(connection, now, result_ttl_s=retention.result_ttl_s),
+            conversations.forget_old(
+                connection,
+                before=now - retention.conversation_days * 86400,
+                keep_bytes=retention.conversation_bytes,
+            ),
             calls.forget(
                 connection,
                 chain,
                 before=now - retention.days * 86400,
                 now=now,
-                keep_bytes=retention.bytes + journal.kept_bytes(connection),
+                keep_bytes=retention.bytes + journal.kept_bytes(connection) + conversations.kept_bytes(connection),
             ),
         )
     if removed:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from . import calls, journal, notes, outbox
+from . import calls, conversations, journal, notes, outbox
 from .chain import Checkpoint
 from .committer import Content
+from .conversations import KeptConversation, Spoken
 from .retention import Retention
 from .rows import CallRow, ChainedRow, Ended, KeptCall, KeptSession, OutboxState, SessionRow, Settled, Started, Totals
 from .schema import StoreError, open_for_reading
@@ -118,6 +119,24 @@ class Store:
         if found:
             self.seen([found.row.id])
         return found
+
+    async def conversation(self, conversation_id: str, principal: str) -> KeptConversation | None:
+        """A principal's conversation as it is now; None where there is none, or it is somebody else's.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        await self.flush()
+        return await self._read(lambda connection: conversations.find(connection, conversation_id, principal))
+
+    async def go_on(self, spoken: Spoken) -> None:
+        """Return once it is committed how a conversation went on. A power cut may undo it, as long as no call that
+        came after it has ended.
+
+        Raises:
+            StoreError: the disk refuses; it is written when the disk is well again, as long as the process lives.
+        """
+        await asyncio.wrap_future(self._writer.go_on(spoken))
 
     async def flush(self) -> None:
         """Return once all rows recorded so far have been committed, or the disk has refused them."""

@@ -18,6 +18,7 @@ import structlog
 from . import calls
 from .commit import Closed, Forgotten, Item, Kept, Secured, Seen
 from .committer import Committer, Content, not_written
+from .conversations import Spoken
 from .ledger import GROUP_WINDOW_S
 from .retention import Retention
 from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
@@ -128,6 +129,10 @@ class Writer:
     def keep(self, answers: Sequence[KeptCall]) -> concurrent.futures.Future[bool]:
         """Write down answers of local calls; done once they are on the disk. Fails as ``start`` does."""
         return self._ask(Item(Kept(answers)))
+
+    def go_on(self, spoken: Spoken) -> concurrent.futures.Future[bool]:
+        """Write down how a conversation went on; done once it is committed. Fails as ``end`` does."""
+        return self._ask(Item(spoken), keep=True)
 
     def secure(self, seq: int) -> concurrent.futures.Future[bool]:
         """Have a row that is committed outlive a power cut; done once it does. Fails as ``start`` does."""

@@ -4,8 +4,10 @@ Who calls it: dispatch, which binds, runs and answers; and packages that bring t
 providers' neutral request and the catalogue. What it must never know: sockets, sessions, limits, who waits.
 """
 
+from .asking import estimate_tokens
 from .binding import bind
 from .context import DaemonView, ToolContext
+from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .files import FileAccess
 from .registry import Registry, load_registry
 from .result import content
@@ -14,15 +16,19 @@ from .tool import Answer, Arguments, Tool, tool
 
 __all__ = [
     "EFFECT_LOG",
+    "MAX_STATE_BYTES",
     "Answer",
     "Arguments",
+    "Conversation",
     "DaemonView",
     "FileAccess",
     "Registry",
     "Tool",
     "ToolContext",
+    "Turn",
     "bind",
     "content",
+    "estimate_tokens",
     "load_registry",
     "simulated_tools",
     "tool",

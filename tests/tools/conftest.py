@@ -1,7 +1,9 @@
 """A context for tools under test: a real catalogue, real files, and a model that says what the test tells it."""
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,9 +11,9 @@ from typing import Any
 
 import pytest
 from toold.protocol.calls import LOCAL, ClientInfo, Principal
-from toold.protocol.errors import ServiceUnavailableError
+from toold.protocol.errors import NotFoundError, ServiceUnavailableError
 from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Model, OnDelta, Price
-from toold.tools import FileAccess
+from toold.tools import FileAccess, Turn
 
 known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
 MODELS = (
@@ -52,6 +54,18 @@ class Daemon:
 
 
 @dataclass
+class Thread:
+    """A conversation in memory."""
+
+    id: str
+    turns: list[Turn] = field(default_factory=list)
+    state: Any = None
+
+    def add(self, turn: Turn) -> None:
+        self.turns.append(turn)
+
+
+@dataclass
 class Context:
     """Keeps what the tool asked, reported and streamed; answers with ``completion`` after ``deltas``."""
 
@@ -66,6 +80,8 @@ class Context:
     asked: list[CompletionRequest] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
+    threads: dict[str, Thread] = field(default_factory=dict)
+    """What is stored."""
 
     def remaining(self) -> float:
         return 30.0
@@ -75,6 +91,17 @@ class Context:
 
     def stream(self, text: str) -> None:
         self.streamed.append(text)
+
+    @asynccontextmanager
+    async def conversation(self, continuation_id: str | None) -> AsyncIterator[Thread]:
+        thread = Thread(f"thread-{len(self.threads) + 1}")
+        if continuation_id is not None:
+            if continuation_id not in self.threads:
+                raise NotFoundError("There is no such conversation.")
+            kept = self.threads[continuation_id]
+            thread = Thread(kept.id, list(kept.turns), deepcopy(kept.state))
+        yield thread
+        self.threads[thread.id] = thread
 
     async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
         self.asked.append(request)

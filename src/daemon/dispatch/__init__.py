@@ -6,6 +6,7 @@ frames, sockets, where an answer travels (a ``CallPort`` does).
 
 from .bounds import Bounds
 from .calls import CallPort, EndedBy, Meter, RunningCall, Session
+from .context import Conversations
 from .gate import ProviderGate
 from .outcome import replayed
 from .permits import Permits, RunPermit
@@ -16,6 +17,7 @@ from .sessions import SessionKeeper
 __all__ = [
     "Bounds",
     "CallPort",
+    "Conversations",
     "EndedBy",
     "Journal",
     "Meter",

@@ -3,20 +3,32 @@
 import asyncio
 import math
 import time
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
 
 import msgspec
 
 from ...protocol.calls import ClientInfo, Principal, Progress, Usage
 from ...protocol.errors import ServiceUnavailableError
 from ...providers import Completion, CompletionRequest, OnDelta
-from ...tools import DaemonView, FileAccess
+from ...tools import Conversation, DaemonView, FileAccess
 from .calls import RunningCall
 from .gate import ProviderGate
+from .permits import RunPermit
 
 _MESSAGE_CHARS: Final = 1000
 """A progress message is for a person; more of it is cut."""
+
+
+class Conversations(Protocol):
+    """The threads that calls can go on with."""
+
+    def hold(
+        self, continuation_id: str | None, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
+    ) -> AbstractAsyncContextManager[Conversation]:
+        """``ToolContext.conversation``. Where it has to wait, ``on_wait`` is called and ``permit`` lent back."""
+        ...
 
 
 class Services(msgspec.Struct, frozen=True, eq=False):
@@ -27,6 +39,7 @@ class Services(msgspec.Struct, frozen=True, eq=False):
     gates: Mapping[str, ProviderGate]
     absent: Mapping[str, str]
     """Provider → what to set so that it can be asked."""
+    conversations: Conversations
 
 
 class CallContext:
@@ -80,6 +93,15 @@ class CallContext:
         if text and running.session.streaming and not running.answered:
             running.last_report = time.monotonic()
             running.port.chunk(running, text)
+
+    def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:
+        running = self._running
+        return self._services.conversations.hold(
+            continuation_id,
+            running.session.principal,
+            running.permit,
+            lambda: self.progress("waiting for another call of the same conversation"),
+        )
 
     async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
         running, meter = self._running, self._running.meter

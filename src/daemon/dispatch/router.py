@@ -27,7 +27,7 @@ from . import outcome
 from .admission import deadline_s, session_is_full, too_many_waiting
 from .bounds import Bounds
 from .calls import CallPort, EndedBy, Meter, RunningCall, Session
-from .context import Services
+from .context import Conversations, Services
 from .execution import STUCK_S, Execution
 from .gate import ProviderGate
 from .permits import Permits, RunPermit
@@ -50,6 +50,7 @@ class Router:
         bounds: Bounds,
         daemon: DaemonView,
         files: FileAccess,
+        conversations: Conversations,
         recorder: Recorder,
         journal: Journal,
         epoch: str,
@@ -62,7 +63,7 @@ class Router:
         self._recorder = recorder
         self._journal = journal
         self._clock: Callable[[], float] = time.monotonic
-        services = Services(daemon, files, gates, absent)
+        services = Services(daemon, files, gates, absent, conversations)
         self._execution = Execution(services, recorder, journal, max_frame_bytes=bounds.max_frame_bytes)
         self._ids = count(1)
         # Of this start of the daemon; calls are numbered within it.

@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,7 +14,17 @@ import pytest
 import structlog
 from pydantic import BaseModel, ConfigDict
 from structlog.dev import ConsoleRenderer, plain_traceback
-from toold.daemon.dispatch import Bounds, CallPort, Permits, ProviderGate, Router, RunningCall, Session
+from toold.daemon.conversations import HeldConversation
+from toold.daemon.dispatch import (
+    Bounds,
+    CallPort,
+    Permits,
+    ProviderGate,
+    Router,
+    RunningCall,
+    RunPermit,
+    Session,
+)
 from toold.protocol.calls import (
     LOCAL,
     Annotations,
@@ -257,6 +268,21 @@ class FakeProvider:
         pass
 
 
+class FakeConversations:
+    """Notes who wanted which thread, and lets each have an empty one."""
+
+    def __init__(self) -> None:
+        self.wanted: list[tuple[str | None, Principal]] = []
+
+    @asynccontextmanager
+    async def hold(
+        self, continuation_id: str | None, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
+    ) -> AsyncIterator[HeldConversation]:
+        on_wait()
+        self.wanted.append((continuation_id, principal))
+        yield HeldConversation(continuation_id or "new")
+
+
 class FakeView:
     """What tools may know of a daemon that is not there."""
 
@@ -296,6 +322,7 @@ class House:
         self.recorder = FakeRecorder()
         self.journal = journal or FakeJournal(self.recorder)
         """Another house's is the disk that this one finds at its start."""
+        self.conversations = FakeConversations()
         self.port = FakePort()
         self.away = FakePort()
         self.provider_errors: list[tuple[str, str]] = []
@@ -312,6 +339,7 @@ class House:
             bounds=replace(BOUNDS, **bounds),
             daemon=FakeView(),
             files=FileAccess([Path.cwd()]),
+            conversations=self.conversations,
             recorder=self.recorder,
             journal=self.journal,
             epoch="test",

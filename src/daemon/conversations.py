@@ -1,0 +1,179 @@
+"""Conversations on the store: held by one call at a time, bound to their principal, bounded in tokens."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ..protocol.calls import Principal
+from ..protocol.errors import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
+from ..store import KeptConversation, KeptTurn, Spoken, Store, StoreError
+from ..tools import MAX_STATE_BYTES, Turn, estimate_tokens
+from .dispatch import RunPermit
+
+_PATIENCE_S: Final = 2.0
+"""A disk that does not answer keeps a caller waiting for its answer no longer than this."""
+_SHOWN_ID_CHARS: Final = 80
+
+_log = structlog.get_logger(__name__)
+
+
+class HeldConversation:
+    """One thread, while a call holds it. Satisfies ``tools.Conversation``."""
+
+    def __init__(self, conversation_id: str, kept: KeptConversation | None = None) -> None:
+        self.id = conversation_id
+        self._kept: list[KeptTurn] = kept.turns if kept else []
+        self._told = [msgspec.json.decode(turn.body, type=Turn) for turn in self._kept]
+        self._added: list[Turn] = []
+        self._state_before = kept.state if kept else "null"
+        self.state: Any = msgspec.json.decode(self._state_before)
+
+    def __repr__(self) -> str:
+        return f"<HeldConversation {self.id} turns={len(self.turns)}>"
+
+    @property
+    def turns(self) -> Sequence[Turn]:
+        return (*self._told, *self._added)
+
+    def add(self, turn: Turn) -> None:
+        self._added.append(msgspec.structs.replace(turn, at=time.time()))
+
+    def spoken(self, principal: str, *, max_tokens: int) -> Spoken | None:
+        """What there is to be stored, bounded; None where nothing was said.
+
+        Raises:
+            InvalidArgumentsError: its state is too large.
+            TypeError, ValueError: its state is no JSON.
+        """
+        state = msgspec.json.encode(self.state).decode()
+        if not self._added and state == self._state_before:
+            return None
+        if len(state.encode()) > MAX_STATE_BYTES:
+            raise InvalidArgumentsError(
+                f"This conversation has noted {len(state):,} characters of findings, more than the {MAX_STATE_BYTES:,} "
+                "bytes that are kept; leave continuation_id out to begin a new one."
+            )
+        last = self._kept[-1].number if self._kept else 0
+        new = [_kept_turn(last + number, turn) for number, turn in enumerate(self._added, 1)]
+        kept = newest([*self._kept, *new], max_tokens - estimate_tokens((state,)))
+        first = kept[0].number if kept else last + len(new) + 1
+        return Spoken(
+            id=self.id,
+            principal=principal,
+            at=time.time(),
+            state=state,
+            bytes=len(state.encode()) + sum(len(turn.body.encode()) for turn in kept),
+            first_number=first,
+            turns=[turn for turn in new if turn.number >= first],
+        )
+
+
+def newest(turns: Sequence[KeptTurn], max_tokens: int) -> Sequence[KeptTurn]:
+    """As many of the newest turns as come to at most ``max_tokens``."""
+    used = 0
+    for count, turn in enumerate(reversed(turns)):
+        used += turn.tokens
+        if used > max_tokens:
+            return turns[len(turns) - count :]
+    return turns
+
+
+class Conversations:
+    """All threads of this daemon. ``max_tokens`` bounds each, and may change."""
+
+    def __init__(self, store: Store, *, max_tokens: int) -> None:
+        self.max_tokens = max_tokens
+        self._store = store
+        self._places: dict[tuple[str, str], _Place] = {}
+
+    def __repr__(self) -> str:
+        return f"<Conversations held={len(self._places)}>"
+
+    @asynccontextmanager
+    async def hold(
+        self, continuation_id: str | None, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
+    ) -> AsyncIterator[HeldConversation]:
+        """``ToolContext.conversation``. While it waits for who holds the thread, after ``on_wait``, ``permit`` is lent
+        back: calls of one thread keep nobody else waiting.
+        """
+        if self._store.problem is not None:
+            raise _unavailable(self._store.problem)
+        if continuation_id is None:
+            conversation = HeldConversation(secrets.token_hex(16))
+            yield conversation
+            await self._store_spoken(conversation, principal)
+            return
+        async with self._turn((principal.name, continuation_id), permit, on_wait):
+            conversation = HeldConversation(continuation_id, await self._find(continuation_id, principal))
+            yield conversation
+            await self._store_spoken(conversation, principal)
+
+    @asynccontextmanager
+    async def _turn(self, key: tuple[str, str], permit: RunPermit, on_wait: Callable[[], None]) -> AsyncIterator[None]:
+        place = self._places.setdefault(key, _Place())
+        place.users += 1
+        try:
+            async with AsyncExitStack() as stack:
+                if place.users > 1 and permit.held:
+                    on_wait()
+                    async with permit.paused():
+                        await stack.enter_async_context(place.lock)
+                else:
+                    await stack.enter_async_context(place.lock)
+                yield
+        finally:
+            place.users -= 1
+            if not place.users:
+                del self._places[key]
+
+    async def _find(self, conversation_id: str, principal: Principal) -> KeptConversation:
+        try:
+            kept = await self._store.conversation(conversation_id, principal.name)
+        except StoreError as error:
+            raise _unavailable(error.reason) from error
+        except UnicodeEncodeError:  # half of a surrogate pair: no thread is called that
+            kept = None
+        if kept is None:
+            raise NotFoundError(
+                f"There is no conversation {conversation_id[:_SHOWN_ID_CHARS]!r}: it was not used for so long that it "
+                "was removed, or it is somebody else's; leave continuation_id out to begin a new one.",
+                details={"fields": {"continuation_id": "there is no such conversation"}},
+            )
+        return kept
+
+    async def _store_spoken(self, conversation: HeldConversation, principal: Principal) -> None:
+        spoken = conversation.spoken(principal.name, max_tokens=self.max_tokens)
+        if spoken is None:
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._store.go_on(spoken)
+        except (StoreError, TimeoutError) as error:
+            # As with a call's result: the answer was paid for, and the thread is written when the disk is well again.
+            reason = error.reason if isinstance(error, StoreError) else f"no answer within {_PATIENCE_S:g} s"
+            _log.error("an answer is told before its conversation is on the disk", reason=reason)
+
+
+class _Place:
+    """The line before one thread."""
+
+    __slots__ = ("lock", "users")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+        """Who holds it, and who waits."""
+
+
+def _kept_turn(number: int, turn: Turn) -> KeptTurn:
+    return KeptTurn(number, estimate_tokens((turn.text,)), msgspec.json.encode(turn).decode())
+
+
+def _unavailable(reason: str) -> ServiceUnavailableError:
+    return ServiceUnavailableError(f"Conversations cannot be read or kept at present ({reason}).", executed="no")

@@ -1,0 +1,99 @@
+"""The SQL of conversations: what was said in them, the newest of it, until nobody has gone on with them for long.
+
+Each function is one short piece of work within a transaction of the caller's.
+"""
+
+import sqlite3
+
+import msgspec
+
+from .calls import SLICE
+
+
+class KeptTurn(msgspec.Struct, frozen=True, gc=False):
+    """One turn as it is kept. ``body`` is JSON that the store does not look into."""
+
+    number: int
+    """Its place in the conversation, from 1 and without gaps."""
+    tokens: int
+    body: str
+
+
+class KeptConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation as it is kept."""
+
+    id: str
+    principal: str
+    state: str
+    """JSON."""
+    turns: list[KeptTurn]
+    """In order. The first ones may be gone."""
+
+
+class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+    """How a conversation went on, or began."""
+
+    id: str
+    principal: str
+    at: float
+    """Unix time in seconds."""
+    state: str
+    """JSON, in place of what it was."""
+    bytes: int
+    """Of the state and of all turns that it has now."""
+    first_number: int
+    """Turns before this one go."""
+    turns: list[KeptTurn]
+    """New ones."""
+
+
+def find(connection: sqlite3.Connection, conversation_id: str, principal: str) -> KeptConversation | None:
+    """A principal's conversation; None where there is none, or it is somebody else's."""
+    found = connection.execute(
+        "SELECT state FROM conversation WHERE id = ? AND principal = ?", (conversation_id, principal)
+    ).fetchone()
+    if found is None:
+        return None
+    turns = connection.execute(
+        "SELECT number, tokens, body FROM turn WHERE conversation_id = ? ORDER BY number", (conversation_id,)
+    )
+    kept = [KeptTurn(*columns) for columns in turns]
+    return KeptConversation(id=conversation_id, principal=principal, state=found[0], turns=kept)
+
+
+def go_on(connection: sqlite3.Connection, spoken: Spoken) -> None:
+    """Write down how a conversation went on."""
+    connection.execute(
+        "INSERT INTO conversation (id, principal, started_at, used_at, bytes, state) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at, bytes = excluded.bytes, state = excluded.state",
+        (spoken.id, spoken.principal, spoken.at, spoken.at, spoken.bytes, spoken.state),
+    )
+    connection.execute("DELETE FROM turn WHERE conversation_id = ? AND number < ?", (spoken.id, spoken.first_number))
+    connection.executemany(
+        "INSERT OR REPLACE INTO turn (conversation_id, number, tokens, body) VALUES (?, ?, ?, ?)",
+        [(spoken.id, turn.number, turn.tokens, turn.body) for turn in spoken.turns],
+    )
+
+
+def kept_bytes(connection: sqlite3.Connection) -> int:
+    """What all conversations come to."""
+    (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM conversation").fetchone()
+    return int(total)
+
+
+def forget_old(connection: sqlite3.Connection, *, before: float, keep_bytes: int) -> int:
+    """Remove a slice of the conversations that nobody went on with since a Unix time, or the oldest while they come to
+    more than ``keep_bytes``.
+
+    Returns how many were removed; fewer than ``SLICE`` means that the bounds are kept.
+    """
+    oldest = connection.execute("SELECT rowid, used_at, bytes FROM conversation ORDER BY used_at LIMIT ?", (SLICE,))
+    excess = kept_bytes(connection) - keep_bytes
+    gone: list[tuple[int]] = []
+    for rowid, used_at, size in oldest:
+        if used_at >= before and excess <= 0:
+            break
+        excess -= size
+        gone.append((rowid,))
+    connection.executemany("DELETE FROM conversation WHERE rowid = ?", gone)
+    return len(gone)
