@@ -163,6 +163,7 @@ async def test_a_project_with_older_migrations_loses_nothing(
     database.sql(OLD_PROJECT)
     try:
         store.record(row())
+        await store.flush()
         sender = start(service_key)
 
         async def told() -> bool:
@@ -226,6 +227,7 @@ async def test_the_anon_key_loses_nothing(
 ) -> None:
     """With the wrong key calls wait, and the status says which setting to mend; with the right one they go."""
     store.record(row())
+    await store.flush()
     sender = start(anon_key)
 
     async def told() -> bool:
