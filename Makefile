@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both set up what is missing first.
-.PHONY: run test setup demo bench bench-audit lock check format clean
+.PHONY: run test test-live setup demo bench bench-audit lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
@@ -33,6 +33,9 @@ demo: .venv/.run ## a tour on real sockets, some seconds
 
 test: .venv/.dev .venv/.postgrest check ## lint, format, types, import arrows, tests
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+test-live: .venv/.dev ## the providers' contract with the real vendors, for money; needs KIMI_API_KEY, GLM_API_KEY
+	$(BIN)/python -m pytest -m live tests/providers $(ARGS)
 
 check: .venv/.dev ## all checks but the tests
 	$(BIN)/ruff check .

@@ -18,9 +18,8 @@ ESTIMATE_ERROR: Final = 0.3
 
 TOKENS_PER_MESSAGE: Final = 4
 """What the vendors' chat templates put around one message."""
-TOKENS_PER_IMAGE: Final = 1_500
-"""No vendor says what an image costs beforehand; both count by its size. This is one of about 1,000 by 1,000 pixels,
-and may be wrong by half."""
+TOKENS_PER_IMAGE: Final = 1_024
+"""Moonshot's flat rate (kimi.com/help/kimi-api/api-model-selection); Zhipu names none."""
 
 _WORD_LETTERS: Final = 6
 """So many letters of a word are a token; a shorter word is one."""

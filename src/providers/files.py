@@ -51,18 +51,16 @@ KIMI_FILES: Final = FileRules(
     "Kimi (Moonshot)",
     {
         "file-extract": PurposeRule(100 * _MB),
-        "image": PurposeRule(100 * _MB, frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif"})),
-        "video": PurposeRule(
-            100 * _MB, frozenset({".mp4", ".mpeg", ".mov", ".avi", ".flv", ".mpg", ".webm", ".wmv", ".3gp", ".3gpp"})
-        ),
+        "image": PurposeRule(100 * _MB),
+        "video": PurposeRule(100 * _MB),
         "batch": PurposeRule(100 * _MB, frozenset({".jsonl"})),
     },
     fetched=frozenset({"file-extract"}),
     tells_of_one=True,
     pages=False,
 )
-"""100 MB a file; an account has 1,000 files and 10 GB. The list of types that text is extracted from is open
-(platform.kimi.ai/docs/api/files-upload: 'and more'); images and videos: …/docs/guide/use-kimi-vision-model."""
+"""100 MB a file; an account has 1,000 files and 10 GB. What types text is extracted from, and what images and videos
+may be, are open lists ('and more')."""
 
 _GLM_DOCUMENTS: Final = _IMAGES | {".pdf", ".docx", ".doc", ".xls", ".xlsx", ".txt", ".csv"}
 GLM_FILES: Final = FileRules(

@@ -16,7 +16,7 @@ from toold.providers import (
     Delta,
     Message,
     Model,
-    Provider,
+    VendorProvider,
     build_glm,
     build_kimi,
 )
@@ -39,6 +39,19 @@ context_window = 100_000
 max_output = 1_000
 inputs = ["text", "image"]
 thinking = "switch"
+web_search = true
+structured = "schema"
+ability_source = "made up"
+source = "made up"
+date = 2026-01-01
+
+[[model]]
+id = "kimi-deep"
+provider = "kimi"
+context_window = 100_000
+thinking = "always"
+efforts = ["low", "high", "max"]
+ability_source = "made up"
 source = "made up"
 date = 2026-01-01
 
@@ -66,6 +79,19 @@ context_window = 100_000
 max_output = 1_000
 inputs = ["text", "image"]
 thinking = "switch"
+web_search = true
+structured = "object"
+ability_source = "made up"
+source = "made up"
+date = 2026-01-01
+
+[[model]]
+id = "glm-deep"
+provider = "glm"
+context_window = 100_000
+thinking = "always"
+efforts = ["low", "high", "max"]
+ability_source = "made up"
 source = "made up"
 date = 2026-01-01
 
@@ -80,6 +106,24 @@ date = 2026-01-01
 
 PATIENCE_S = 30.0
 """How long anything is waited for that has to come: far more than it takes, so that a test fails and never hangs."""
+
+LIVE = pytest.mark.live
+"""On what asks the real vendors: ``make test-live`` runs it, with the keys that are set."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "live: asks the real vendors, for money; run by `make test-live` alone")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what asks the real vendors, unless it is asked for by ``-m live``: it is no part of the usual run."""
+    if "live" in config.option.markexpr:
+        return
+    live = [item for item in items if item.get_closest_marker("live")]
+    if live:
+        config.hook.pytest_deselected(items=live)
+        items[:] = [item for item in items if item not in live]
+
 
 ROADS = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
 
@@ -101,7 +145,7 @@ class Bench:
 
     simulator: Simulator
     catalogue: Catalogue
-    opened: dict[Any, Provider] = field(default_factory=dict)
+    opened: dict[Any, VendorProvider] = field(default_factory=dict)
 
     def model(self, vendor: str, kind: str = "plain") -> Model:
         return self.catalogue.resolve(f"{vendor}-{kind}")
@@ -112,7 +156,7 @@ class Bench:
 
     def open(
         self, vendor: str, sdk: Any, *, key: str = SIMULATOR_KEY, base_url: str | None = None, limit: int = 4
-    ) -> Provider:
+    ) -> VendorProvider:
         settings = (vendor, sdk, key, base_url, limit)
         if settings not in self.opened:
             url = self.simulator.kimi_base_url if vendor == "kimi" else self.simulator.glm_base_url
@@ -136,7 +180,7 @@ class Asker:
 
     bench: Bench
     vendor: Any
-    provider: Provider
+    provider: VendorProvider
     streamed: bool
     deltas: list[Delta] = field(default_factory=list)
 

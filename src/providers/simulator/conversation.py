@@ -9,11 +9,16 @@ from math import ceil
 from typing import Any, Final
 
 from ..catalogue import Model
+from ..question import SCHEMA_BEGINS, SCHEMA_ENDS
 from .directives import Directives, read_directives, without_directives
+from .from_schema import value_for
+from .rules import thinks
 
 _FILE_BEGINS: Final = re.compile(r'<file name="([^"]*)">\n')
 _FILE_ENDS: Final = "\n</file>"
 _CHARS_PER_TOKEN: Final = 4
+_WEB_SEARCH: Final = "$web_search"
+"""Kimi's built-in search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class Conversation:
     """The words of the user and assistant messages before the last user message."""
     tool_results: tuple[str, ...]
     """What tools answered after the last user message."""
+    searches: int
+    """How many of these were the vendor's own web search."""
     input_tokens: int
     cached_tokens: int
     """Those of the messages before the last: what a vendor would have in its cache."""
@@ -48,6 +55,8 @@ class Reply:
     cached_tokens: int
     output_tokens: int
     reasoning_tokens: int
+    search_results: tuple[dict[str, str], ...] = ()
+    """What GLM's web search found."""
 
 
 def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
@@ -69,6 +78,7 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
         tool_results=tuple(
             text for text, m in zip(texts[last + 1 :], messages[last + 1 :], strict=True) if m.get("role") == "tool"
         ),
+        searches=sum(m.get("name") == _WEB_SEARCH for m in messages[last + 1 :]),
         input_tokens=sum(tokens),
         cached_tokens=sum(tokens[:-1]),
     )
@@ -76,12 +86,12 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
 
 def reply_to(body: Mapping[str, Any], model: Model, talk: Conversation, wish: Directives) -> Reply:
     """The answer to a request that is in order."""
-    thinks = model.thinking == "always" or (
-        model.thinking == "switch" and (body.get("thinking") or {}).get("type") != "disabled"
-    )
-    reasoning = f"Simulated reasoning about {_number(len(_prompt(talk).split()), 'word')}." if thinks else ""
+    reasoning = _reasoning(body, model, talk)
     call = _tool_call(body, talk, wish)
-    text = "" if call else (_answer(model, talk) if wish.say is None else f"Simulated: {wish.say}")
+    found = () if call else _found(body, talk)
+    text = "" if call else _text(body, model, talk, wish)
+    if found and "response_format" not in body:
+        text += f" The web search found {_number(len(found), 'page')}, see [{found[0]['refer']}]."
     bound = body.get("max_completion_tokens") or body.get("max_tokens") or model.max_output or model.context_window
     finish = "tool_calls" if call else "stop"
     if wish.length:
@@ -100,6 +110,7 @@ def reply_to(body: Mapping[str, Any], model: Model, talk: Conversation, wish: Di
         + sum(count_tokens(arguments) for _, arguments in [call or ("", "")])
         + reasoning_tokens,
         reasoning_tokens=reasoning_tokens,
+        search_results=found,
     )
 
 
@@ -112,6 +123,65 @@ def wishes(talk: Conversation) -> Directives:
 def count_tokens(text: str) -> int:
     """As many as a vendor might count: one for four characters."""
     return ceil(len(text) / _CHARS_PER_TOKEN)
+
+
+def search_results(query: str, count: int) -> tuple[dict[str, str], ...]:
+    """So many pages that there are not."""
+    return tuple(
+        {
+            "title": f"Simulated page {number} on {query}",
+            "link": f"https://example.com/simulated/{number}",
+            "content": f"Simulated words on {query}, number {number}.",
+            "media": "Simulator",
+            "icon": "",
+            "refer": f"ref_{number}",
+            "publish_date": "2026-01-01",
+        }
+        for number in range(1, count + 1)
+    )
+
+
+def _reasoning(body: Mapping[str, Any], model: Model, talk: Conversation) -> str:
+    if not thinks(body, model):
+        return ""
+    effort = f" at effort {body['reasoning_effort']}" if body.get("reasoning_effort") else ""
+    return f"Simulated reasoning about {_number(len(_prompt(talk).split()), 'word')}{effort}."
+
+
+def _text(body: Mapping[str, Any], model: Model, talk: Conversation, wish: Directives) -> str:
+    """The answer's words, or JSON where that is asked for."""
+    wanted = (body.get("response_format") or {}).get("type", "text")
+    if wanted == "text":
+        return _answer(model, talk) if wish.say is None else f"Simulated: {wish.say}"
+    if wish.json is not None:
+        return json.dumps(wish.json, ensure_ascii=False)
+    schema = _schema(body, talk)
+    made = value_for(schema) if schema else {"simulated": True, "answer": _answer(model, talk)}
+    return json.dumps(made, ensure_ascii=False)
+
+
+def _schema(body: Mapping[str, Any], talk: Conversation) -> Any:
+    """The JSON Schema that the answer has to fit: the request's own, or the one that the system message tells."""
+    told = (body["response_format"].get("json_schema") or {}).get("schema")
+    begins = talk.system.rfind(SCHEMA_BEGINS)
+    ends = talk.system.rfind(SCHEMA_ENDS)
+    if told is not None or begins < 0 or ends < begins:
+        return told
+    try:
+        return json.loads(talk.system[begins + len(SCHEMA_BEGINS) : ends])
+    except ValueError:
+        return None
+
+
+def _found(body: Mapping[str, Any], talk: Conversation) -> tuple[dict[str, str], ...]:
+    """What GLM's web search finds, where it is switched on and its pages are asked for."""
+    for tool in body.get("tools") or ():
+        settings = tool.get("web_search") or {}
+        if tool.get("type") == "web_search" and settings.get("enable") and settings.get("search_result"):
+            count = settings.get("count")
+            query = str(settings.get("search_query") or _prompt(talk))
+            return search_results(query, count if isinstance(count, int) else 3)
+    return ()
 
 
 def _answer(model: Model, talk: Conversation) -> str:
@@ -133,7 +203,10 @@ def _answer(model: Model, talk: Conversation) -> str:
         said.append(f" The system message begins {_quoted(talk.system)}.")
     if talk.earlier:
         said.append(f" {_number(len(talk.earlier), 'earlier message')}, the first begins {_quoted(talk.earlier[0])}.")
-    said += [f" A tool answered {_quoted(result)}." for result in talk.tool_results]
+    if talk.searches:
+        said.append(f" The web was searched {_number(talk.searches, 'time')}.")
+    else:
+        said += [f" A tool answered {_quoted(result)}." for result in talk.tool_results]
     return "".join(said)
 
 
@@ -144,11 +217,19 @@ def _tool_call(body: Mapping[str, Any], talk: Conversation, wish: Directives) ->
     for tool in body.get("tools") or ():
         function = tool.get("function") or {}
         name = str(function.get("name"))
+        if tool.get("type") == "builtin_function" and wish.tool in (None, name):
+            return name, _search_arguments(talk)
         asked = re.search(rf"\b(call|use)\s+(the\s+)?(tool\s+)?{re.escape(name)}\b", talk.prompt, re.IGNORECASE)
         if name == wish.tool or (wish.tool is None and asked):
             arguments = wish.args if wish.args is not None else _arguments(function.get("parameters") or {}, talk)
             return name, json.dumps(arguments, ensure_ascii=False)
     return None
+
+
+def _search_arguments(talk: Conversation) -> str:
+    """What Kimi's built-in search is called with: the search, and what its pages will cost."""
+    search_id = f"sim-{len(_prompt(talk))}"
+    return json.dumps({"search_result": {"search_id": search_id}, "usage": {"total_tokens": talk.input_tokens + 100}})
 
 
 def _arguments(schema: Mapping[str, Any], talk: Conversation) -> dict[str, Any]:

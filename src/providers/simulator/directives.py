@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 _OPENING: Final = "[[sim:"
 _CLOSING: Final = "]]"
 _SETTING: Final = re.compile(r"\s*(?P<key>\w+)(?:=(?P<value>\S*))?")
-_REST: Final = re.compile(r"\s*(?P<key>say|args)=(?P<value>.*)", re.DOTALL)
+_REST: Final = re.compile(r"\s*(?P<key>say|args|json)=(?P<value>.*)", re.DOTALL)
 """Settings that take all that follows within the brackets."""
 
 
@@ -61,6 +61,8 @@ class Directives:
     """Refuse the question as longer than the window."""
     say: str | None = None
     """Answer with these words."""
+    json: Any = None
+    """Answer with this JSON, where JSON is asked for."""
 
 
 def _kind(annotation: Any) -> Any:

@@ -5,7 +5,9 @@ from typing import Self
 
 from ...serving import HttpServer
 from ..catalogue import Catalogue, ProviderName
-from .app import Census, Seen, simulator_app
+from .app import simulator_app
+from .census import Census, Operation, Seen
+from .directives import read_directives
 
 
 class Simulator:
@@ -28,11 +30,24 @@ class Simulator:
 
     @property
     def log(self) -> Sequence[Seen]:
-        """The last 200 chat requests, oldest first."""
+        """The chat requests among the last 200 requests, oldest first."""
+        return tuple(seen for seen in self._census.log if seen.operation == "chat")
+
+    @property
+    def requests(self) -> Sequence[Seen]:
+        """The last 200 requests of any kind, oldest first."""
         return tuple(self._census.log)
 
+    def plan(self, vendor: ProviderName, operation: Operation, directives: str) -> None:
+        """Have the next such request obey what stands in ``[[sim:…]]`` elsewhere, such as ``status=429 retry_after=2``.
+
+        Raises:
+            DirectiveError: a setting is unknown, or its value is not of its kind.
+        """
+        self._census.plan(vendor, operation, read_directives(f"[[sim:{directives}]]"))
+
     def in_flight(self, vendor: ProviderName) -> int:
-        """How many chat requests of this vendor run now."""
+        """How many requests of this vendor run now."""
         return self._census.running[vendor]
 
     def peak(self, vendor: ProviderName) -> int:
@@ -40,7 +55,7 @@ class Simulator:
         return self._census.peaks[vendor]
 
     async def until_in_flight(self, vendor: ProviderName, count: int) -> None:
-        """Wait until exactly ``count`` chat requests of this vendor run."""
+        """Wait until exactly ``count`` requests of this vendor run."""
         await self._census.until(vendor, count)
 
     async def __aenter__(self) -> Self:

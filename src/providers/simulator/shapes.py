@@ -1,10 +1,10 @@
 """The JSON that each vendor answers with, by their documentation. Pure.
 
-Kimi: platform.moonshot.ai/docs/api/chat. GLM: docs.bigmodel.cn/api-reference, with its error codes.
+Kimi: platform.kimi.ai/docs/api. GLM: docs.bigmodel.cn/api-reference, with its error codes.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,6 +73,51 @@ def unsafe(vendor: ProviderName) -> Failure:
     return Failure(400, "1301", "系统检测到输入或生成内容可能包含不安全或敏感内容，请您修改后重试。")
 
 
+def objected(vendor: ProviderName, message: str) -> Failure:
+    """Something is wrong with the request's fields."""
+    return Failure(400, "invalid_request_error" if vendor == "kimi" else "1214", message)
+
+
+def no_file(vendor: ProviderName, file_id: str) -> Failure:
+    if vendor == "kimi":
+        return Failure(404, "resource_not_found_error", f"file {file_id} not found")
+    return Failure(404, "1222", "文件不存在")
+
+
+def headers(vendor: ProviderName, answer_id: str, *, cached_tokens: int = 0) -> dict[str, str]:
+    """What goes beside an answer: Moonshot names the request, and what its cache saved."""
+    if vendor == "glm":
+        return {"x-log-id": answer_id}
+    saved = {"msh-context-cache-token-saved": str(cached_tokens)} if cached_tokens else {}
+    return {"msh-request-id": answer_id, "msh-uid": "sim-account", **saved}
+
+
+def file_body(vendor: ProviderName, file_id: str, name: str, size: int, purpose: str) -> Json:
+    """A file; GLM says nothing of its state."""
+    about: Json = {"id": file_id, "object": "file", "bytes": size, "created_at": CREATED, "filename": name}
+    about |= {"purpose": purpose, SIMULATED: True}
+    return {**about, "status": "ok", "status_details": ""} if vendor == "kimi" else about
+
+
+def count_body(vendor: ProviderName, tokens: int) -> Json:
+    """How many tokens a question has."""
+    if vendor == "kimi":
+        return {"data": {"total_tokens": tokens}, SIMULATED: True}
+    return {"id": "sim-count", "created": CREATED, "usage": {"prompt_tokens": tokens}, SIMULATED: True}
+
+
+def search_body(query: str, results: Sequence[Json]) -> Json:
+    """What GLM's web search found."""
+    intent = {"query": query, "intent": "SEARCH_ALL", "keywords": query}
+    return {
+        "id": "sim-search",
+        "created": CREATED,
+        "search_intent": [intent],
+        "search_result": list(results),
+        SIMULATED: True,
+    }
+
+
 def error_body(vendor: ProviderName, fault: Failure) -> Json:
     key = "type" if vendor == "kimi" else "code"
     return {"error": {key: fault.code, "message": fault.message}}
@@ -86,7 +131,8 @@ def completion_body(vendor: ProviderName, answer_id: str, model: str, reply: Rep
     if reply.tool_calls:
         message["tool_calls"] = _tool_calls(answer_id, reply)
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(vendor, reply.finish)}
-    return {**_head(vendor, answer_id, model, "chat.completion"), "choices": [choice], "usage": usage_body(reply)}
+    document = {**_head(vendor, answer_id, model, "chat.completion"), "choices": [choice], "usage": usage_body(reply)}
+    return {**document, "web_search": list(reply.search_results)} if reply.search_results else document
 
 
 def chunk_bodies(
@@ -98,7 +144,8 @@ def chunk_bodies(
     def chunk(delta: Json, finish: str | None = None) -> Json:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
-    yield chunk({"role": "assistant", "content": ""})
+    first = chunk({"role": "assistant", "content": ""})
+    yield {**first, "web_search": list(reply.search_results)} if reply.search_results else first
     for word in _words(reply.reasoning):
         yield chunk({"reasoning_content": word})
     for word in _words(reply.text):
@@ -106,8 +153,8 @@ def chunk_bodies(
     for index, call in enumerate(_tool_calls(answer_id, reply)):
         arguments = call["function"]["arguments"]
         half = len(arguments) // 2
-        first = {**call, "index": index, "function": {**call["function"], "arguments": arguments[:half]}}
-        yield chunk({"tool_calls": [first]})
+        begun = {**call, "index": index, "function": {**call["function"], "arguments": arguments[:half]}}
+        yield chunk({"tool_calls": [begun]})
         yield chunk({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]})
     last = chunk({}, finish_reason(vendor, reply.finish))
     if vendor == "glm":
@@ -140,7 +187,11 @@ def _head(vendor: ProviderName, answer_id: str, model: str, kind: str) -> Json:
 
 def _tool_calls(answer_id: str, reply: Reply) -> list[Json]:
     return [
-        {"id": f"call_{answer_id}_{index}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        {
+            "id": f"call_{answer_id}_{index}",
+            "type": "builtin_function" if name.startswith("$") else "function",
+            "function": {"name": name, "arguments": arguments},
+        }
         for index, (name, arguments) in enumerate(reply.tool_calls)
     ]
 

@@ -66,8 +66,8 @@ async def test_models_are_listed_by_vendor(simulator: Simulator, http: httpx.Asy
     """Each vendor lists its own."""
     kimi = (await http.get(f"{simulator.kimi_base_url}/models")).json()["data"]
     glm = (await http.get(f"{simulator.glm_base_url}/models")).json()["data"]
-    assert [model["id"] for model in kimi] == ["kimi-plain", "kimi-full", "kimi-hasty"]
-    assert [model["id"] for model in glm] == ["glm-plain", "glm-full", "glm-hasty"]
+    assert [model["id"] for model in kimi] == ["kimi-plain", "kimi-full", "kimi-deep", "kimi-hasty"]
+    assert [model["id"] for model in glm] == ["glm-plain", "glm-full", "glm-deep", "glm-hasty"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b'{"messages": 1}', b'{"messages": ["a"]}', b"{}"])

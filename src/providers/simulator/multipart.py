@@ -1,0 +1,69 @@
+"""``multipart/form-data``, as far as an upload needs it (RFC 7578). Pure."""
+
+from dataclasses import dataclass, field
+from email.message import Message
+
+
+class FormError(ValueError):
+    """The form is not one, or lacks a field; the message says which."""
+
+
+@dataclass(slots=True)
+class Form:
+    """A form's fields and files, by name."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    files: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    """File name and content."""
+
+    def text(self, name: str) -> str:
+        """Raises ``FormError`` where it is missing."""
+        if name not in self.texts:
+            raise FormError(f"the form has no field {name!r}")
+        return self.texts[name]
+
+    def file(self, name: str) -> tuple[str, bytes]:
+        """Raises ``FormError`` where it is missing."""
+        if name not in self.files:
+            raise FormError(f"the form has no file {name!r}")
+        return self.files[name]
+
+
+def read_form(content_type: str, body: bytes) -> Form:
+    """The form in a request's body.
+
+    Raises:
+        FormError: it is none.
+    """
+    boundary = _parameter("content-type", content_type, "boundary")
+    if not content_type.startswith("multipart/form-data") or not boundary:
+        raise FormError("the request is no multipart/form-data")
+    form = Form()
+    for part in (b"\r\n" + body).split(f"\r\n--{boundary}".encode())[1:]:
+        if part.startswith(b"--"):
+            return form
+        head, found, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+        if not found:
+            break
+        _add(form, head.decode(errors="replace"), content)
+    raise FormError("the form is cut off")
+
+
+def _add(form: Form, head: str, content: bytes) -> None:
+    for line in head.split("\r\n"):
+        name, _, value = line.partition(":")
+        if name.strip().lower() != "content-disposition":
+            continue
+        field_name = _parameter(name, value, "name") or ""
+        file_name = _parameter(name, value, "filename")
+        if file_name is None:
+            form.texts[field_name] = content.decode(errors="replace")
+        else:
+            form.files[field_name] = (file_name.replace("%22", '"'), content)
+
+
+def _parameter(header: str, value: str, name: str) -> str | None:
+    message = Message()
+    message[header] = value
+    found = message.get_param(name, header=header)
+    return found if isinstance(found, str) else None

@@ -1,0 +1,77 @@
+"""How deeply a model is asked to think: in its vendor's words, or not at all."""
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.protocol.errors import InvalidArgumentsError
+from toold.providers import Catalogue, Depth, Model
+from toold.providers.thinking import check_thinking, thinking_fields
+
+SHIPPED = Catalogue.load()
+ANY: Model = replace(SHIPPED.resolve("kimi-k3"), id="m")
+NEVER = replace(ANY, thinking="none", efforts=())
+SWITCH = replace(ANY, thinking="switch", efforts=())
+ALWAYS = replace(ANY, thinking="always", efforts=())
+DEGREES = replace(ANY, thinking="always", efforts=("low", "high", "max"))
+BOTH = replace(ANY, thinking="switch", efforts=("high", "max"))
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "sent"),
+    [
+        (NEVER, None, {}),
+        (NEVER, False, {}),
+        (NEVER, "minimal", {}),
+        (SWITCH, None, {}),
+        (SWITCH, True, {"thinking": {"type": "enabled"}}),
+        (SWITCH, False, {"thinking": {"type": "disabled"}}),
+        (SWITCH, "minimal", {"thinking": {"type": "disabled"}}),
+        (SWITCH, "max", {"thinking": {"type": "enabled"}}),
+        (ALWAYS, True, {}),
+        (ALWAYS, "max", {}),
+        (DEGREES, True, {}),
+        (DEGREES, "low", {"reasoning_effort": "low"}),
+        (BOTH, True, {"thinking": {"type": "enabled"}}),
+        (BOTH, "minimal", {"thinking": {"type": "disabled"}}),
+        (BOTH, "high", {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
+    ],
+)
+def test_what_is_wanted_is_said_in_the_vendors_words(model: Model, wanted: Any, sent: dict[str, Any]) -> None:
+    """The switch where there is one, the effort where the model has degrees, nothing that it does by itself."""
+    check_thinking(model, wanted)
+    assert thinking_fields(model, wanted) == sent
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "words"),
+    [
+        (NEVER, True, "m cannot think first"),
+        (NEVER, "max", "leave thinking out or ask for 'minimal'"),
+        (ALWAYS, False, "m always thinks first"),
+        (ALWAYS, "minimal", "it has no degrees: ask for 'max'"),
+        (SWITCH, "medium", "it has a switch alone: 'minimal', 'max'"),
+        (DEGREES, "medium", "it can do 'low', 'high', 'max'"),
+        (BOTH, "low", "it can do 'minimal', 'high', 'max'"),
+    ],
+)
+def test_a_depth_that_a_model_has_not_is_refused_with_those_that_it_has(model: Model, wanted: Any, words: str) -> None:
+    """Vendors map unknown depths to others, or ignore them; here they are an error that says what there is."""
+    with pytest.raises(InvalidArgumentsError) as caught:
+        check_thinking(model, wanted)
+    assert words in caught.value.message
+    assert (caught.value.details or {})["fields"] == {"thinking": caught.value.message}
+
+
+@given(st.sampled_from(SHIPPED.models), st.sampled_from(get_args(Depth)))
+def test_every_shipped_model_does_its_depths_and_no_others(model: Model, depth: Depth) -> None:
+    """Whatever model and depth: it is one of the model's depths, or refused; and no two depths are sent alike."""
+    if depth not in model.depths:
+        with pytest.raises(InvalidArgumentsError):
+            check_thinking(model, depth)
+        return
+    check_thinking(model, depth)
+    sent = [thinking_fields(model, one) for one in model.depths]
+    assert [thinking_fields(model, depth)] == [fields for fields in sent if fields == thinking_fields(model, depth)]
