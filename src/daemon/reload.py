@@ -53,6 +53,8 @@ AT_RESTART: Final = frozenset(
         "auth",
         # Locked and open.
         "state_dir",
+        # The tools that were listed stay those that there are.
+        "workflow_dir",
         # Clients, the command line and the service's unit were told of it.
         "grace_period_s",
         # The SDKs are set up with these.

@@ -123,6 +123,5 @@ ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 Token = Annotated[SecretStr, AfterValidator(_token)]
 ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, _split_at(",")]
-Folders = Annotated[
-    tuple[Annotated[Path, AfterValidator(_folder)], ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)
-]
+Folder = Annotated[Path, AfterValidator(_folder)]
+Folders = Annotated[tuple[Folder, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

@@ -17,6 +17,7 @@ from ..protocol.calls import ToolInfo
 from ..protocol.errors import ToolNotFoundError
 from ..protocol.suggest import close_names, did_you_mean
 from .tool import Tool
+from .workflow import own_workflows, workflows_in
 
 ENTRY_POINT_GROUP: Final = "toold.tools"
 """A package names its tools here: a ``Tool``, a module, or an iterable of tools (docs/writing-a-tool.md)."""
@@ -39,7 +40,7 @@ class Registry:
         self.rev: str = hashlib.sha256(msgspec.json.encode(self.infos, order="deterministic")).hexdigest()[:12]
         """Changes when the listing does."""
         self.problems: tuple[str, ...] = tuple(problems)
-        """Why tools of installed packages were left out, a sentence each."""
+        """Why tools of installed packages or of the operator's folder were left out, a sentence each."""
         self._by_name = {tool.name: tool for tool in self.tools}
         if len(self._by_name) < len(self.tools):
             names = [tool.name for tool in self.tools]
@@ -60,13 +61,15 @@ class Registry:
             raise _not_found(name, self._by_name) from None
 
 
-def load_registry(more: Iterable[Tool] = ()) -> Registry:
-    """The daemon's own tools, ``more`` of its own that depend on how it runs, and those of installed packages.
+def load_registry(more: Iterable[Tool] = (), *, workflow_dir: Path | None = None) -> Registry:
+    """The daemon's own tools, ``more`` of its own that depend on how it runs, and those that others bring.
 
-    What cannot be loaded from a package is left out, logged, and told in ``problems``; the rest is served.
+    Those are the workflow tools of the operator's ``workflow_dir``, and the tools of installed packages. What cannot be
+    loaded of them is left out, logged, and told in ``problems``; the rest is served.
     """
-    tools = {tool.name: tool for tool in (*own_tools(), *more)}
-    problems: list[str] = []
+    tools = {tool.name: tool for tool in (*own_tools(), *own_workflows(), *more)}
+    brought, problems = workflows_in(workflow_dir) if workflow_dir else ([], [])
+    problems += _taken_in(tools, brought)
     for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         package = entry_point.dist.name if entry_point.dist else entry_point.module
         try:
@@ -74,14 +77,19 @@ def load_registry(more: Iterable[Tool] = ()) -> Registry:
         except Exception as error:  # noqa: BLE001 - other people's code, run at import: whatever it does, the daemon starts
             problems.append(f"tools of {package} ({entry_point.value}) were left out: {type(error).__name__}: {error}")
             continue
-        problems.extend(
-            f"tool {tool.name!r} of {package} was left out: {other.source} has one of that name"
-            for tool in found
-            if (other := tools.setdefault(tool.name, tool)) is not tool
-        )
+        problems += _taken_in(tools, found)
     for problem in problems:
         _log.warning("tool left out", problem=problem)
     return Registry(tools.values(), problems)
+
+
+def _taken_in(tools: dict[str, Tool], found: Iterable[Tool]) -> list[str]:
+    """Add what was found to the tools; a sentence for each whose name is taken."""
+    return [
+        f"tool {tool.name!r} of {tool.source} was left out: {other.source} has one of that name"
+        for tool in found
+        if (other := tools.setdefault(tool.name, tool)) is not tool
+    ]
 
 
 def own_tools() -> list[Tool]:

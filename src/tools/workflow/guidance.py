@@ -1,0 +1,61 @@
+"""What a caller is told between two steps: what to look at next, and what is missing so far. Pure."""
+
+from .definition import Definition, Expected, Guidance
+from .run import Run
+
+_SURE = ("very_high", "almost_certain", "certain")
+
+
+def next_looks(definition: Definition, run: Run, number: int) -> list[str]:
+    """What to look at after step ``number``."""
+    looks = [rule.say for rule in definition.guidance if _holds(rule, definition, run, number)]
+    if run.confidence in _SURE:
+        looks.append("If nothing is left to check, send the last step now, with next_step_required false.")
+    elif number >= run.total:
+        looks.append("That was the last step that you planned: raise total_steps, or finish with the next one.")
+    return looks
+
+
+def missing(definition: Definition, run: Run, number: int) -> dict[str, str]:
+    """Arguments that should have come by step ``number`` → what to give."""
+    absent = {
+        expected.field: expected.say
+        for expected in definition.expected
+        if number >= expected.from_step and not _given(expected, run)
+    }
+    reported = [step.number for step in run.steps]
+    unreported = [str(skipped) for skipped in range(reported[0], reported[-1]) if skipped not in reported]
+    if unreported:
+        absent["step_number"] = f"not reported: step {', '.join(unreported)}"
+    return absent
+
+
+def own_value(definition: Definition, run: Run, name: str) -> object:
+    """What one of the tool's own arguments says, by the latest step that said something."""
+    for step in reversed(run.steps):
+        if name in step.own:
+            return step.own[name]
+    return run.said.get(name, definition.arguments[name].default)
+
+
+def _holds(rule: Guidance, definition: Definition, run: Run, number: int) -> bool:
+    return (
+        (rule.step is None or number == rule.step)
+        and (rule.from_step is None or number >= rule.from_step)
+        and (not rule.confidence or run.confidence in rule.confidence)
+        and all(own_value(definition, run, name) == value for name, value in rule.where.items())
+    )
+
+
+def _given(expected: Expected, run: Run) -> bool:
+    match expected.field:
+        case "findings":
+            return any(step.findings for step in run.steps)
+        case "files_checked":
+            return bool(run.files_checked)
+        case "relevant_files":
+            return bool(run.relevant_files)
+        case "issues_found":
+            return bool(run.issues)
+        case name:
+            return bool(run.said.get(name)) or any(step.own.get(name) for step in run.steps)
