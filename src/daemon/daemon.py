@@ -255,7 +255,8 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         catalogue = Catalogue.load()
         simulator = await stack.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
         vendors = open_vendors(settings, simulator)
-        registry = load_registry(simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ())
+        simulated = simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ()
+        registry = load_registry(simulated, workflow_dir=settings.workflow_dir)
         daemon = Daemon(settings, state=state, store=store, catalogue=catalogue, vendors=vendors, registry=registry)
         if daemon.sender:
             stack.push_async_callback(daemon.sender.close, _SENDING_GRACE_S)

@@ -38,7 +38,7 @@ class _Given:
     origin: str
 
 
-_PATHS: Final = frozenset({"state_dir", "tls_cert", "tls_key", "workspace"})
+_PATHS: Final = frozenset({"state_dir", "tls_cert", "tls_key", "workflow_dir", "workspace"})
 
 
 class _Environment(EnvSettingsSource):

@@ -16,6 +16,7 @@ from .setting_types import (
     ApiKey,
     CaseInsensitive,
     Count,
+    Folder,
     Folders,
     FrameBytes,
     Host,
@@ -58,6 +59,7 @@ class Settings(BaseSettings):
     token: Token | None = None
     auth: bool = True
     workspace: Folders = Field(default_factory=lambda: (Path.cwd(),))
+    workflow_dir: Folder | None = None
 
     # The vendors.
     simulate: bool | None = None
