@@ -1,10 +1,11 @@
-"""``chat``: one question to one model, with files and images."""
+"""``chat``: one question to one model, with files and images, in a conversation."""
 
 from typing import Final
 
 from pydantic import Field
 
-from .asking import Question, ask, read_files, read_images
+from ..providers import Depth
+from .asking import Question, ask_within, read_files, read_images
 from .context import ToolContext
 from .tool import Answer, Arguments, tool
 
@@ -21,7 +22,8 @@ class ChatArguments(Arguments):
     prompt: str = Field(min_length=1, description="The question.")
     system: str | None = Field(default=None, description="Instructions that stand above the question.")
     model: str | None = Field(
-        default=None, description="A model's id or alias (see listmodels), or auto; else the default one."
+        default=None,
+        description="A model's id or alias (see listmodels), or auto for the cheapest that can; else the default one.",
     )
     files: list[str] = Field(
         default=[],
@@ -33,18 +35,23 @@ class ChatArguments(Arguments):
         max_length=MAX_IMAGES,
         description="Paths below the workspace (PNG, JPEG, WebP, GIF), or https: or data:image/ URLs.",
     )
-    temperature: float | None = Field(default=None, ge=0, le=2, description="0 is most predictable.")
-    thinking: bool | None = Field(
-        default=None, description="Whether to reason before answering, where it can be chosen."
+    web_search: bool = Field(default=False, description="Whether the model may search the web.")
+    continuation_id: str | None = Field(
+        default=None, description="From an earlier answer's structured: goes on with that conversation."
     )
+    thinking: bool | Depth | None = Field(
+        default=None, description="Whether to reason before answering, or how deeply, where it can be chosen."
+    )
+    temperature: float | None = Field(default=None, ge=0, le=2, description="0 is most predictable.")
     max_tokens: int | None = Field(default=None, ge=1, description="Bound on the answer, reasoning included.")
 
 
 @tool("chat", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
 async def chat(arguments: ChatArguments, context: ToolContext) -> Answer:
-    """Ask a Kimi or GLM model, with text files and images from the workspace if given.
+    """Ask a Kimi or GLM model, with text files and images from the workspace, or a web search, if given.
 
-    The text of the answer is the model's own words; `structured` says which model answered and how it ended.
+    The text of the answer is the model's own words; `structured` says which model answered and how it ended, and has
+    the `continuation_id` to go on with.
     """
     question = Question(
         arguments.prompt,
@@ -55,6 +62,8 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> Answer:
         thinking=arguments.thinking,
         temperature=arguments.temperature,
         max_tokens=arguments.max_tokens,
+        web_search=arguments.web_search,
     )
-    asked = await ask(question, context)
-    return Answer(asked.text, asked.data())
+    async with context.conversation(arguments.continuation_id) as conversation:
+        asked = await ask_within(conversation, question, context, tool="chat")
+    return Answer(asked.text, {**asked.data(), "continuation_id": conversation.id})

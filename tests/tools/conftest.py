@@ -17,9 +17,18 @@ from toold.tools import FileAccess, Turn
 
 known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
 MODELS = (
-    known("kimi-see", "kimi", 200_000, inputs=("text", "image"), thinking="switch", default=True),
+    known(
+        "kimi-see",
+        "kimi",
+        200_000,
+        inputs=("text", "image"),
+        thinking="switch",
+        web_search=True,
+        structured="object",
+        default=True,
+    ),
     known("kimi-small", "kimi", 8_000, max_output=4_000, price=Price("USD", 1.0, 4.0), aliases=("small",)),
-    known("glm-muse", "glm", 1_000_000, thinking="always", default=True),
+    known("glm-muse", "glm", 1_000_000, thinking="always", efforts=("low", "max"), default=True),
     known("glm-gone", "glm", 2_000_000, inputs=("text", "image"), retired=dt.date(2020, 1, 1)),
 )
 
@@ -72,6 +81,8 @@ class Context:
     files: FileAccess
     daemon: Daemon = field(default_factory=Daemon)
     completion: Completion = field(default_factory=lambda: Completion("Hello.", "kimi-see-2026", "stop", None))
+    replies: dict[str, Completion | Exception] = field(default_factory=dict)
+    """By model, in place of ``completion``; an error is raised."""
     deltas: tuple[Delta, ...] = ()
     streaming: bool = False
     call_id: str = "call-1"
@@ -108,7 +119,10 @@ class Context:
         if on_delta is not None:
             for delta in self.deltas:
                 on_delta(delta)
-        return self.completion
+        reply = self.replies.get(request.model.id, self.completion)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from toold.protocol.errors import (
     PermissionDeniedError,
     ServiceUnavailableError,
 )
-from toold.providers import AttachedFile, Completion, Delta, ImagePart, Message, TextPart
+from toold.providers import AttachedFile, Completion, Delta, ImagePart, Message, TextPart, WebSearch
 from toold.tools import Answer, bind
 from toold.tools.chat import chat
 
@@ -49,7 +49,9 @@ async def test_a_prompt_alone_is_enough(context: "Context") -> None:
     assert request.model.id == "kimi-see"
     assert (request.temperature, request.max_tokens, request.thinking, request.files) == (None, None, None, ())
     assert answer.text == "Hello."
-    assert answer.data == {"model": "kimi-see-2026", "provider": "kimi", "finish_reason": "stop"}
+    assert answer.data == {
+        "model": "kimi-see-2026", "provider": "kimi", "finish_reason": "stop", "continuation_id": "thread-1",
+    }  # fmt: skip
     assert context.reports == ["asking kimi-see"]
 
 
@@ -133,7 +135,9 @@ async def test_an_answer_without_words_says_why(context: "Context") -> None:
         ({"prompt": None}, "prompt should be a string, not null"),
         ({"temperature": 2.5}, "temperature should be less than or equal to 2, not 2.5"),
         ({"temperature": "warm"}, 'temperature should be a number, not "warm"'),
-        ({"thinking": "yes"}, 'thinking should be true or false, not "yes"'),
+        ({"thinking": "yes"}, "thinking should be true or false, not \"yes\", or should be 'minimal', 'low'"),
+        ({"web_search": 1}, "web_search should be true or false, not 1"),
+        ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
         ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
         ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
         ({"files": ["a"] * 65}, "files list should have at most 64 items"),
@@ -187,14 +191,14 @@ async def test_only_models_that_can_be_asked_are_named(context: "Context", write
 
 async def test_a_request_over_the_window_is_not_sent(context: "Context", write: Write) -> None:
     """What surely does not fit is refused with the numbers and the models that it would fit."""
-    write("a.txt", "x" * 40_000)
+    write("a.txt", "word " * 10_000)
     error = await fail(context, ContextLengthExceededError, model="small", files=["a.txt"], max_tokens=500)
     assert error.message == (
-        "The request has about 10,009 tokens and 500 for the answer, kimi-small holds 8,000; "
+        "The request has about 10,010 tokens and 500 for the answer, kimi-small holds 8,000; "
         "it would fit kimi-see or glm-muse."
     )
     assert error.details == {
-        "estimated_tokens": 10_009,
+        "estimated_tokens": 10_010,
         "max_tokens": 500,
         "context_window": 8_000,
         "models": ["kimi-see", "glm-muse"],
@@ -225,3 +229,64 @@ async def test_a_file_that_cannot_be_read_is_named(
     assert says in error.message
     assert error.details is not None
     assert list(error.details["fields"]) == [f"files.{len(files) - 1}"]
+
+
+async def test_a_conversation_goes_on(context: "Context", write: Write) -> None:
+    """The next question is told what was said before, and which files went with it; the answer keeps the id."""
+    write("a.txt", "hi")
+    first = await ask(context, files=["a.txt"])
+    context.completion = Completion("Because.", "glm-muse-1", "stop", None)
+    second = await ask(context, prompt="Really?", model="glm-muse", continuation_id=first.data["continuation_id"])
+    assert second.data["continuation_id"] == first.data["continuation_id"]
+    request = context.asked[1]
+    assert request.messages == (
+        Message("user", "Why?\n\n(Files given with this: a.txt.)"),
+        Message("assistant", "Hello."),
+        Message("user", "Really?"),
+    )
+    assert request.files == ()
+    assert request.cache_key == first.data["continuation_id"]
+    turns = context.threads[first.data["continuation_id"]].turns
+    assert [(turn.role, turn.text, turn.model) for turn in turns] == [
+        ("user", "Why?", None),
+        ("assistant", "Hello.", "kimi-see-2026"),
+        ("user", "Really?", None),
+        ("assistant", "Because.", "glm-muse-1"),
+    ]
+
+
+async def test_an_unknown_conversation_is_an_error(context: "Context") -> None:
+    """Nothing is asked on a thread that is not there."""
+    await fail(context, NotFoundError, continuation_id="thread-9")
+
+
+async def test_a_failed_answer_leaves_the_conversation_as_it_was(context: "Context") -> None:
+    """The same question can be sent again."""
+    first = await ask(context)
+    context.replies["kimi-see"] = ServiceUnavailableError("down")
+    with pytest.raises(ServiceUnavailableError):
+        await ask(context, continuation_id=first.data["continuation_id"])
+    assert len(context.threads[first.data["continuation_id"]].turns) == 2
+
+
+async def test_a_depth_of_thinking_is_the_models_or_an_error(context: "Context") -> None:
+    """It goes to a model that has it; for another one the error names those that do."""
+    await ask(context, model="glm-muse", thinking="max")
+    assert context.asked[0].thinking == "max"
+    with pytest.raises(InvalidArgumentsError, match=r"kimi-see can think minimal or max, not low; .*: glm-muse"):
+        await ask(context, model="kimi-see", thinking="low")
+
+
+async def test_auto_says_which_model_it_took_and_why(context: "Context") -> None:
+    """The cheapest that can: here the only one that has a price."""
+    answer = await ask(context, model="auto")
+    assert context.asked[0].model.id == "kimi-small"
+    assert answer.data["chosen_because"].startswith("it is the cheapest of the 3 available models")
+
+
+async def test_a_web_search_is_offered_to_the_model(context: "Context") -> None:
+    """The vendor's own, to a model that has it."""
+    await ask(context, web_search=True)
+    assert context.asked[0].tools == (WebSearch(),)
+    with pytest.raises(InvalidArgumentsError, match=r"web_search: glm-muse cannot search the web; .*: kimi-see"):
+        await ask(context, model="glm-muse", web_search=True)

@@ -10,7 +10,7 @@ import pytest
 from toold.protocol.errors import ToolNotFoundError
 from toold.tools import Arguments, Registry, Tool, ToolContext, load_registry, tool
 
-OWN = {"chat", "echo", "listmodels", "provider_capabilities", "status", "version"}
+OWN = {"challenge", "chat", "consensus", "echo", "listmodels", "provider_capabilities", "status", "version"}
 """The tools that ship with the daemon; a checkout may have more."""
 
 
@@ -66,9 +66,9 @@ def test_the_daemons_own_tools_are_there() -> None:
 
 
 def test_only_asking_models_leaves_the_house() -> None:
-    """``chat`` alone is open-world; status and version answer even when everything is busy."""
+    """Those that ask models alone are open-world; status and version answer even when everything is busy."""
     tools = [tool for tool in load_registry().tools if tool.name in OWN]
-    assert [tool.name for tool in tools if not tool.local] == ["chat"]
+    assert [tool.name for tool in tools if not tool.local] == ["challenge", "chat", "consensus"]
     assert [tool.name for tool in tools if tool.unmetered] == ["status", "version"]
 
 

@@ -4,7 +4,7 @@
 ``read_images``, so that who asks several models reads them once.
 """
 
-from .ask import ask
+from .ask import ask, ask_within
 from .material import read_files, read_images
 from .question import AUTO, Asked, LeftOut, Question
 from .tokens import estimate_tokens
@@ -15,6 +15,7 @@ __all__ = [
     "LeftOut",
     "Question",
     "ask",
+    "ask_within",
     "estimate_tokens",
     "read_files",
     "read_images",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.errors import ContextLengthExceededError, InvalidArgumentsError
-from ...providers import Catalogue, Model, Price
+from ...providers import Catalogue, Depth, Model, Price
 
 _NAMED: Final = 5
 """So many models are named in an error."""
@@ -24,8 +24,11 @@ class Need:
     max_tokens: int | None = None
     """Of the answer, where they are bounded."""
     images: bool = False
-    thinking: bool | None = None
+    thinking: bool | Depth | None = None
     tools: bool = False
+    web_search: bool = False
+    structured: bool = False
+    """Whether the answer is to be JSON."""
     temperature: bool = False
     """Whether one is asked for."""
 
@@ -57,16 +60,28 @@ def lacking(model: Model, need: Need) -> tuple[str, str] | None:
     """The argument that a model cannot be asked with, and why; None where it can do all that is needed."""
     if need.images and "image" not in model.inputs:
         return "images", f"{model.id} takes no images"
-    if need.thinking is True and model.thinking == "none":
-        return "thinking", f"{model.id} does not think"
-    if need.thinking is False and model.thinking == "always":
-        return "thinking", f"{model.id} always thinks"
+    if problem := _thinks_otherwise(model, need.thinking):
+        return "thinking", problem
     if need.tools and not model.tools:
         return "tools", f"{model.id} cannot call tools"
+    if need.web_search and not model.web_search:
+        return "web_search", f"{model.id} cannot search the web"
+    if need.structured and model.structured == "none":
+        return "response_format", f"{model.id} cannot be held to JSON"
     if need.temperature and model.fixed_temperature:
         return "temperature", f"{model.id} has a temperature of its own"
     if need.max_tokens is not None and model.max_output is not None and need.max_tokens > model.max_output:
         return "max_tokens", f"{model.id} answers with at most {model.max_output:,} tokens, not {need.max_tokens:,}"
+    return None
+
+
+def _thinks_otherwise(model: Model, wanted: bool | Depth | None) -> str | None:
+    if wanted is True and model.thinking == "none":
+        return f"{model.id} does not think"
+    if wanted is False and model.thinking == "always":
+        return f"{model.id} always thinks"
+    if isinstance(wanted, str) and wanted not in model.depths:
+        return f"{model.id} can think {either(model.depths)}, not {wanted}"
     return None
 
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...providers import Model
+from ...providers import ESTIMATE_ERROR, Model
 from .question import LeftOut, Question
-from .tokens import ERROR, estimate_tokens
+from .tokens import estimate_tokens
 
 IMAGE_TOKENS: Final = 1_024
 """What an image counts as, since its price in tokens is the vendor's secret."""
@@ -55,13 +55,14 @@ def answer_tokens(model: Model, question: Question) -> int:
     """Tokens that are kept free for the answer: its bound, or a usual length, a quarter of a small window at most."""
     if question.max_tokens is not None:
         return question.max_tokens
-    usual = ANSWER_TOKENS if model.thinking == "none" or question.thinking is False else THINKING_TOKENS
+    thinks = model.thinking != "none" and question.thinking not in {False, "minimal"}
+    usual = THINKING_TOKENS if thinks else ANSWER_TOKENS
     return min(usual, model.max_output or usual, model.context_window // 4)
 
 
 def room(model: Model, question: Question) -> int:
     """Tokens that the question may have by the estimate, so that it surely fits beside its answer."""
-    return int((model.context_window - answer_tokens(model, question)) / (1 + ERROR))
+    return int((model.context_window - answer_tokens(model, question)) / (1 + ESTIMATE_ERROR))
 
 
 def fit_to(model: Model, question: Question, size: Sizes) -> tuple[Question, tuple[LeftOut, ...]] | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...providers import AttachedFile, Completion, FunctionTool, Model
+from ...providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model
 from ..conversation import Turn
 
 AUTO: Final = "auto"
@@ -25,12 +25,18 @@ class Question:
     """``https:`` or ``data:image/`` URLs, as ``read_images`` gives them."""
     history: tuple[Turn, ...] = ()
     """What was said before, the oldest first."""
-    thinking: bool | None = None
+    thinking: bool | Depth | None = None
+    """Whether to reason first, or how deeply."""
     temperature: float | None = None
     max_tokens: int | None = None
     """Bound on the answer, reasoning included."""
     tools: tuple[FunctionTool, ...] = ()
     """Functions that the model may ask for; ``Asked.completion.tool_calls`` has what it asked for."""
+    web_search: bool = False
+    """Whether the model may use its vendor's web search."""
+    response_format: JsonFormat | None = None
+    cache_key: str | None = None
+    """The same for questions that begin alike, such as a conversation's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class Asked:
     completion: Completion
     model: Model
     """Of the catalogue; ``completion.model`` is what the vendor calls it."""
+    completions: int = 1
+    """As many were made and paid for: more than one only where Kimi searched the web, which takes one a search."""
     chosen_because: str | None = None
     """Why this model, where it was left to choose."""
     left_out: tuple[LeftOut, ...] = ()
@@ -69,12 +77,18 @@ class Asked:
             "provider": self.model.provider,
             "finish_reason": self.completion.finish_reason,
         }
+        if self.completions > 1:
+            data["completions"] = self.completions
         if self.chosen_because:
             data["chosen_because"] = self.chosen_because
         if self.left_out:
             data["left_out"] = [{"what": part.what, "why": part.why} for part in self.left_out]
         if self.notices:
             data["notice"] = "; ".join(self.notices)
+        if results := self.completion.search_results:
+            data["search_results"] = [
+                {"title": found.title, "link": found.link, "published": found.published} for found in results
+            ]
         if self.completion.reasoning:
             data["reasoning"] = self.completion.reasoning
         return data

@@ -1,0 +1,168 @@
+"""Which model answers: by name, by need, by price; and what is said where none can."""
+
+import datetime as dt
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.protocol.errors import InvalidArgumentsError
+from toold.providers import Catalogue, Model, Price
+from toold.tools.asking.choosing import Need, cheapest, lacking, require_able, too_long, usable_models
+
+known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
+SMALL = known("small", "kimi", 8_000, max_output=4_000, price=Price("USD", 0.1, 0.1))
+PLAIN = known("plain", "kimi", 100_000, price=Price("USD", 1.0, 4.0))
+WORDY = known("wordy", "glm", 100_000, price=Price("USD", 2.0, 0.5))
+EYES = known("eyes", "glm", 50_000, inputs=("text", "image"), price=Price("CNY", 12.0, 12.0), tools=False)
+THINKER = known(
+    "thinker", "kimi", 1_000_000, thinking="always", efforts=("low", "max"), fixed_temperature=True,
+    price=Price("USD", 3.0, 15.0),
+)  # fmt: skip
+SEEKER = known(
+    "seeker", "glm", 200_000, thinking="switch", web_search=True, structured="object", price=Price("USD", 5.0, 5.0)
+)
+UNPRICED = known("unpriced", "glm", 400_000)
+MODELS = (SMALL, PLAIN, WORDY, EYES, THINKER, SEEKER, UNPRICED)
+
+
+def chosen(need: Need, models: tuple[Model, ...] = MODELS) -> Model:
+    return cheapest(need, models, answer_tokens=1_000, room=lambda model: model.context_window - 1_000).model
+
+
+@pytest.mark.parametrize(
+    ("need", "model"),
+    [
+        (Need(100), SMALL),
+        (Need(7_500), PLAIN),  # the small one has no room
+        (Need(100, max_tokens=4_001), WORDY),  # what answers cheaply
+        (Need(20_000, max_tokens=100), PLAIN),
+        (Need(100, images=True), EYES),
+        (Need(100, thinking=True), SEEKER),
+        (Need(100, thinking="max"), SEEKER),
+        (Need(100, thinking="low"), THINKER),
+        (Need(100, thinking="minimal"), SMALL),
+        (Need(100, web_search=True), SEEKER),
+        (Need(100, structured=True), SEEKER),
+        (Need(300_000), THINKER),
+        (Need(300_000, temperature=True), UNPRICED),
+        (Need(2_000_000), THINKER),
+    ],
+    ids=str,
+)
+def test_the_cheapest_that_can_and_has_the_room_is_taken(need: Need, model: Model) -> None:
+    """By what the question needs first, then by what this very call costs."""
+    assert chosen(need) is model
+
+
+def test_a_price_that_is_not_known_counts_as_the_highest() -> None:
+    """It may be anything; and among equals the catalogue's first one is taken."""
+    assert chosen(Need(100), (UNPRICED, THINKER)) is THINKER
+    twin = known("twin", "glm", 8_000, price=SMALL.price)
+    assert chosen(Need(100), (SMALL, twin)) is SMALL
+    assert chosen(Need(100), (twin, SMALL)) is twin
+
+
+@pytest.mark.parametrize(
+    ("need", "says"),
+    [
+        (Need(100), "it is the cheapest of the 7 available models that can do what is asked and have the room"),
+        (Need(100, images=True), "it is the only available model that can do what is asked and has the room"),
+        (Need(2_000_000), "it has the largest window of the 7 available models that can do what is asked"),
+    ],
+)
+def test_it_says_why(need: Need, says: str) -> None:
+    """The reason names what it was chosen among."""
+    assert cheapest(need, MODELS, answer_tokens=0, room=lambda model: model.context_window).because == says
+
+
+def test_where_none_can_the_need_that_most_stumble_over_is_named() -> None:
+    """Nobody sees and searches at once here."""
+    with pytest.raises(InvalidArgumentsError, match=r"images: no model that is available here can do all") as caught:
+        chosen(Need(100, images=True, web_search=True))
+    assert caught.value.details is not None
+    assert list(caught.value.details["fields"]) == ["images"]
+
+
+@pytest.mark.parametrize(
+    ("model", "need", "field"),
+    [
+        (PLAIN, Need(1, images=True), "images"),
+        (PLAIN, Need(1, thinking=True), "thinking"),
+        (PLAIN, Need(1, thinking="high"), "thinking"),
+        (THINKER, Need(1, thinking=False), "thinking"),
+        (THINKER, Need(1, thinking="high"), "thinking"),
+        (EYES, Need(1, tools=True), "tools"),
+        (PLAIN, Need(1, web_search=True), "web_search"),
+        (PLAIN, Need(1, structured=True), "response_format"),
+        (THINKER, Need(1, temperature=True), "temperature"),
+        (SMALL, Need(1, max_tokens=4_001), "max_tokens"),
+    ],
+)
+def test_a_named_model_that_cannot_is_an_error_that_names_others(model: Model, need: Need, field: str) -> None:
+    """No model is ever replaced: the caller reads which argument it is, and which models can."""
+    with pytest.raises(InvalidArgumentsError, match=f"^{field}: {model.id} ") as caught:
+        require_able(model, need, MODELS)
+    details = caught.value.details
+    assert details is not None
+    able = [other.id for other in MODELS if lacking(other, need) is None][:5]
+    assert details["models"] == able
+    assert ("name one that does as model" in caught.value.message) == bool(able)
+
+
+def test_what_does_not_fit_is_told_with_the_numbers_and_who_has_the_room() -> None:
+    """The smallest windows first, and only models that can do what is asked."""
+    error = too_long(SMALL, Need(90_000, max_tokens=10_000), MODELS)
+    assert error.message == (
+        "The request has about 90,000 tokens and 10,000 for the answer, small holds 8,000; "
+        "it would fit plain, wordy, seeker, unpriced or thinker."
+    )
+    assert "send less" in too_long(SMALL, Need(2_000_000), MODELS).message
+    assert too_long(SMALL, Need(20_000, images=True), MODELS).details == {
+        "estimated_tokens": 20_000, "max_tokens": None, "context_window": 8_000, "models": ["eyes"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("providers", "today", "usable"),
+    [
+        (["kimi", "glm"], dt.date(2026, 6, 30), ["new", "gone"]),
+        (["kimi", "glm"], dt.date(2026, 7, 1), ["new"]),
+        (["glm"], dt.date(2026, 6, 30), ["gone"]),
+        ([], dt.date(2026, 6, 30), []),
+    ],
+)
+def test_retired_models_and_absent_providers_are_never_chosen(
+    providers: list[str], today: dt.date, usable: list[str]
+) -> None:
+    """A model counts as switched off from its day on, and one without a key cannot be asked."""
+    gone = known("gone", "glm", 1000, default=True, retired=dt.date(2026, 7, 1))
+    catalogue = Catalogue([known("new", "kimi", 1000, default=True), gone])
+    assert [model.id for model in usable_models(catalogue, providers, today)] == usable
+
+
+needs = st.builds(
+    Need,
+    tokens=st.integers(0, 2_000_000),
+    max_tokens=st.none() | st.integers(1, 10_000),
+    images=st.booleans(),
+    thinking=st.none() | st.booleans() | st.sampled_from(["minimal", "low", "medium", "high", "max"]),
+    tools=st.booleans(),
+    web_search=st.booleans(),
+    structured=st.booleans(),
+    temperature=st.booleans(),
+)
+
+
+@given(needs, st.permutations(MODELS))
+def test_whoever_is_chosen_can_do_what_is_asked(need: Need, models: list[Any]) -> None:
+    """Whatever is asked for, and in whatever order the models stand."""
+    if not any(lacking(model, need) is None for model in models):
+        with pytest.raises(InvalidArgumentsError):
+            chosen(need, tuple(models))
+        return
+    model = chosen(need, tuple(models))
+    assert lacking(model, need) is None
+    fitting = [m for m in models if lacking(m, need) is None and m.context_window - 1_000 >= need.tokens]
+    assert not fitting or model in fitting
