@@ -172,3 +172,14 @@ def test_any_json_is_an_answer_or_is_refused(document: Any) -> None:
     for read in (lambda: read_answer(document, MODEL), lambda: Assembly(MODEL).add(document)):
         with contextlib.suppress(NotUnderstoodError, BrokenOffError, FilteredError):
             read()
+
+
+def test_pages_of_a_web_search_come_whole_and_in_chunks() -> None:
+    """GLM puts them beside the choices, in whichever chunk; what is no page is passed over."""
+    pages = [{"title": "T", "link": "https://a.test", "content": "C", "refer": "ref_1"}, "nothing"]
+    (page,) = read_answer(whole({"content": "Hi."}, web_search=pages), MODEL).search_results
+    assert (page.title, page.link, page.content, page.reference) == ("T", "https://a.test", "C", "ref_1")
+    assembly = Assembly(MODEL)
+    assembly.add(chunk({"content": "Hi."}, web_search=pages))
+    assembly.add(chunk({}, "stop"))
+    assert assembly.completion().search_results == (page,)

@@ -146,3 +146,48 @@ def test_an_attempts_time_is_the_models_or_the_vendors() -> None:
 def test_the_catalogue_shows_its_size() -> None:
     """``repr`` is short enough for a log line."""
     assert repr(Catalogue.parse(ONE)) == "<Catalogue of 1 models>"
+
+
+def test_what_a_model_can_do_has_a_source() -> None:
+    """Nothing is said of a shipped model's abilities without the page that says it; each vendor has some of each."""
+    for model in SHIPPED.models:
+        assert bool(model.ability_source) == bool(model.efforts or model.web_search or model.structured != "none")
+    for provider in ("kimi", "glm"):
+        of_it = [model for model in SHIPPED.models if model.provider == provider and model.retired is None]
+        assert [model for model in of_it if len(model.depths) > 2]
+        assert [model for model in of_it if model.structured != "none"]
+    assert SHIPPED.resolve("kimi-k2.6").web_search
+    assert SHIPPED.resolve("glm-4.6").web_search
+
+
+@pytest.mark.parametrize(
+    ("thinking", "efforts", "depths"),
+    [
+        ("none", (), ("minimal",)),
+        ("switch", (), ("minimal", "max")),
+        ("always", (), ("max",)),
+        ("always", ("low", "high"), ("low", "high")),
+        ("switch", ("high", "max"), ("minimal", "high", "max")),
+    ],
+)
+def test_depths_follow_from_switch_and_efforts(
+    thinking: str, efforts: tuple[str, ...], depths: tuple[str, ...]
+) -> None:
+    """``minimal`` wherever thinking can be left out, then the efforts, or all that there is."""
+    toml = f'{ONE}thinking = "{thinking}"\nefforts = {list(efforts)}\nability_source = "made up"\n'
+    assert Catalogue.parse(toml.replace("'", '"')).models[0].depths == depths
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("web_search = true", "need an ability_source"),
+        ('structured = "object"', "need an ability_source"),
+        ('efforts = ["low"]\nability_source = "x"', 'it has efforts, but thinking = "none"'),
+        ('efforts = ["extreme"]\nability_source = "x"', "Invalid enum value 'extreme'"),
+    ],
+)
+def test_abilities_are_judged(line: str, words: str) -> None:
+    """An ability needs its source, an effort something that thinks, and a word that is known."""
+    with pytest.raises(CatalogueError, match=words):
+        Catalogue.parse(f"{ONE}{line}\n")

@@ -11,14 +11,18 @@ from toold.providers import (
     CompletionRequest,
     FunctionTool,
     ImagePart,
+    JsonFormat,
     Message,
     Model,
     TextPart,
+    WebSearch,
 )
 from toold.providers.check import check
 
 PLAIN: Model = replace(Catalogue.load().default("kimi"), id="m", inputs=("text",), thinking="none",
-                       fixed_temperature=False, max_output=100, context_window=1000)  # fmt: skip
+                       fixed_temperature=False, max_output=100, context_window=1000,
+                       structured="none", efforts=())  # fmt: skip
+SEARCHING = replace(PLAIN, web_search=True)
 ASKED = (Message("user", "Hello."),)
 PICTURE = (Message("user", (TextPart("What is it?"), ImagePart("data:image/png;base64,AA=="))),)
 TOOL = FunctionTool("t", "Does.", {"type": "object"})
@@ -40,6 +44,12 @@ def request(model: Model = PLAIN, messages: tuple[Message, ...] = ASKED, **field
         (request(temperature=1.5), "temperature", "from 0 to 1, not 1.5"),
         (request(temperature=-0.1), "temperature", "from 0 to 1, not -0.1"),
         (request(temperature=float("nan")), "temperature", "from 0 to 1, not nan"),
+        (request(tools=(WebSearch(),)), "web_search", "m cannot search the web"),
+        (request(SEARCHING, tools=(WebSearch(), WebSearch())), "web_search", "once only"),
+        (request(SEARCHING, tools=(WebSearch(count=51),)), "count", "1 to 50 results, not 51"),
+        (request(SEARCHING, tools=(WebSearch(count=0),)), "count", "1 to 50 results, not 0"),
+        (request(response_format=JsonFormat()), "response_format", "m cannot be held to JSON"),
+        (request(thinking="max"), "thinking", "m cannot think to the depth 'max'"),
         (request(max_tokens=0), "max_tokens", "from 1 to 100, not 0"),
         (request(max_tokens=101), "max_tokens", "from 1 to 100, not 101"),
         (request(replace(PLAIN, max_output=None), max_tokens=1001), "max_tokens", "from 1 to 1000, not 1001"),
@@ -65,6 +75,9 @@ def test_what_the_model_cannot_do_is_refused(asked: CompletionRequest, field: st
         request(replace(PLAIN, thinking="always"), thinking=True),
         request(replace(PLAIN, thinking="switch"), thinking=False),
         request(thinking=False),
+        request(SEARCHING, tools=(WebSearch(count=50), TOOL)),
+        request(replace(SEARCHING, tools=False), tools=(WebSearch(),)),
+        request(replace(PLAIN, structured="object"), response_format=JsonFormat({"type": "object"})),
     ],
 )
 def test_what_the_model_can_do_passes(asked: CompletionRequest) -> None:

@@ -4,8 +4,17 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from toold.providers import CompletionRequest, Delta, Message
-from toold.providers.glm import glm_body
+from toold.protocol.errors import InvalidArgumentsError
+from toold.providers import (
+    CompletionRequest,
+    Delta,
+    FunctionTool,
+    JsonFormat,
+    Message,
+    SearchQuery,
+    WebSearch,
+)
+from toold.providers.glm import glm_body, search_body, search_engine
 
 if TYPE_CHECKING:
     from tests.providers.conftest import Bench
@@ -82,3 +91,80 @@ async def test_glm_has_its_own_word_for_the_bound(bench: "Bench") -> None:
     body = glm_body(CompletionRequest(bench.model("glm"), (Message("user", "Hi."),), max_tokens=7), stream=True)
     assert body["max_tokens"] == 7
     assert "stream_options" not in body
+
+
+async def test_glms_web_search_takes_its_settings(bench: "Bench") -> None:
+    """What is None is left to the vendor; the pages that were found are asked for."""
+    search = WebSearch(query="news", count=3, recency="oneWeek", domain="a.test")
+    asked = CompletionRequest(bench.model("glm", "full"), (Message("user", "News?"),), tools=(search,))
+    assert glm_body(asked, stream=False)["tools"] == [
+        {
+            "type": "web_search",
+            "web_search": {
+                "enable": True,
+                "search_engine": "search_pro",
+                "search_result": True,
+                "search_query": "news",
+                "count": 3,
+                "search_recency_filter": "oneWeek",
+                "search_domain_filter": "a.test",
+            },
+        }
+    ]
+
+
+async def test_glm_takes_the_web_search_or_functions(bench: "Bench") -> None:
+    """Offered both it would drop one without a word."""
+    tools = (WebSearch(), FunctionTool("f", "Does.", {"type": "object"}))
+    asked = CompletionRequest(bench.model("glm", "full"), (Message("user", "News?"),), tools=tools)
+    with pytest.raises(InvalidArgumentsError, match="not both"):
+        glm_body(asked, stream=False)
+
+
+async def test_glm_is_told_a_schema_in_words(bench: "Bench") -> None:
+    """It is held to JSON alone; the schema stands in the system message, after what was there."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    for messages, words in (
+        ((Message("user", "Hi."),), ""),
+        ((Message("system", "Be brief."), Message("user", "Hi.")), "Be brief.\n\n"),
+    ):
+        asked = CompletionRequest(bench.model("glm", "full"), messages, response_format=JsonFormat(schema))
+        body = glm_body(asked, stream=False)
+        assert body["response_format"] == {"type": "json_object"}
+        assert [message["role"] for message in body["messages"]] == ["system", "user"]
+        assert body["messages"][0]["content"].startswith(f"{words}Answer with one JSON object")
+        assert '"properties": {"a": {"type": "string"}}' in body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "engine"),
+    [
+        ("https://open.bigmodel.cn/api/paas/v4", "search_pro"),
+        ("https://api.z.ai/api/paas/v4", "search-prime"),
+        ("https://z.ai/api", "search-prime"),
+        ("https://xyz.ai.test/z.ai", "search_pro"),
+        ("http://127.0.0.1:9/glm", "search_pro"),
+    ],
+)
+async def test_each_platform_has_a_search_engine_of_its_own(base_url: str, engine: str) -> None:
+    """Zhipu's platforms name theirs differently, and neither takes the other's name."""
+    assert search_engine(base_url) == engine
+
+
+async def test_a_search_says_what_it_wants() -> None:
+    """The engine and the intent are always there: the vendor refuses a search without."""
+    assert search_body(SearchQuery(query="news"), engine="e") == {
+        "search_engine": "e",
+        "search_query": "news",
+        "search_intent": False,
+    }
+    whole = SearchQuery(query="news", count=3, recency="oneDay", domain="a.test", content_size="high")
+    assert search_body(whole, engine="e") == {
+        "search_engine": "e",
+        "search_query": "news",
+        "search_intent": False,
+        "count": 3,
+        "search_recency_filter": "oneDay",
+        "search_domain_filter": "a.test",
+        "content_size": "high",
+    }

@@ -1,10 +1,10 @@
 """What is Kimi's own: its form of a question, and an SDK that is meant for another vendor."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from toold.protocol.errors import InvalidArgumentsError
-from toold.providers import CompletionRequest, ImagePart, Message
+from toold.providers import CompletionRequest, ImagePart, JsonFormat, Message, WebSearch
 from toold.providers.kimi import kimi_body
 
 if TYPE_CHECKING:
@@ -38,3 +38,44 @@ async def test_the_sdks_environment_stays_at_home(bench: "Bench", monkeypatch: p
     await provider.complete(CompletionRequest(bench.model("kimi"), (Message("user", "Hi."),)), timeout_s=30)
     headers = bench.simulator.log[-1].headers
     assert not [value for value in headers.values() if "elsewhere" in value]
+
+
+async def test_kimis_web_search_is_a_built_in_tool_without_thinking(bench: "Bench") -> None:
+    """It has a name alone, and thinking, which is on unless switched off, is switched off with it."""
+    asked = CompletionRequest(bench.model("kimi", "full"), (Message("user", "News?"),), tools=(WebSearch(),))
+    body = kimi_body(asked, stream=False)
+    assert body["tools"] == [{"type": "builtin_function", "function": {"name": "$web_search"}}]
+    assert body["thinking"] == {"type": "disabled"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"tools": (WebSearch(count=3),)}, "has no settings"),
+        ({"tools": (WebSearch(),), "thinking": True}, "works without thinking alone"),
+        ({"tools": (WebSearch(),), "thinking": "max"}, "works without thinking alone"),
+    ],
+)
+async def test_what_kimis_web_search_cannot_do_is_refused(bench: "Bench", fields: Any, words: str) -> None:
+    """Settings and thinking would be ignored, or refused with less clear words."""
+    asked = CompletionRequest(bench.model("kimi", "full"), (Message("user", "News?"),), **fields)
+    with pytest.raises(InvalidArgumentsError, match=words):
+        kimi_body(asked, stream=False)
+
+
+async def test_kimi_takes_a_schema_and_a_cache_key(bench: "Bench") -> None:
+    """Both under the vendor's names."""
+    schema = {"type": "object", "properties": {}}
+    asked = CompletionRequest(
+        bench.model("kimi", "full"),
+        (Message("user", "Hi."),),
+        response_format=JsonFormat(schema, "verdict"),
+        cache_key="conversation-1",
+    )
+    body = kimi_body(asked, stream=False)
+    assert body["prompt_cache_key"] == "conversation-1"
+    assert body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+    }
+    assert [message["role"] for message in body["messages"]] == ["user"]

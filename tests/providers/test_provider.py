@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,9 +23,12 @@ from toold.providers import (
     CompletionRequest,
     FunctionTool,
     ImagePart,
+    JsonFormat,
     Message,
     TextPart,
     ToolInvocation,
+    WebSearch,
+    follow_up,
 )
 
 if TYPE_CHECKING:
@@ -347,3 +351,72 @@ async def test_sdks_retry_only_where_a_further_attempt_fits(bench: "Bench") -> N
         attempts("kimi", "openai"), attempts("glm", "zhipuai"), attempts("glm", "zai"), attempts("glm", "http")
     )
     assert list(counts) == [2, 2, 2, 1]
+
+
+async def test_a_depth_reaches_the_vendor(asker: "Asker") -> None:
+    """A model with degrees is asked for one of them, whatever the SDK knows of it."""
+    completion = await asker.ask("Think well.", kind="deep", thinking="low")
+    assert asker.sent["reasoning_effort"] == "low"
+    assert asker.sent.get("thinking") is None
+    assert completion.reasoning == "Simulated reasoning about 2 words at effort low."
+
+
+async def test_what_a_preview_shows_is_what_is_sent(asker: "Asker") -> None:
+    """Field by field; the SDKs add none but empty ones."""
+    request = CompletionRequest(
+        asker.bench.model(asker.vendor, "full"),
+        (Message("user", "Hello."),),
+        temperature=0.5,
+        max_tokens=50,
+        thinking="max",
+        response_format=JsonFormat({"type": "object", "properties": {}}),
+        cache_key="c",
+    )
+    previewed = asker.provider.preview(request, stream=asker.streamed)
+    await asker.provider.complete(request, timeout_s=30, on_delta=(lambda _: None) if asker.streamed else None)
+    assert {key: value for key, value in asker.sent.items() if value is not None} == previewed
+    with pytest.raises(InvalidArgumentsError):
+        asker.provider.preview(replace(request, thinking="low"))
+
+
+async def test_what_the_web_search_found_comes_with_the_answer(asker: "Asker") -> None:
+    """GLM's pages, whole or streamed; with Kimi the search is a call that has to come back."""
+    completion = await asker.ask("News?", kind="full", tools=(WebSearch(),))
+    if asker.vendor == "glm":
+        assert [result.reference for result in completion.search_results] == ["ref_1", "ref_2", "ref_3"]
+        assert completion.search_results[0].link == "https://example.com/simulated/1"
+        return
+    (call,) = completion.tool_calls
+    assert (call.name, completion.finish_reason) == ("$web_search", "tool_calls")
+    asked = (Message("user", "News?"),)
+    answered = await asker.ask(messages=follow_up(asked, completion), kind="full", tools=(WebSearch(),))
+    assert "The web was searched 1 time." in answered.text
+    assert asker.sent["messages"][1]["tool_calls"][0]["type"] == "builtin_function"
+    assert asker.sent["messages"][2]["name"] == "$web_search"
+
+
+async def test_headers_come_with_the_answer(asker: "Asker") -> None:
+    """Those of the request and its cache, without the account's."""
+    earlier = (Message("user", "x" * 400), Message("assistant", "y" * 40), Message("user", "And now?"))
+    completion = await asker.ask(messages=earlier)
+    if asker.vendor == "kimi":
+        assert completion.headers["msh-context-cache-token-saved"] == "110"
+        assert completion.headers["msh-request-id"].startswith("sim-")
+        assert completion.headers["msh-uid"] == "…"
+    else:
+        assert completion.headers["x-log-id"].startswith("sim-")
+
+
+async def test_a_thinking_models_reasoning_has_to_come_back(asker: "Asker") -> None:
+    """Kimi refuses a tool's result without the reasoning that led to its call; with it the answer comes."""
+    asked = (Message("user", "Use the echo tool."),)
+    completion = await asker.ask(messages=asked, kind="full", thinking=True, tools=(ECHO,))
+    assert completion.reasoning
+    turns = follow_up(asked, completion, {completion.tool_calls[0].id: "echoed"})
+    assert turns is not None
+    answered = await asker.ask(messages=turns, kind="full", thinking=True, tools=(ECHO,))
+    assert 'A tool answered "echoed"' in answered.text
+    if asker.vendor == "kimi":
+        forgetful = tuple(replace(turn, reasoning="") for turn in turns)
+        with pytest.raises(ProviderError, match="reasoning_content is missing"):
+            await asker.ask(messages=forgetful, kind="full", thinking=True, tools=(ECHO,))

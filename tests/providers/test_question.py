@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.providers import (
@@ -11,9 +12,12 @@ from toold.providers import (
     CompletionRequest,
     FunctionTool,
     ImagePart,
+    JsonFormat,
     Message,
     Model,
     TextPart,
+    ToolInvocation,
+    WebSearch,
 )
 from toold.providers.question import body, with_files
 
@@ -73,3 +77,34 @@ def test_files_change_one_message_at_most(roles: list[Any], count: int) -> None:
     changed = [message for message in with_files(messages, files) if message not in messages]
     assert len(changed) == (1 if files else 0)
     assert all(message.role == "user" for message in changed)
+
+
+def test_built_in_tools_keep_their_kind() -> None:
+    """A call of a built-in tool goes back as such, and its answer under its name; functions have neither."""
+    builtin, function = ToolInvocation("1", "$web_search", "{}"), ToolInvocation("2", "find", "{}")
+    messages = (
+        *ASKED,
+        Message("assistant", "", tool_calls=(builtin, function), reasoning="Hm."),
+        Message("tool", "{}", tool_call_id="1", tool_name="$web_search"),
+        Message("tool", "found", tool_call_id="2"),
+    )
+    _, said, first, second = body_of(request(messages=messages))["messages"]
+    assert [call["type"] for call in said["tool_calls"]] == ["builtin_function", "function"]
+    assert said["reasoning_content"] == "Hm."
+    assert first == {"role": "tool", "content": "{}", "tool_call_id": "1", "name": "$web_search"}
+    assert second == {"role": "tool", "content": "found", "tool_call_id": "2"}
+
+
+def test_tools_have_their_vendors_form() -> None:
+    """Functions as both vendors have them, the web search as the vendor at hand does."""
+    tools = body_of(request(tools=(TOOL, WebSearch())))["tools"]
+    function = {"name": "t", "description": "Does.", "parameters": {"type": "object"}}
+    assert tools == [{"type": "function", "function": function}, {"type": "search"}]
+
+
+@pytest.mark.parametrize("structured", ["object", "schema"])
+def test_json_without_a_schema_is_asked_for_alike(structured: Any) -> None:
+    """Any JSON object will do, and no word is put into the conversation."""
+    document = body_of(request(replace(PLAIN, structured=structured), response_format=JsonFormat()))
+    assert document["response_format"] == {"type": "json_object"}
+    assert document["messages"] == [{"role": "user", "content": "Hello."}]

@@ -1,5 +1,6 @@
 """What the simulator reads and answers: the same for the same request."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.providers import Catalogue, Model
+from toold.providers.question import SCHEMA_BEGINS, SCHEMA_ENDS
 from toold.providers.simulator.conversation import Reply, count_tokens, read_conversation, reply_to, wishes
 from toold.providers.simulator.directives import Directives
 
@@ -147,3 +149,61 @@ def test_any_conversation_gets_the_same_answer_twice(messages: list[dict[str, An
     assert reply.text.startswith("Simulated answer from m")
     assert reply.output_tokens == count_tokens(reply.text)
     assert reply.cached_tokens <= reply.input_tokens
+
+
+SCHEMA = {"type": "object", "properties": {"verdict": {"type": "string"}}, "required": ["verdict"]}
+VERDICT = {"verdict": "Simulated verdict"}
+TOLD = {"role": "system", "content": f"Be brief.\n\n{SCHEMA_BEGINS}{json.dumps(SCHEMA)}{SCHEMA_ENDS}"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "response_format", "said"),
+    [
+        ((user("Judge."),), {"type": "json_schema", "json_schema": {"schema": SCHEMA}}, VERDICT),
+        ((TOLD, user("Judge.")), {"type": "json_object"}, VERDICT),
+        ((user('[[sim:json={"verdict": "guilty"}]]'),), {"type": "json_object"}, {"verdict": "guilty"}),
+    ],
+)  # fmt: skip
+def test_json_is_answered_where_it_is_asked_for(messages: Any, response_format: Any, said: Any) -> None:
+    """By the request's schema, by the one that the system message tells, or as the prompt wishes."""
+    assert json.loads(answer(*messages, response_format=response_format).text) == said
+
+
+def test_json_without_a_schema_says_that_it_is_simulated() -> None:
+    """And what it read; words that only look like a schema are none."""
+    broken = {"role": "system", "content": f"{SCHEMA_BEGINS}{{{SCHEMA_ENDS}"}
+    for messages in ((user("Judge."),), (broken, user("Judge."))):
+        said = json.loads(answer(*messages, response_format={"type": "json_object"}).text)
+        assert said["simulated"] is True
+        assert 'beginning "Judge."' in said["answer"]
+
+
+def test_reasoning_says_its_effort() -> None:
+    """So that a test sees that it arrived."""
+    deep = replace(MODEL, thinking="always")
+    assert answer(user("Why?"), model=deep, reasoning_effort="max").reasoning.endswith("at effort max.")
+
+
+def test_kimis_search_is_called_first_and_then_told_of() -> None:
+    """Its arguments hold the search and what its pages cost; once they are back, the answer says so."""
+    tools = [{"type": "builtin_function", "function": {"name": "$web_search"}}]
+    ((name, arguments),) = answer(user("News?"), tools=tools).tool_calls
+    assert name == "$web_search"
+    assert json.loads(arguments)["usage"]["total_tokens"] > 0
+    echo = {"role": "tool", "name": name, "content": arguments}
+    told = answer(user("News?"), {"role": "assistant", "content": ""}, echo, tools=tools)
+    assert told.text.endswith(" The web was searched 1 time.")
+
+
+def test_glms_search_finds_pages_if_it_is_switched_on() -> None:
+    """As many as asked for, and on what was asked for; not told of where they are not asked for."""
+    settings = {"enable": True, "search_result": True, "search_query": "moths", "count": 2}
+    reply = answer(user("News?"), tools=[{"type": "web_search", "web_search": settings}])
+    assert [page["title"] for page in reply.search_results] == [
+        "Simulated page 1 on moths",
+        "Simulated page 2 on moths",
+    ]
+    assert reply.text.endswith(" The web search found 2 pages, see [ref_1].")
+    for off in ({"enable": False}, {"search_result": False}):
+        tool = {"type": "web_search", "web_search": settings | off}
+        assert answer(user("News?"), tools=[tool]).search_results == ()
