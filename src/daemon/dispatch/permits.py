@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -70,7 +71,8 @@ class Permits:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                self._waiters.remove(turn)
+                with suppress(ValueError):  # who gave a permit back in this moment has passed it over
+                    self._waiters.remove(turn)
             else:  # it was handed over in the same moment
                 self._give_back()
             raise

@@ -175,7 +175,7 @@ class Router:
 
     # --- connections -------------------------------------------------------------------------------------------------
 
-    def attach(self, session: Session, port: CallPort) -> tuple[CallPort | None, Sequence[Kept]]:
+    def attach(self, session: Session, port: CallPort) -> tuple[CallPort | None, list[Kept]]:
         """A connection has the session from now on: what still runs is answered through its port.
 
         Returns the port that it takes over from, if any, and the answers that are kept and may have been missed.

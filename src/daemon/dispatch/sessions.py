@@ -7,6 +7,7 @@ must never know: frames, sockets, how calls run.
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 from uuid import uuid4
 
@@ -30,6 +31,9 @@ _LOOK_EVERY_S: Final = 5.0
 """How often sessions that nobody holds are looked for."""
 _SEEN_EVERY_S: Final = 3600.0
 """How often the disk is told which sessions live; they are remembered for days."""
+
+_LAST_WRITE_S: Final = 1.0
+"""A disk that does not answer holds up the daemon's end for no longer."""
 
 
 class SessionKeeper:
@@ -106,7 +110,8 @@ class SessionKeeper:
             await asyncio.sleep(min(_LOOK_EVERY_S, self._bounds().progress_window_s / 4))
             now = time.monotonic()
             idle = self._sessions.idle(now, self._bounds().progress_window_s)
-            if idle and await self._write_the_rest(idle):
+            # While the disk refuses, how a journalled call ended may be in memory alone as well.
+            if idle and await self._write_the_rest(idle) and self._journal.works:
                 for session in self._sessions.idle(now, self._bounds().progress_window_s):
                     if session in idle:
                         self._sessions.remove(session)
@@ -118,8 +123,10 @@ class SessionKeeper:
         """The daemon goes down: have all answers on the disk that only memory has."""
         sessions = [session for session in self._sessions if session.resumable]
         self._journal.seen(sessions)
-        if not await self._write_the_rest(sessions):
-            _log.error("answers that were in memory alone could not be stored; their clients may send the calls again")
+        with suppress(TimeoutError):  # the store goes on with it until it is closed
+            async with asyncio.timeout(_LAST_WRITE_S):
+                if not await self._write_the_rest(sessions):
+                    _log.error("answers could not be stored; their clients may send the calls again")
 
     async def _write_the_rest(self, sessions: Iterable[Session]) -> bool:
         now = time.monotonic()

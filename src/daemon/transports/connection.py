@@ -78,9 +78,9 @@ class Connection:
     def __repr__(self) -> str:
         return f"<Connection {self._session.label}>"
 
-    async def serve(self, ack: HelloAck, missed: Sequence[Kept]) -> None:
+    async def serve(self, ack: HelloAck, missed: list[Kept]) -> None:
         """Say the ``ack``, send the answers that were missed, and read frames until the connection ends; then let its
-        calls go on or end as they asked.
+        calls go on or end as they asked. ``missed`` is used up: what is sent is held by nobody but the shelf.
 
         Raises:
             ConnectionClosed: how it ended.
@@ -97,6 +97,7 @@ class Connection:
                     await self._receive(data)
         finally:
             self._router.leave(self._session, self)
+            missed.clear()
             for task in (self._reporter, self._redelivery):
                 if task is not None:
                     task.cancel()
@@ -222,9 +223,11 @@ class Connection:
         for start in range(0, len(text), _CHUNK_CHARS):
             await self._send(_chunk(running, text[start : start + _CHUNK_CHARS]))
 
-    async def _redeliver(self, missed: Sequence[Kept]) -> None:
+    async def _redeliver(self, missed: list[Kept]) -> None:
         """Send kept answers, the oldest first, each once the one before is on its way."""
-        for kept in missed:
+        missed.reverse()
+        while missed:
+            kept = missed.pop()
             request_id = request_id_of(kept.key)
             if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:  # else forgotten meanwhile
                 await self._send_bytes(_answer(request_id, kept.echo_id, replayed(kept.result)))

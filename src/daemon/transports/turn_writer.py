@@ -2,7 +2,8 @@
 
 The answers of calls that end in the same turn go out with one system call for each connection instead of one for each
 answer: with many calls in flight that is the largest single cost of an answer (decision 7). An answer that is alone
-leaves in the next turn, some microseconds later.
+leaves in the next turn, some microseconds later. What comes to more than a reader may be behind goes out at once: only
+the transport itself can have who writes wait.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from typing import Any, Final, cast
 
 import structlog
 from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import SecurityError
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -23,12 +25,13 @@ _BEHIND_BYTES: Final = 64 * 1024
 class TurnTransport:
     """A transport that keeps what is written until the end of the turn; all else is the transport's own."""
 
-    __slots__ = ("_call_soon", "_scheduled", "_transport", "_unsent")
+    __slots__ = ("_call_soon", "_scheduled", "_transport", "_unsent", "_unsent_bytes")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._call_soon = asyncio.get_running_loop().call_soon
         self._unsent: list[bytes] = []
+        self._unsent_bytes = 0
         self._scheduled = False
 
     def __getattr__(self, name: str) -> Any:
@@ -38,12 +41,15 @@ class TurnTransport:
         if data[:1] == _PONG and self.get_write_buffer_size() > _BEHIND_BYTES:
             return  # a peer that pings and does not read would fill the memory; RFC 6455 asks for the last pong only
         self._unsent.append(data)
-        if not self._scheduled:
+        self._unsent_bytes += len(data)
+        if self._unsent_bytes > _BEHIND_BYTES:
+            self._flush()
+        elif not self._scheduled:
             self._scheduled = True
             self._call_soon(self._flush)
 
     def get_write_buffer_size(self) -> int:
-        return self._transport.get_write_buffer_size() + sum(map(len, self._unsent))
+        return self._transport.get_write_buffer_size() + self._unsent_bytes
 
     def write_eof(self) -> None:
         self._flush()
@@ -55,6 +61,7 @@ class TurnTransport:
 
     def abort(self) -> None:
         self._unsent.clear()
+        self._unsent_bytes = 0
         self._transport.abort()
 
     def _flush(self) -> None:
@@ -62,6 +69,7 @@ class TurnTransport:
         if self._unsent:
             data = self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent)
             self._unsent.clear()
+            self._unsent_bytes = 0
             self._transport.write(data)
 
 
@@ -102,7 +110,8 @@ class TurnConnection(ServerConnection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._register.discard(self)
-        if self.response is None:  # the library is silent about peers that speak no HTTP or leave too early
+        # The library is silent about peers that speak no HTTP or leave too early, and not about too long requests.
+        if self.response is None and not isinstance(self.protocol.handshake_exc, SecurityError):
             peer = self.transport.get_extra_info("peername") or ("unknown",)
             _log.info("handshake refused: no WebSocket request came", peer=":".join(map(str, peer[:2])))
         super().connection_lost(exc)
