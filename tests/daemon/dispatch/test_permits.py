@@ -27,6 +27,26 @@ async def test_no_more_than_the_limit_run_and_the_rest_wait_their_turn() -> None
     assert (permits.in_use, permits.waiting) == (0, 0)
 
 
+async def test_who_is_cancelled_as_a_permit_comes_free_hears_of_that_alone() -> None:
+    """Both in one turn of the loop: the wait ends with its cancellation, and the permit is nobody's."""
+    permits = Permits("test", 1)
+    let_go = asyncio.Event()
+
+    async def hold() -> None:
+        async with permits:
+            await let_go.wait()
+
+    holder, waiter = asyncio.create_task(hold()), asyncio.create_task(hold())
+    while not permits.waiting:
+        await asyncio.sleep(0)
+    let_go.set()
+    waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    await holder
+    assert (permits.in_use, permits.waiting) == (0, 0)
+
+
 async def test_its_repr_is_the_status_display() -> None:
     """Who looks at it sees the name, what is in use, the limit and who waits."""
     async with Permits("running", 3) as permits:
