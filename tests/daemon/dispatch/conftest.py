@@ -136,14 +136,17 @@ class FakeJournal:
         self.sessions: dict[bytes, SessionRow] = {}
         self.calls: dict[tuple[str, str], KeptCall] = {}
         self.refuses = False
+        self.loses_ends = False
+        """How a call ended is told, and not written: the disk begins to refuse in that moment."""
         self.asked: Counter[str] = Counter()
-        """How often something was asked of it that is waited for, by the name of the method."""
+        """How often something was asked of it, by the name of the method."""
         self.ready = asyncio.Event()
         """Cleared, it keeps whoever waits for the disk waiting."""
         self.ready.set()
 
     @property
     def works(self) -> bool:
+        self.asked["works"] += 1
         return not self.refuses
 
     async def start(self, running: RunningCall) -> bool:
@@ -160,6 +163,8 @@ class FakeJournal:
     async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
         await self._disk("end")
         self.recorder.ended(running, result, result_bytes)
+        if self.loses_ends:
+            return
         self.events.append(("end", running.key))
         self.calls[running.session.id, running.key] = self._call(running, "done", encode_result(result))
 

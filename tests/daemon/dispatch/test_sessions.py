@@ -103,6 +103,20 @@ async def test_a_disk_that_refuses_leaves_sessions_in_memory(house: Any, make: A
     assert (await home.resume("key")).missed[1].ok
 
 
+async def test_a_result_that_was_told_before_it_was_written_stays_in_memory(house: Any, make: Any) -> None:
+    """The disk began to refuse while the call ran: its client is away for long, and still finds what became of it."""
+    home = house([make("write", say, read_only=False)], progress_window_s=0.02)
+    session = home.session(key="key")
+    home.journal.loses_ends = True
+    await home.call(session, 1, "write")
+    home.journal.refuses = True
+    home.router.leave(session, home.port)
+    keeper = asyncio.create_task(home.router.sessions.keep())
+    await home.until(lambda: home.journal.asked["works"] >= 2)
+    assert (await home.resume("key")).missed[1].ok
+    keeper.cancel()
+
+
 async def test_who_comes_back_while_its_session_is_put_away_keeps_it(house: Any, make: Any) -> None:
     """The disk takes its time, and meanwhile the session is held again: it stays."""
     home = house(tools(make), progress_window_s=0.02)
@@ -185,6 +199,19 @@ async def test_an_orderly_stop_loses_no_answer(house: Any, make: Any) -> None:
     ]
     back = await house(tools(make), journal=before.journal).resume("key")
     assert (back.missed.keys(), all(result.ok for result in back.missed.values())) == ({1, 2}, True)
+
+
+async def test_a_disk_that_does_not_answer_cannot_hold_up_the_end(
+    house: Any, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in memory alone is waited for as long as is said, and no longer."""
+    monkeypatch.setattr("toold.daemon.dispatch.sessions._LAST_WRITE_S", 0.01)
+    home = house(tools(make))
+    await home.call(home.session(key="key"), 1, "say")
+    home.journal.ready.clear()
+    async with asyncio.timeout(20):
+        await home.router.close("The daemon stops.", 0)
+    assert home.journal.asked["keep"] == 1
 
 
 async def test_a_result_is_as_old_on_the_disk_as_it_is(house: Any, make: Any) -> None:
