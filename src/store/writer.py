@@ -26,8 +26,9 @@ from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
 RETRY_S: Final = 1.0
 """Between two attempts while the disk refuses."""
 MAX_QUEUED: Final = 10_000
-"""Entries that wait for the disk; past it rows are dropped and counted, and no call of the journal starts, so that a
-full disk never fills the memory. What follows from an entry that was taken is taken always."""
+"""Entries that wait for the disk; past it rows are dropped and counted, what clients have is not noted, and no call of
+the journal starts, so that a full disk never fills the memory. What follows from an entry that was taken is taken
+always."""
 MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
 """Arguments that wait for the writer; past it rows are kept without them."""
 
@@ -100,11 +101,11 @@ class Writer:
 
     def seen(self, session_ids: Sequence[str]) -> None:
         """Have it written down soon that clients hold these sessions now."""
-        self._put(Item(Seen(session_ids, time.time())))
+        self._put_if_room(Item(Seen(session_ids, time.time())))
 
     def forget(self, session_id: str, keys: Sequence[str]) -> None:
         """Have answers dropped soon that their client has."""
-        self._put(Item(Forgotten(session_id, keys)))
+        self._put_if_room(Item(Forgotten(session_id, keys)))
 
     def close_session(self, session_id: str) -> None:
         """Have a session and its calls removed soon, since nobody can come back to it; those that run when they end."""
@@ -172,6 +173,11 @@ class Writer:
         self._queue.append(item)
         if not self._wake.is_set():
             self._wake.set()
+
+    def _put_if_room(self, item: Item) -> None:
+        """Put an entry whose loss does no harm: an answer is sent once more, or a session goes some days early."""
+        if self.waiting < MAX_QUEUED:
+            self._put(item)
 
     def _ask(self, item: Item, *, keep: bool = False) -> concurrent.futures.Future[bool]:
         """Put an entry that somebody waits for; where the disk refuses, or the writer ends, he is told at once."""

@@ -251,6 +251,20 @@ def test_a_full_queue_starts_no_call_and_loses_no_end(database: Path, row: MakeR
     writer.close(30)
 
 
+def test_what_clients_have_does_not_pile_up(database: Path, row: MakeRow) -> None:
+    """A disk that refuses for hours, while clients of local calls go on forgetting: the memory stays bounded."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    for number in range(MAX_QUEUED + 1000):
+        writer.forget("s-1", [str(number)])
+        writer.seen(["s-1"])
+    assert writer.waiting <= MAX_QUEUED
+    gate.open.set()
+    writer.close(30)
+
+
 def test_while_the_disk_refuses_nobody_waits(
     database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
