@@ -109,7 +109,7 @@ async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> H
         when = when_to_return(code)
         message = f"{endpoint.url} closed the connection at the hello: {describe_close(code, reason)}"
         raise ConnectionFailedError(message, retryable=when != "never", busy=when == "later") from exc
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         message = f"what answers at {endpoint.url} does not speak the daemon's protocol: {exc}"
         raise ConnectionFailedError(message, retryable=False) from exc
     if not isinstance(ack, HelloAck):

@@ -130,7 +130,7 @@ async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.Monke
     assert failed.retryable
 
 
-async def after_hello(frame: str | None, close: tuple[int, str] = (1000, "")) -> ConnectionFailedError:
+async def after_hello(frame: str | bytes | None, close: tuple[int, str] = (1000, "")) -> ConnectionFailedError:
     """The failure where the daemon answers the hello with this frame, or closes."""
 
     async def handler(connection: ServerConnection) -> None:
@@ -188,8 +188,10 @@ async def test_a_close_instead_of_an_ack_is_told_by_its_code(code: int, retryabl
     assert failed.retryable is retryable
 
 
-@pytest.mark.parametrize("frame", ["hello", "[1]", '{"op":"pong"}', '{"op":"welcome"}'])
-async def test_a_first_frame_that_is_no_ack_is_another_protocol(frame: str) -> None:
+@pytest.mark.parametrize(
+    "frame", ["hello", "[1]", '{"op":"pong"}', '{"op":"welcome"}', b'{"op":"hello_ack","ok":true,"session_id":"\xff"}']
+)
+async def test_a_first_frame_that_is_no_ack_is_another_protocol(frame: str | bytes) -> None:
     """What does not answer the hello with hello_ack is no daemon of ours."""
     assert "protocol" in str(await after_hello(frame))
 
