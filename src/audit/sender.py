@@ -86,18 +86,27 @@ class Sender:
         await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        try:
-            remote = await asyncio.to_thread(self._connect)
-        except ImportError as error:
-            self._problem = f"{error}; install it with: pip install 'toold[audit]'"
+        remote = await self._connected()
+        if remote is None:
             self._state = "stopped"
-            _log.error("the audit is not sent", reason=self._problem)
             return
         try:
             await self._until_closed(remote)
         finally:
             self._state = "stopped"
             await remote.close()
+
+    async def _connected(self) -> Remote | None:
+        """The way to Supabase; None where there can be none, and ``_problem`` says why."""
+        try:
+            return await asyncio.to_thread(self._connect)
+        except ImportError as error:
+            self._problem = f"{error}; install it with: pip install 'toold[audit]'"
+            _log.error("the audit is not sent", reason=self._problem)
+        except Exception as error:  # noqa: BLE001 - else the task would end unseen, and seem to be starting for ever
+            self._problem = type(error).__name__
+            _log.exception("the audit is not sent", reason=self._problem)
+        return None
 
     async def _until_closed(self, remote: Remote) -> None:
         while True:

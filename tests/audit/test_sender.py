@@ -274,6 +274,21 @@ async def test_a_missing_package_is_told(store: Store) -> None:
     await sender.close(1)
 
 
+async def test_a_package_that_fails_is_told(store: Store) -> None:
+    """Whatever else keeps the client from being made is in the status, by its kind alone, and in the log."""
+
+    def connect() -> Table:
+        raise AttributeError("of a package that is not what it should be")
+
+    sender = Sender(store, connect)
+    with capture_logs() as lines:
+        sender.start()
+        await until(lambda: lines)
+    status = await sender.status()
+    assert (status["state"], status["last_error"]) == ("stopped", "AttributeError")
+    await sender.close(1)
+
+
 async def test_checkpoints_go_too(sender: Sender, store: Store, record: Record, table: Table) -> None:
     """What is noted of the chain is sent once, with the calls or without any, and again when it has changed."""
     sender.start()
