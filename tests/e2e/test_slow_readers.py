@@ -10,9 +10,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import pytest
+from websockets.asyncio.client import connect
 
 PATIENCE = {"TOOLD_PING_INTERVAL_S": "0.5", "TOOLD_PING_TIMEOUT_S": "0.5"}
+RESUME = ["ack", "resume"]
+ANSWER = "x" * 100_000
+MEGABYTE = 1024**2
 
 
 def masked(opcode: int, payload: bytes) -> bytes:
@@ -79,19 +84,13 @@ async def test_a_peer_that_pings_and_does_not_read_fills_no_memory(start_daemon:
     """Pongs for a reader that is behind are dropped, and the peer is cut off, also before its hello."""
     daemon = start_daemon(**PATIENCE, TOOLD_HELLO_TIMEOUT_S="60")
     async with unreading(daemon.port) as writer:
-        before = resident_bytes(daemon.process.pid)
+        before = resident_bytes(daemon)
         await flood(writer, masked(9, b"x" * 100), megabytes=60)
-        assert resident_bytes(daemon.process.pid) - before < 30_000_000
+        assert resident_bytes(daemon) - before < 30_000_000
         async with asyncio.timeout(30):
             while not writer.transport.is_closing():
                 writer.write(masked(9, b"still there?"))
                 await asyncio.sleep(0.1)
-
-
-def resident_bytes(pid: int) -> int:
-    """What a process has in memory."""
-    psutil = pytest.importorskip("psutil")
-    return int(psutil.Process(pid).memory_info().rss)
 
 
 async def test_peers_that_say_nothing_do_not_hold_up_the_end(start_daemon: Any) -> None:
@@ -110,3 +109,103 @@ async def test_peers_that_say_nothing_do_not_hold_up_the_end(start_daemon: Any) 
         assert os.times().elapsed - started < 20
     silent_writer.transport.abort()
     assert await silent_reader.read() == b""
+
+
+@contextlib.asynccontextmanager
+async def deaf(daemon: Any, **hello: Any) -> AsyncIterator[Any]:
+    """A connection that hears its ack and reads nothing after it, with next to no room in its socket."""
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.connect(("127.0.0.1", daemon.port))
+    async with connect(daemon.url, sock=raw, compression=None, max_size=None, ping_interval=None) as connection:
+        await connection.send(json.dumps({"op": "hello", "token": daemon.token, **hello}))
+        ack = json.loads(await connection.recv())
+        connection.transport.pause_reading()
+        try:
+            yield connection, ack
+        finally:
+            connection.transport.abort()
+
+
+async def send_echoes(connection: Any, numbers: range) -> None:
+    for number in numbers:
+        call = {"op": "call_tool", "request_id": number, "name": "echo", "arguments": {"text": ANSWER}}
+        await connection.send(json.dumps(call))
+
+
+async def until_answered(watcher: Any, count: int) -> None:
+    """Return once so many echoes have their answers, read or not."""
+    async with asyncio.timeout(60):
+        while (await watcher.status())["totals"]["by_tool"].get("echo", {}).get("calls", 0) < count:
+            await asyncio.sleep(0.05)
+
+
+def resident_bytes(daemon: Any) -> int:
+    """What its process has in memory."""
+    return int(psutil.Process(daemon.process.pid).memory_info().rss)
+
+
+async def test_a_reader_that_was_closed_for_being_slow_comes_back_to_every_answer(start_daemon: Any) -> None:
+    """Terminal answers are never dropped: what it did not take is redelivered, each once."""
+    daemon = start_daemon(**PATIENCE)
+    async with daemon.peer() as watcher, deaf(daemon, features=RESUME) as (connection, ack):
+        await send_echoes(connection, range(32))
+        await until_answered(watcher, 32)
+        await until(daemon, "the reader is too slow")
+    async with daemon.peer(features=RESUME, resume={"key": ack["resume_key"]}) as again:
+        answers = [await again.until("call_tool_res") for _ in range(32)]
+        assert sorted(answer["request_id"] for answer in answers) == list(range(32))
+        assert all(answer["outputs"][0]["text"] == ANSWER for answer in answers)
+
+
+@pytest.mark.parametrize("features", [[], ["resume"]], ids=["plain", "coming back"])
+async def test_a_thousand_answers_that_nobody_reads_do_not_grow_the_daemon(
+    start_daemon: Any, features: list[str]
+) -> None:
+    """1,000 answers of 100 KB, 32 a connection: no more stays than ``max_kept_bytes``, one connection's, and room to
+    work in, which 1,000 calls take with or without a reader.
+    """
+    kept = 16 * MEGABYTE
+    daemon = start_daemon(TOOLD_MAX_KEPT_BYTES=str(kept))
+    hello: dict[str, Any] = {"features": features}
+    async with daemon.peer() as watcher:
+        async with deaf(daemon) as (connection, _):
+            await send_echoes(connection, range(32))
+            await until_answered(watcher, 32)
+        before = resident_bytes(daemon)
+        for turn in range(1, 33):
+            async with deaf(daemon, **hello) as (connection, ack):
+                await send_echoes(connection, range(32 * turn, 32 * turn + 32))
+                await until_answered(watcher, 32 * turn + 32)
+                if features:
+                    hello["resume"] = {"key": ack["resume_key"]}
+        assert resident_bytes(daemon) - before < kept + 32 * len(ANSWER) + 64 * MEGABYTE
+
+
+async def test_who_comes_back_and_reads_nothing_is_sent_no_more_than_fits(start_daemon: Any) -> None:
+    """60 MB of kept answers are not written for a reader that takes none: each waits until the one before is gone."""
+    daemon = start_daemon()
+    async with daemon.peer(features=["resume"]) as peer:
+        for number in range(600):
+            assert (await peer.call(number, "echo", text=ANSWER))["error"] is None
+    before = resident_bytes(daemon)
+    async with (
+        deaf(daemon, features=["resume"], resume={"key": peer.ack["resume_key"]}) as (_, ack),
+        daemon.peer() as watcher,
+    ):
+        assert ack["resumed"]
+        for _ in range(3):
+            await watcher.status()
+        assert resident_bytes(daemon) - before < 20 * MEGABYTE
+
+
+async def test_requests_that_come_at_once_are_answered_as_fast_as_they_are_read(start_daemon: Any) -> None:
+    """20,000 small questions with large answers, in one piece: no more is written than a reader may be behind."""
+    daemon = start_daemon()
+    async with daemon.peer() as watcher, deaf(daemon) as (connection, _):
+        await watcher.status()
+        before = resident_bytes(daemon)
+        connection.transport.write(masked(1, b'{"op":"list_tools"}') * 20_000)
+        for _ in range(20):
+            await watcher.status()
+        assert resident_bytes(daemon) - before < 30 * MEGABYTE

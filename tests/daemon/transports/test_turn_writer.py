@@ -72,6 +72,18 @@ async def test_what_callbacks_of_the_same_turn_write_is_joined_too(transport: Tu
     assert tape.done == [b"abc"]
 
 
+async def test_what_a_reader_may_not_be_behind_with_goes_out_at_once(transport: TurnTransport, tape: Tape) -> None:
+    """Only the transport can have who writes wait, so it is told of more than 64 KiB within the turn."""
+    for piece in (b"a" * 60_000, b"b" * 6_000, b"c"):
+        transport.write(piece)
+    assert tape.done == [b"a" * 60_000 + b"b" * 6_000]
+    assert transport.get_write_buffer_size() == 1
+    await turn()
+    assert tape.done[1:] == [b"c"]
+    await turn()
+    assert len(tape.done) == 2
+
+
 @pytest.mark.parametrize("end", ["close", "eof"])
 async def test_what_is_unsent_goes_out_before_the_end(transport: TurnTransport, tape: Tape, end: str) -> None:
     """A close frame that was written in the same turn as the close still leaves; nothing is written twice."""

@@ -1,0 +1,314 @@
+"""What the daemon promises, where no other module shows it; docs/promises/ says what is shown where."""
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+RESUME = ["ack", "resume"]
+
+
+def back(peer: Any) -> dict[str, Any]:
+    """The fields of a hello that comes back to a peer's session."""
+    return {"features": RESUME, "resume": {"key": peer.ack["resume_key"]}}
+
+
+def executed(daemon: Any) -> list[str]:
+    """The lines that ``sim_effect`` wrote."""
+    log = Path(daemon.state / "sim_effect.log")
+    return log.read_text().split() if log.exists() else []
+
+
+def kill(daemon: Any) -> None:
+    """End the process as a crash does."""
+    daemon.process.kill()
+    daemon.process.wait()
+
+
+# --- one answer, and what it says of having been executed -------------------------------------------------------------
+
+NO, NOT_YET, MAYBE, REPEATABLE, YES = ("no", False), ("no", True), ("maybe", False), ("maybe", True), ("yes", False)
+"""``executed`` and ``retryable``."""
+
+
+def asked(wish: str) -> dict[str, Any]:
+    """A ``chat`` that the simulated vendor answers as wished."""
+    return {"name": "chat", "timeout_ms": 5000, "arguments": {"prompt": f"[[sim:{wish}]]", "model": "glm-4.6"}}
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "said"),
+    [
+        ({"name": "echo", "arguments": [1]}, "INVALID_REQUEST", NO),
+        ({"name": "ehco"}, "TOOL_NOT_FOUND", NO),
+        ({"name": "echo", "arguments": {"txet": "x"}}, "VALIDATION_ERROR", NO),
+        ({"name": "chat", "arguments": {"prompt": "x", "files": ["/etc/passwd"]}}, "PERMISSION_DENIED", NO),
+        ({"name": "chat", "arguments": {"prompt": "x", "files": ["nope.py"]}}, "NOT_FOUND", NO),
+        (asked("status=429 retry_after=60"), "RATE_LIMITED", NOT_YET),
+        (asked("status=503"), "SERVICE_UNAVAILABLE", REPEATABLE),
+        (asked("filter"), "PROVIDER_ERROR", NO),
+        (asked("garbage"), "PROVIDER_ERROR", MAYBE),
+        (asked("withhold"), "PROVIDER_ERROR", YES),
+        (asked("too_long"), "CONTEXT_LENGTH_EXCEEDED", NO),
+        ({"name": "bad_raises"}, "TOOL_EXECUTION_ERROR", MAYBE),
+        ({"name": "bad_returns"}, "TOOL_EXECUTION_ERROR", YES),
+        ({"name": "bad_floods"}, "RESULT_TOO_LARGE", YES),
+        ({"name": "bad_hangs", "timeout_ms": 50}, "TIMEOUT", REPEATABLE),
+        ({"name": "write_hangs", "timeout_ms": 50}, "TIMEOUT", MAYBE),
+    ],
+)
+async def test_every_error_says_what_was_executed(peer: Any, call: dict[str, Any], code: str, said: object) -> None:
+    """It is retryable only where nothing ran, or where the tool is read-only or idempotent."""
+    await peer.send(op="call_tool", request_id="e", **call)
+    error = (await peer.until("call_tool_res", "e"))["error"]
+    assert (error["code"], (error["executed"], error["retryable"])) == (code, said)
+    await peer.send(op="ping")
+    assert (await peer.receive())["op"] == "pong"  # and no second answer
+
+
+async def test_errors_of_a_full_session_tell_who_ran_from_who_waited(make_peer: Any, daemon: Any) -> None:
+    """Of 32 writes 8 run at once: who is cancelled may have run, or never did; the 33rd was not taken."""
+    text = uuid4().hex
+    async with make_peer() as peer:
+        for number in range(33):
+            arguments = {"text": text, "delay_ms": 60_000}
+            await peer.send(op="call_tool", request_id=number, name="sim_effect", arguments=arguments)
+        refused = await peer.until("call_tool_res")
+        assert (refused["request_id"], refused["error"]["code"]) == (32, "OVER_CAPACITY")
+        errors = {32: refused["error"]}
+        async with asyncio.timeout(20):
+            while executed(daemon).count(text) < 8:
+                await asyncio.sleep(0.01)
+        for number in (31, 0):
+            await peer.send(op="cancel", request_id=number)
+            errors[number] = (await peer.until("call_tool_res", number))["error"]
+            assert errors[number]["code"] == "CANCELLED"
+        said = {number: (error["executed"], error["retryable"]) for number, error in errors.items()}
+        assert said == {32: NOT_YET, 31: NO, 0: MAYBE}
+        for number in range(1, 31):
+            await peer.send(op="cancel", request_id=number)
+            await peer.until("call_tool_res", number)
+
+
+async def test_errors_that_no_call_gets_say_it_too(daemon: Any, peer: Any) -> None:
+    """A frame that is none, and a hello that is refused."""
+    await peer.socket.send("no JSON")
+    errors = [(await peer.until("error"))["error"]]
+    async with connect(daemon.url) as socket_of_a_stranger:
+        await socket_of_a_stranger.send('{"op":"hello","token":"wrong"}')
+        errors.append(json.loads(await socket_of_a_stranger.recv())["error"])
+    said = [(error["code"], error["executed"], error["retryable"]) for error in errors]
+    assert said == [("PROTOCOL_ERROR", "no", False), ("UNAUTHORIZED", "no", False)]
+
+
+# --- at most one execution --------------------------------------------------------------------------------------------
+
+
+async def test_the_same_call_in_an_older_spelling_is_the_same(peer: Any, daemon: Any) -> None:
+    """Content is the tool's name after aliases and the arguments, in whatever order: it is replayed, not run."""
+    text = uuid4().hex
+    await peer.call("w", "sim_effect", text=text, delay_ms=1)
+    arguments = {"delay_ms": 1, "text": text}
+    await peer.send(op="tool_call", id="w", tool={"name": "sim_effect_EXAI-WS-Editor"}, arguments=arguments)
+    assert (await peer.until("call_tool_res", "w"))["metadata"]["replayed"] is True
+    await peer.send(op="call_tool", request_id="w", name="sim_effect", arguments={"text": text})
+    assert (await peer.until("call_tool_res", "w"))["error"]["code"] == "REQUEST_ID_CONFLICT"
+    assert executed(daemon).count(text) == 1
+
+
+# --- nobody else's result ---------------------------------------------------------------------------------------------
+
+
+async def test_the_same_call_in_two_sessions_runs_twice(make_peer: Any, daemon: Any) -> None:
+    """Nothing is shared between sessions, however alike: not the running call, not its stored result."""
+    text = uuid4().hex
+    call: dict[str, Any] = {"request_id": "w", "name": "sim_effect", "arguments": {"text": text, "delay_ms": 300}}
+    async with make_peer(features=RESUME) as one, make_peer(features=RESUME) as two:
+        for peer in (one, two):
+            await peer.send(op="call_tool", **call)
+            await peer.until("call_tool_ack", "w")
+        for peer in (one, two):
+            answer = await peer.until("call_tool_res", "w")
+            assert "replayed" not in answer["metadata"]
+    async with make_peer(features=RESUME) as three:
+        assert "replayed" not in (await three.call("w", "sim_effect", **call["arguments"]))["metadata"]
+    assert executed(daemon).count(text) == 3
+
+
+async def test_nobody_asks_about_another_sessions_call(make_peer: Any) -> None:
+    """To cancel, forget or ask after an id of another session finds nothing, and changes nothing there."""
+    async with make_peer(features=RESUME) as owner, make_peer(features=RESUME) as other:
+        await owner.call("done", "sim_effect", text="x")
+        await owner.send(op="call_tool", request_id="runs", name="bad_hangs", arguments={})
+        await owner.until("call_tool_ack", "runs")
+        await other.send(op="forget", request_ids=["done", "runs"])
+        await other.send(op="cancel", request_id="runs")
+        assert (await other.until("cancel_res"))["status"] == "unknown"
+        await other.send(op="call_status", request_ids=["done", "runs"])
+        assert (await other.until("call_status_res"))["calls"] == {"done": "unknown", "runs": "unknown"}
+        await owner.send(op="call_status", request_ids=["done", "runs"])
+        assert (await owner.until("call_status_res"))["calls"] == {"done": "done", "runs": "running"}
+        await owner.send(op="cancel", request_id="runs")
+        await owner.until("call_tool_res", "runs")
+
+
+# --- coming back ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_resume_key_is_written_nowhere(start_daemon: Any) -> None:
+    """Not in any file of the state folder and not in the log, also after it was used; what is kept finds it again."""
+    daemon = start_daemon(TOOLD_LOG_LEVEL="debug")
+    async with daemon.peer(features=RESUME) as peer:
+        await peer.call("w", "sim_effect", text="x")
+    async with daemon.peer(**back(peer)) as again:
+        await again.until("call_tool_res", "w")
+    kill(daemon)
+    files = [path for path in daemon.state.rglob("*") if path.is_file()]
+    assert len(files) > 3
+    key = peer.ack["resume_key"].encode()
+    assert [path.name for path in (*files, daemon.log) if key in path.read_bytes()] == []
+    daemon = start_daemon()
+    async with daemon.peer(**back(peer)) as again:
+        assert again.ack["resumed"]
+
+
+async def test_an_answer_whose_time_is_up_is_expired_and_never_unknown(start_daemon: Any) -> None:
+    """The repeat is RESULT_EXPIRED and does not run, before a crash and after it."""
+    daemon = start_daemon(TOOLD_RESULT_TTL_S="0.3")
+    async with daemon.peer(features=RESUME) as peer:
+        assert (await peer.call("w", "sim_effect", text="once"))["error"] is None
+        seen = set()
+        async with asyncio.timeout(20):
+            while "expired" not in seen:
+                await peer.send(op="call_status", request_ids=["w"])
+                seen.add((await peer.until("call_status_res"))["calls"]["w"])
+        assert seen <= {"done", "expired"}
+        assert (await peer.call("w", "sim_effect", text="once"))["error"]["code"] == "RESULT_EXPIRED"
+        kill(daemon)
+    daemon = start_daemon(TOOLD_RESULT_TTL_S="0.3")
+    async with daemon.peer(**back(peer)) as again:
+        assert (await again.call("w", "sim_effect", text="once"))["error"]["code"] == "RESULT_EXPIRED"
+    assert executed(daemon) == ["once"]
+
+
+async def test_past_the_room_for_answers_the_oldest_is_expired(start_daemon: Any) -> None:
+    """The bound in bytes holds in memory and on the disk; the id stays known, and the later answers are there."""
+    daemon = start_daemon(TOOLD_MAX_KEPT_BYTES="2500")
+    async with daemon.peer(features=RESUME) as peer:
+        for number in range(4):
+            await peer.call(number, "sim_effect", text=f"{number}" * 800)
+        await peer.send(op="call_status", request_ids=[0, 3])
+        assert (await peer.until("call_status_res"))["calls"] == {"0": "expired", "3": "done"}
+        kill(daemon)
+    daemon = start_daemon(TOOLD_MAX_KEPT_BYTES="2500")
+    async with daemon.peer(**back(peer)) as again:
+        assert (await again.call(0, "sim_effect", text="0" * 800))["error"]["code"] == "RESULT_EXPIRED"
+        assert (await again.call(3, "sim_effect", text="3" * 800))["metadata"]["replayed"] is True
+    assert len(executed(daemon)) == 4
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["kimi-k2-thinking", "glm-4.6"])
+async def test_nothing_waits_behind_a_call_that_is_with_a_vendor(peer: Any, model: str) -> None:
+    """While one SDK waits for its vendor's answer, on the loop or in a thread, pings, calls and cancels go through."""
+    await peer.send(op="call_tool", request_id="c", name="chat", arguments={"prompt": "[[sim:hang]]", "model": model})
+    provider = model.partition("-")[0]
+    async with asyncio.timeout(20):
+        while not (await peer.status())["limits"]["providers"][provider]["in_use"]:
+            await asyncio.sleep(0.01)
+    await peer.send(op="ping", request_id="p")
+    await peer.until("pong", "p")
+    assert (await peer.call("e", "echo", text="x"))["error"] is None
+    await peer.send(op="cancel", request_id="c")
+    assert (await peer.until("call_tool_res", "c"))["error"]["code"] == "CANCELLED"
+
+
+# --- going down -------------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_drain_cuts_off_is_told_to_who_comes_back(start_daemon: Any) -> None:
+    """The client was away when the daemon went down: the next one says of each call what became of it."""
+    daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
+    arguments = {"text": "cut", "delay_ms": 60_000}
+    async with daemon.peer(features=RESUME) as peer:
+        for name in ("sim_effect", "echo"):
+            await peer.send(op="call_tool", request_id=name, name=name, arguments=arguments)
+            await peer.until("progress", name)
+        peer.socket.transport.abort()
+    assert daemon.stop() == 0
+    daemon = start_daemon()
+    async with daemon.peer(**back(peer)) as again:
+        said = {}
+        for _ in range(2):
+            frame = await again.until("call_tool_res")
+            said[frame["request_id"]] = [frame["error"][field] for field in ("code", "executed", "retryable")]
+    assert said == {
+        "sim_effect": ["OUTCOME_UNKNOWN", "maybe", False],
+        "echo": ["SERVICE_UNAVAILABLE", "no", True],
+    }
+    assert executed(daemon) == ["cut"]
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+DEEP = "[" * 5000
+FIRST_FRAMES = ("no JSON", "[]", "{}", b"\x00", DEEP, '{"op":"hello","token":"wrong"}', '{"op":"hello","token":7}')
+REQUESTS = (
+    b"\x16\x03\x01 no HTTP\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"Name: value\r\n" * 1000 + b"\r\n",
+)
+LATER_FRAMES = ("{", "[]", b"\x00", DEEP, '{"op":"zip"}', '{"op":"call_tool"}', '{"op":"call_tool","name":"ehco"}')
+
+
+async def test_each_bad_input_logs_exactly_one_line(start_daemon: Any) -> None:
+    """Whatever a peer sends, before its hello or after it, there is one line about it and no traceback."""
+    daemon = start_daemon(TOOLD_LOG_FORMAT="json")
+
+    def lines() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in daemon.logged().splitlines() if line.startswith("{")]
+
+    async def one_more(what: object, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(lines()) == count:
+                await asyncio.sleep(0.01)
+        assert len(lines()) == count + 1, (what, lines()[count:])
+
+    for first in FIRST_FRAMES:
+        count = len(lines())
+        async with connect(daemon.url, compression=None) as stranger:
+            await stranger.send(first)
+            with suppress(ConnectionClosed):
+                while True:
+                    await stranger.recv()
+        await one_more(first, count)
+    for request in REQUESTS:
+        count = len(lines())
+        reader, writer = await asyncio.open_connection("127.0.0.1", daemon.port)
+        writer.write(request)
+        with suppress(OSError):
+            await reader.read()
+        writer.transport.abort()
+        await one_more(request[:40], count)
+    count = len(lines())
+    with pytest.raises(InvalidStatus):
+        await connect(daemon.url, additional_headers={"Origin": "https://example.org"}).__aenter__()
+    await one_more("an origin", count)
+    async with daemon.peer() as peer:
+        for frame in LATER_FRAMES:
+            count = len(lines())
+            await peer.socket.send(frame)
+            await peer.receive()
+            await one_more(frame, count)
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.logged()
