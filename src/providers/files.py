@@ -218,9 +218,9 @@ def read_file(document: Any) -> RemoteFile:
     return RemoteFile(
         id=document["id"],
         name=str(document.get("filename") or ""),
-        bytes=int(document.get("bytes") or 0),
+        bytes=_number(document.get("bytes")),
         purpose=str(document.get("purpose") or ""),
-        created_at=int(document.get("created_at") or 0),
+        created_at=_number(document.get("created_at")),
         status=str(document.get("status") or ""),
         status_details=str(document.get("status_details") or ""),
     )
@@ -238,6 +238,10 @@ def read_deletion(document: Any) -> None:
     """Raises ``NotUnderstoodError`` where it does not say that the file is deleted."""
     if not isinstance(document, dict) or document.get("deleted") is not True:
         raise NotUnderstoodError("it does not say that the file is deleted")
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _path(file_id: str) -> str:

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from toold.protocol.errors import InvalidArgumentsError
-from toold.providers import FileList, RemoteFile, extracted_text
+from toold.providers import FileList, FileRules, Files, RemoteFile, extracted_text
 from toold.providers.answer import NotUnderstoodError
-from toold.providers.files import GLM_FILES, KIMI_FILES, FileRules, check_upload, read_deletion, read_file, read_files
+from toold.providers.files import GLM_FILES, KIMI_FILES, check_upload, read_deletion, read_file, read_files
+from toold.providers.road import ApiRequest
 
 MB = 1024 * 1024
 
@@ -89,3 +90,40 @@ def test_a_file_that_is_not_said_to_be_deleted_is_not(document: Any) -> None:
 def test_extracted_text_is_taken_out_of_its_wrapping(content: bytes, text: str) -> None:
     """Kimi's wrapping is undone; a JSON file that only looks a little like it stays itself."""
     assert extracted_text(content) == text
+
+
+class Listing:
+    """An exchange that lists two files, whatever is asked; notes what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[ApiRequest] = []
+
+    async def ask(self, request: ApiRequest, read: Any, *, timeout_s: float) -> Any:
+        self.asked.append(request)
+        return read({"data": [{"id": "a", "purpose": "batch"}, {"id": "b", "purpose": "agent"}]})
+
+
+@pytest.mark.parametrize(("rules", "query"), [(KIMI_FILES, {}), (GLM_FILES, {"purpose": "batch"})])
+async def test_files_are_listed_by_purpose(rules: FileRules, query: dict[str, str]) -> None:
+    """GLM is asked for the purpose; of Kimi, which lists all, the others are left out here."""
+    exchange: Any = Listing()
+    files = Files(exchange, rules)
+    assert [file.id for file in (await files.list(timeout_s=1, purpose="batch")).files] == ["a"]
+    assert [file.id for file in (await files.list(timeout_s=1)).files] == ["a", "b"]
+    assert [request.query for request in exchange.asked] == [query, {}]
+
+
+async def test_what_a_vendor_cannot_tell_is_refused() -> None:
+    """Kimi has no pages, GLM tells of no single file, and an id is never empty or a way elsewhere."""
+    exchange: Any = Listing()
+    with pytest.raises(InvalidArgumentsError, match="lists all files at once"):
+        await Files(exchange, KIMI_FILES).list(timeout_s=1, after="a")
+    with pytest.raises(InvalidArgumentsError, match="in its list alone"):
+        await Files(exchange, GLM_FILES).info("a", timeout_s=1)
+    for file_id in ("", ".", ".."):
+        with pytest.raises(InvalidArgumentsError, match="id is empty"):
+            await Files(exchange, KIMI_FILES).delete(file_id, timeout_s=1)
+    assert exchange.asked == []
+    with pytest.raises(NotUnderstoodError):
+        await Files(exchange, KIMI_FILES).delete("../models?x=1", timeout_s=1)
+    assert exchange.asked[0].path == "/files/..%2Fmodels%3Fx%3D1"

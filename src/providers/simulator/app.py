@@ -9,8 +9,7 @@ from starlette.routing import Route
 from ..catalogue import Catalogue, ProviderName
 from .census import Census, Operation
 from .chat import Chat
-from .directives import Directives
-from .endpoint import Endpoint, Incoming
+from .endpoint import Incoming, Service, Wishes, no_wishes
 from .files import Shelf, upload_wishes
 from .services import count, list_models, search, search_wishes
 from .shapes import Failure
@@ -32,9 +31,9 @@ def _routes(vendor: ProviderName, catalogue: Catalogue, census: Census) -> list[
         path: str,
         operation: Operation,
         answer: Callable[[Incoming], Response | Failure],
-        wishes: Callable[[Incoming], Directives] = lambda _: Directives(),
+        wishes: Wishes = no_wishes,
     ) -> Route:
-        return Route(f"{root}{path}", Endpoint(vendor, operation, census, answer, wishes), methods=[method])
+        return Route(f"{root}{path}", Service(vendor, operation, census, answer, wishes), methods=[method])
 
     routes = [
         Route(f"{root}/chat/completions", Chat(vendor, catalogue, census), methods=["POST"]),

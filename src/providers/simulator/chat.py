@@ -22,7 +22,7 @@ class Chat(Endpoint):
     """Completions by the models of the catalogue."""
 
     def __init__(self, vendor: ProviderName, catalogue: Catalogue, census: Census) -> None:
-        super().__init__(vendor, "chat", census, self._refuse, _wishes)
+        super().__init__(vendor, "chat", census, _wishes)
         self._models = {model.id: model for model in catalogue.models if model.provider == vendor}
 
     async def serve(self, incoming: Incoming, wish: Directives, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,9 +41,6 @@ class Chat(Endpoint):
         else:
             document = shapes.completion_body(self._vendor, answer_id, body["model"], reply)
             await _whole(document, headers, wish)(scope, receive, send)
-
-    def _refuse(self, _: Incoming) -> Failure:
-        return shapes.failure(self._vendor, 400)
 
     def _reply(self, body: Json, wish: Directives) -> Reply | Failure:
         talk = read_conversation(body["messages"])

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -35,23 +36,22 @@ class Incoming:
     """The JSON object that was sent; empty where there was none."""
 
 
-class Endpoint:
-    """One address. What it answers is ``answer``'s; a subclass that streams overrides ``serve``."""
+Wishes = Callable[[Incoming], Directives]
+"""Reads directives out of a request. Raises ``DirectiveError``."""
 
-    def __init__(
-        self,
-        vendor: ProviderName,
-        operation: Operation,
-        census: Census,
-        answer: Callable[[Incoming], Response | Failure],
-        wishes: Callable[[Incoming], Directives] = lambda _: Directives(),
-    ) -> None:
-        """``wishes`` reads directives out of the request; it may raise ``DirectiveError``."""
+
+class Endpoint(ABC):
+    """One address: what stands between its answer and the wire."""
+
+    def __init__(self, vendor: ProviderName, operation: Operation, census: Census, wishes: Wishes) -> None:
         self._vendor = vendor
         self._operation = operation
         self._census = census
-        self._answer = answer
         self._wishes = wishes
+
+    @abstractmethod
+    async def serve(self, incoming: Incoming, wish: Directives, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, once the delay is over and no other status was wished for."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -66,19 +66,6 @@ class Endpoint:
         incoming = Incoming(content, headers, request.query_params, request.path_params, _object(content))
         async with self._census.serving(Seen(self._vendor, incoming.document, headers, self._operation)):
             await self._serve_while_wanted(incoming, scope, receive, send)
-
-    async def serve(self, incoming: Incoming, wish: Directives, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, once the delay is over."""
-        answer = self._answer(incoming)
-        if wish.garbage:
-            answer = Response('{"data": [not JSON', media_type="application/json")
-        elif wish.empty:
-            answer = JSONResponse({})
-        if isinstance(answer, Failure):
-            answer = error_response(self._vendor, answer)
-        for name, value in shapes.headers(self._vendor, _answer_id(incoming)).items():
-            answer.headers[name] = value
-        await answer(scope, receive, send)
 
     async def _serve_while_wanted(self, incoming: Incoming, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, unless the client goes or the simulator stops before that."""
@@ -108,6 +95,38 @@ class Endpoint:
             await error_response(self._vendor, fault, wish)(scope, receive, send)
             return
         await self.serve(incoming, wish, scope, receive, send)
+
+
+class Service(Endpoint):
+    """An address whose answer is a function of the request."""
+
+    def __init__(
+        self,
+        vendor: ProviderName,
+        operation: Operation,
+        census: Census,
+        answer: Callable[[Incoming], Response | Failure],
+        wishes: Wishes,
+    ) -> None:
+        super().__init__(vendor, operation, census, wishes)
+        self._answer = answer
+
+    async def serve(self, incoming: Incoming, wish: Directives, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._answer(incoming)
+        if wish.garbage:
+            answer = Response('{"data": [not JSON', media_type="application/json")
+        elif wish.empty:
+            answer = JSONResponse({})
+        elif isinstance(answer, Failure):
+            answer = error_response(self._vendor, answer)
+        for name, value in shapes.headers(self._vendor, _answer_id(incoming)).items():
+            answer.headers[name] = value
+        await answer(scope, receive, send)
+
+
+def no_wishes(_: Incoming) -> Directives:
+    """For addresses whose requests hold no words."""
+    return Directives()
 
 
 def error_response(vendor: ProviderName, fault: Failure, wish: Directives | None = None) -> JSONResponse:
