@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both set up what is missing first.
-.PHONY: run test test-live setup demo bench bench-audit lock check format clean
+.PHONY: run test test-live setup demo bench bench-audit chaos soak lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
@@ -52,6 +52,13 @@ bench: .venv/.dev ## speeds, as ratios to a bare echo server in the same run
 
 bench-audit: .venv/.dev ## what echo costs while Supabase is up, down, slow or refusing
 	$(BIN)/python -m benchmarks.audit
+
+chaos: .venv/.dev .venv/.postgrest ## break everything while clients call, and count what was lost; some minutes
+	@$(BIN)/python -m tests.chaos $(ARGS)
+
+MINUTES := 5
+soak: .venv/.dev ## see whether the daemon grows while clients come and go (MINUTES=60 for longer)
+	@$(BIN)/python -m tests.chaos.soak --minutes $(MINUTES)
 
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --override requirements/overrides.txt

@@ -1,0 +1,253 @@
+"""Who calls: the client library as programs use it, and a blunt client that says everything twice.
+
+Each notes what it is told.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final, Protocol
+from unittest import mock
+
+from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient, connection, opening, returning
+from toold.protocol.errors import CallError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidHandshake, WebSocketException
+
+from .tally import LOCAL, WRITES, Answer, Call
+
+HEARTBEAT_S: Final = 1.0
+"""Both sides' interval, and again their time for the pong: a peer behind a half-open connection is noticed in a run of
+minutes as it is in a life of weeks."""
+OPENING_S: Final = 2.0
+PAUSE_S: Final = 0.25
+"""The window of a client's first pause before it comes back; later ones double, eight times as long at most."""
+PATIENCE_S: Final = 1700.0
+"""A call's time-out, longer than any run: a call that is not answered is lost, and is not to be answered by a clock."""
+CHAT: Final = "chat"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one call is to be."""
+
+    id: str
+    tool: str
+    delay_ms: int
+    repeat: bool
+    """Called again under its id once it was answered."""
+    cancel_after_s: float | None
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        if self.tool == CHAT:
+            return {"prompt": f"[[sim:say={self.id}]]"}
+        return {"text": self.id, "delay_ms": self.delay_ms}
+
+    @property
+    def answer(self) -> str:
+        """The text that is due, which is due to no other call."""
+        return {WRITES: "written: ", CHAT: "Simulated: "}.get(self.tool, "") + self.id
+
+
+def wishes(name: str, seed: int) -> Iterator[Wish]:
+    """A client's calls, without end: most with an effect, and among them some without. Pure."""
+    chance = random.Random(f"{seed} {name}")
+    for number in count():
+        yield Wish(
+            id=f"{name}-{number}",
+            tool=chance.choices([WRITES, LOCAL, CHAT], [88, 10, 2])[0],
+            delay_ms=chance.choice([0, chance.randrange(50), chance.randrange(50), chance.randrange(400)]),
+            repeat=chance.random() < 0.1,
+            cancel_after_s=chance.uniform(0, 0.3) if chance.random() < 0.05 else None,
+        )
+
+
+class Caller(Protocol):
+    """A client as the run uses it."""
+
+    async def make(self, wish: Wish, call: Call) -> None:
+        """Make one call, and again where it is to be repeated; what it is told goes into ``call``."""
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Have the library's times fit a run of minutes."""
+    with (
+        mock.patch.multiple(returning, FIRST_WINDOW_S=PAUSE_S, MAX_DELAY_S=8 * PAUSE_S),
+        mock.patch.multiple(connection, PING_INTERVAL_S=HEARTBEAT_S, PING_TIMEOUT_S=HEARTBEAT_S),
+        mock.patch.object(opening, "OPEN_TIMEOUT_S", OPENING_S),
+    ):
+        yield
+
+
+class LibraryCaller:
+    """``MCPWebSocketClient``, which reconnects and resumes by itself."""
+
+    def __init__(self, client: MCPWebSocketClient) -> None:
+        self._client = client
+
+    async def make(self, wish: Wish, call: Call) -> None:
+        ending = asyncio.create_task(self._cancel(wish)) if wish.cancel_after_s is not None else None
+        try:
+            await self._once(wish, call)
+        finally:
+            if ending is not None:
+                ending.cancel()
+                await asyncio.wait([ending])
+        # What never started may start by the repeat: that would be another call's answer.
+        if wish.repeat and call.answers and call.answers[0].executed != "no":
+            await self._once(wish, call)
+
+    async def _once(self, wish: Wish, call: Call) -> None:
+        while True:
+            call.sent = True
+            try:
+                result = await self._client.call(wish.tool, wish.arguments, timeout=PATIENCE_S, request_id=wish.id)
+            except ConnectionFailedError as error:
+                call.sent = False
+                if not error.retryable:
+                    call.lost = str(error)
+                    return
+            except ConnectionLostError as error:
+                call.lost = str(error)
+                call.sent = error.executed != "no"
+                return
+            except CallError as error:
+                call.answers.append(Answer(error.code.value, error.executed, own=True))
+                return
+            else:
+                own = result.text == wish.answer
+                call.answers.append(Answer("ok", "yes", own, replayed=bool(result.metadata.replayed)))
+                return
+
+    async def _cancel(self, wish: Wish) -> None:
+        await asyncio.sleep(wish.cancel_after_s or 0)
+        with suppress(CallError, ConnectionFailedError, ConnectionLostError):
+            await self._client.cancel(wish.id)
+
+
+class BluntCaller:
+    """Sends every call twice, and once more after each break; forgets nothing, and reads every answer that comes again.
+
+    It knows no more of the protocol than a key to come back with and that an id is run once.
+    """
+
+    def __init__(self, port: int, token: str, name: str) -> None:
+        self._hello = {"op": "hello", "session_id": name, "token": token, "features": ["resume", "ack"]}
+        self._url = f"ws://127.0.0.1:{port}/"
+        self._chance = random.Random(name)
+        self._key: str | None = None
+        self._socket: ClientConnection | None = None
+        self._open: dict[str, tuple[Wish, asyncio.Future[None]]] = {}
+        self._made: dict[str, tuple[Wish, Call]] = {}
+        self.strange: list[str] = []
+        """Errors that answer no call, and answers to calls that this client never made."""
+
+    async def make(self, wish: Wish, call: Call) -> None:
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._open[wish.id] = (wish, answered)
+        self._made[wish.id] = (wish, call)
+        if self._socket is not None:
+            with suppress(WebSocketException):
+                await self._send(self._socket, wish)
+        if wish.cancel_after_s is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(answered), wish.cancel_after_s)
+            if self._socket is not None:
+                with suppress(WebSocketException):
+                    await self._socket.send(json.dumps({"op": "cancel", "request_id": wish.id}))
+        await answered
+
+    async def keep_connected(self) -> None:
+        """Until it is cancelled: connect, read, and come back."""
+        while True:
+            with suppress(OSError, TimeoutError, InvalidHandshake, WebSocketException):
+                async with (
+                    asyncio.timeout(None) as opening_time,
+                    connect(
+                        self._url,
+                        compression=None,
+                        max_size=None,
+                        proxy=None,
+                        open_timeout=OPENING_S,
+                        close_timeout=0.5,
+                        ping_interval=HEARTBEAT_S,
+                        ping_timeout=HEARTBEAT_S,
+                    ) as socket,
+                ):
+                    opening_time.reschedule(asyncio.get_running_loop().time() + OPENING_S)
+                    await self._greet(socket)
+                    opening_time.reschedule(None)
+                    self._socket = socket
+                    for wish, _ in tuple(self._open.values()):
+                        await self._send(socket, wish)
+                    async for frame in socket:
+                        self._hear(json.loads(frame))
+            self._socket = None
+            await asyncio.sleep(self._chance.uniform(0, PAUSE_S))
+
+    async def _greet(self, socket: ClientConnection) -> None:
+        resume = {} if self._key is None else {"resume": {"key": self._key}}
+        await socket.send(json.dumps(self._hello | resume))
+        ack = json.loads(await socket.recv())
+        if not ack["ok"]:
+            raise ConnectionRefusedError(ack["error"]["message"])
+        if self._key is not None and not ack["resumed"]:
+            for wish, answered in tuple(self._open.values()):
+                self._made[wish.id][1].lost = f"the session could not be resumed: {ack['notice']}"
+                answered.set_result(None)
+            self._open.clear()
+        self._key = ack["resume_key"]
+
+    async def _send(self, socket: ClientConnection, wish: Wish) -> None:
+        frame = {"op": "call_tool", "request_id": wish.id, "name": wish.tool, "arguments": wish.arguments}
+        data = json.dumps(frame | {"timeout_ms": PATIENCE_S * 1000})
+        await socket.send(data)
+        await socket.send(data)
+
+    def _hear(self, frame: Mapping[str, Any]) -> None:
+        if frame["op"] == "error":
+            self.strange.append(json.dumps(frame))
+        if frame["op"] != "call_tool_res":
+            return
+        if frame["request_id"] not in self._made:
+            self.strange.append(frame["request_id"])
+            return
+        wish, call = self._made[frame["request_id"]]
+        error, replayed = frame["error"], bool(frame["metadata"].get("replayed"))
+        if error is None:
+            own = frame["outputs"][0]["text"] == wish.answer
+            call.answers.append(Answer("ok", "yes", own, replayed))
+        else:
+            call.answers.append(Answer(error["code"], error["executed"], own=True, replayed=replayed))
+        _, answered = self._open.pop(wish.id, (None, None))
+        if answered is not None:
+            answered.set_result(None)
+
+
+@asynccontextmanager
+async def library_caller(port: int, token: str, name: str) -> AsyncIterator[LibraryCaller]:
+    """A connected one; its session ends with the block."""
+    client = MCPWebSocketClient("127.0.0.1", port, token, session_id=name, client_name="chaos")
+    while not await client.connect():
+        pass  # the first connection may meet with a fault as well
+    try:
+        yield LibraryCaller(client)
+    finally:
+        await client.disconnect()
+
+
+@asynccontextmanager
+async def blunt_caller(port: int, token: str, name: str) -> AsyncIterator[BluntCaller]:
+    caller = BluntCaller(port, token, name)
+    connected = asyncio.create_task(caller.keep_connected())
+    try:
+        yield caller
+    finally:
+        connected.cancel()
+        await asyncio.wait([connected])

@@ -1,0 +1,120 @@
+"""The daemon as a process of its own: killed, drained and started again on the same folder and the same ports."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_FOREIGN: Final = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
+"""What configures a daemon of the person who runs this is not for this one."""
+_START_S: Final = 60.0
+_STOP_S: Final = 30.0
+_POLL_S: Final = 0.02
+
+
+class DaemonError(Exception):
+    """The daemon did not start, or did not end as it should; the message has the end of its log."""
+
+
+def free_port() -> int:
+    """A port that nobody listens on, below those that the kernel gives to outgoing connections: it stays free while the
+    daemon is down."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+class Daemon:
+    """A simulated daemon in ``folder``; ``settings`` are environment variables."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self.state = folder / "state"
+        self.port, self.http_port = free_port(), free_port()
+        self.starts = 0
+        self._folder = folder
+        self._log = folder / "daemon.log"
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+        self._env = {**inherited, "TOOLD_STATE_DIR": str(self.state), **settings}
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def token(self) -> str:
+        return (self.state / "token").read_text(encoding="utf-8").strip()
+
+    def logged(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    async def start(self) -> None:
+        """Returns when it listens.
+
+        Raises:
+            DaemonError: it does not.
+        """
+        ports = ("--port", str(self.port), "--http-port", str(self.http_port))
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "toold", "serve", "--simulate", *ports),
+                stdout=log,
+                stderr=log,
+                env=self._env,
+                cwd=self._folder,
+            )
+        self.starts += 1
+        async with asyncio.timeout(_START_S):
+            while not self._listens():
+                if self._process.returncode is not None:
+                    raise self._fault(f"ended with {self._process.returncode} at its start")
+                await asyncio.sleep(_POLL_S)
+
+    async def kill(self) -> None:
+        """End it as a crash does."""
+        assert self._process is not None
+        self._process.kill()
+        await self._process.wait()
+
+    async def stop(self) -> None:
+        """Have it drain.
+
+        Raises:
+            DaemonError: it does not end, or not well.
+        """
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_STOP_S):
+                code = await self._process.wait()
+        except TimeoutError:
+            raise self._fault(f"did not end within {_STOP_S:g} s after SIGTERM") from None
+        if code != 0:
+            raise self._fault(f"ended with {code} after SIGTERM")
+
+    async def close(self) -> None:
+        """End it if it still runs."""
+        if self._process is not None and self._process.returncode is None:
+            await self.kill()
+
+    def _listens(self) -> bool:
+        try:
+            address = json.loads((self.state / "daemon.json").read_bytes())
+        except (OSError, ValueError):
+            return False
+        return bool(address["pid"] == self.pid)  # not what a killed one left behind
+
+    def _fault(self, what: str) -> DaemonError:
+        return DaemonError(f"the daemon {what}:\n{self.logged()[-3000:]}")

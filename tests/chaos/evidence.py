@@ -1,0 +1,34 @@
+"""What a run left behind: the lines of the effect log, the audit rows in the file, and those in PostgreSQL."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from .tally import Row
+
+
+def effect_lines(state: Path) -> Sequence[str]:
+    """One an execution."""
+    log = state / "sim_effect.log"
+    return log.read_text(encoding="utf-8").splitlines() if log.exists() else ()
+
+
+def audit_rows(state: Path) -> Sequence[Row]:
+    """All of them, the oldest first."""
+    with closing(_open(state)) as database:
+        found = database.execute("SELECT id, request_id, outcome, executed FROM call ORDER BY seq")
+        return [Row(each, json.loads(request_id), *rest) for each, request_id, *rest in found]
+
+
+def unsent(state: Path) -> int:
+    """Rows that wait to be sent."""
+    with closing(_open(state)) as database:
+        query = "SELECT count(*) FROM call WHERE seq > coalesce((SELECT settled_seq FROM outbox), 0)"
+        (number,) = database.execute(query).fetchone()
+        return int(number)
+
+
+def _open(state: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{state / 'toold.db'}?mode=ro", uri=True)

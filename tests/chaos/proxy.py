@@ -1,0 +1,190 @@
+"""A TCP proxy that lies between the clients and the daemon and does to their connections what networks do.
+
+What happens to a connection is drawn when it opens, from the run's seed and the connection's number; when it happens is
+counted in bytes, so that a run of the same seed breaks its connections in the same places of what they carry.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+Fault = Literal["none", "cut in a frame", "cut clean", "delay", "half-open", "stall"]
+
+WEIGHTS: Final[Mapping[Fault, int]] = {
+    "none": 2,
+    "cut in a frame": 3,
+    "cut clean": 3,
+    "delay": 2,
+    "half-open": 2,
+    "stall": 2,
+}
+"""How often which fault is drawn. A connection without one lasts until the daemon ends."""
+_CHUNK: Final = 16 * 1024
+_GREETING_BYTES: Final = 2_500
+"""About what passes until a session is open; one fault in five comes before that."""
+_MOST_BYTES: Final = 16_000
+"""So much of some 25 calls passes at most before a fault comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will happen to one connection."""
+
+    fault: Fault
+    after: int
+    """Bytes that pass before it does, both directions together."""
+    to_daemon: bool
+    """The direction that dies of a half-open connection; in which the frame is that is cut."""
+    seconds: float
+    """How long a stall is, or how long each piece is delayed."""
+
+
+def draw(seed: int, number: int) -> Plan:
+    """The plan of a run's connection of this number. Pure."""
+    chance = random.Random(f"{seed} {number}")
+    fault = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    early = chance.random() < 0.2
+    after = chance.randrange(_GREETING_BYTES) if early else chance.randrange(_GREETING_BYTES, _MOST_BYTES)
+    seconds = chance.uniform(0.001, 0.03) if fault == "delay" else chance.uniform(0.2, 3.0)
+    return Plan(fault, after, chance.random() < 0.5, seconds)
+
+
+class Proxy:
+    """Listens on a loopback port and passes everything on to the port ``upstream``, as far as the plans let it.
+
+    ``plan`` makes the plan of each connection; they are numbered from 1.
+    """
+
+    def __init__(self, upstream: int, plan: Callable[[int], Plan]) -> None:
+        self.broken: Counter[Fault] = Counter()
+        """Faults that came about; a connection that ended before its fault has none."""
+        self.connections = 0
+        """Those that reached the daemon."""
+        self.calm = False
+        """Set for the end of a run: no more faults, and what is dead or stalled is cut."""
+        self._upstream = upstream
+        self._plan = plan
+        self._passages = set[_Passage]()
+        self._tasks = set[asyncio.Task[None]]()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._begin, "127.0.0.1", 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def calm_down(self) -> None:
+        """No more faults from now on. Connections that a fault holds are cut, so that their clients come back."""
+        self.calm = True
+        for passage in self._passages:
+            if passage.held:
+                passage.cut()
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(OSError):  # the daemon is down
+                upstream = await asyncio.open_connection("127.0.0.1", self._upstream)
+                self.connections += 1
+                plan = Plan("none", 0, False, 0) if self.calm else self._plan(self.connections)
+                passage = _Passage(self, plan, (reader, writer), upstream)
+                self._passages.add(passage)
+                try:
+                    await passage.run()
+                finally:
+                    self._passages.discard(passage)
+                    passage.cut()
+        finally:
+            writer.transport.abort()
+
+
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class _Passage:
+    """One connection: two directions and what happens to them."""
+
+    def __init__(self, proxy: Proxy, plan: Plan, client: _Streams, daemon: _Streams) -> None:
+        self._proxy = proxy
+        self._plan = plan
+        self._client = client
+        self._daemon = daemon
+        self._passed = 0
+        self._struck = False
+        # Nothing passes while it is cleared.
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+
+    @property
+    def held(self) -> bool:
+        """Whether a fault keeps bytes back that should pass."""
+        return self._struck and self._plan.fault in ("half-open", "stall")
+
+    @property
+    def _half_open(self) -> bool:
+        return self._struck and self._plan.fault == "half-open"
+
+    def cut(self) -> None:
+        """End both sides at once."""
+        for _, writer in (self._client, self._daemon):
+            writer.transport.abort()
+
+    async def run(self) -> None:
+        (from_client, to_client), (from_daemon, to_daemon) = self._client, self._daemon
+        await asyncio.gather(
+            self._pass_on(from_client, to_daemon, to_daemon=True),
+            self._pass_on(from_daemon, to_client, to_daemon=False),
+        )
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, to_daemon: bool) -> None:
+        """Pass one direction on to its end. Returns at an orderly end, which is passed on; a reset resets both."""
+        with suppress(OSError):
+            while piece := await reader.read(_CHUNK):
+                self._passed += len(piece)
+                if self._plan.fault != "none" and not self._struck and self._passed > self._plan.after:
+                    await self._strike(piece, writer, to_daemon=to_daemon)
+                if self._plan.fault == "delay" and self._struck and not self._proxy.calm:
+                    await asyncio.sleep(self._plan.seconds)
+                await self._flowing.wait()
+                if not (self._half_open and to_daemon == self._plan.to_daemon):
+                    writer.write(piece)
+                    await writer.drain()
+            # Of a half-open connection each side may end, and the other one does not hear of it.
+            if not self._half_open:
+                writer.write_eof()
+            return
+        if not self._half_open:
+            self.cut()
+
+    async def _strike(self, piece: bytes, writer: asyncio.StreamWriter, *, to_daemon: bool) -> None:
+        """Let the fault happen, of which this piece is the first."""
+        fault = self._plan.fault
+        if self._proxy.calm or (fault == "cut in a frame" and (to_daemon != self._plan.to_daemon or len(piece) < 2)):
+            return  # a frame of the drawn direction will come
+        self._struck = True
+        self._proxy.broken[fault] += 1
+        if fault == "cut in a frame":
+            # Pieces end where frames end, mostly: what is written last is the beginning of one.
+            writer.write(piece[: max(1, len(piece) - 1 - self._plan.after % 60)])
+            await writer.drain()
+        if fault.startswith("cut"):
+            for _, each in (self._client, self._daemon):
+                each.close() if fault == "cut clean" else each.transport.abort()
+            raise ConnectionAbortedError
+        if fault == "stall":
+            self._flowing.clear()
+            asyncio.get_running_loop().call_later(self._plan.seconds, self._flowing.set)

@@ -1,0 +1,223 @@
+"""``python -m tests.chaos.soak``: clients come and go for minutes, and the daemon stays as it is (docs/faults.md).
+
+Exit code 1 where its memory, its open files or its threads grow.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
+from toold.protocol.errors import CallError
+from websockets.asyncio.client import connect
+
+from .daemon import Daemon, DaemonError
+from .flat import FEWEST, Course, course
+from .proxy import Fault, Plan, Proxy
+
+WINDOW_S: Final = 5.0
+"""A session that nobody comes back to leaves the daemon's memory after this: soon enough for minutes to show it."""
+SAMPLE_S: Final = 1.0
+MIB: Final = 1024**2
+SLACK: Final[Mapping[str, float]] = {"memory": 2 * MIB, "open files": 4, "threads": 1}
+"""Memory comes in arenas of 1 MiB; a connection or a request more or less is open when a sample is taken."""
+_LIFE_CALLS: Final = 150
+"""A client makes so many calls and is followed by another: sessions are to come and go, and each keeps the ids of its
+last 4,096 calls in mind."""
+_LEFT_CALLS: Final = 5
+_RESUMING, _PLAIN, _LEAVING, _IDLE = 6, 4, 3, 20
+_FAILURES: Final = (CallError, ConnectionFailedError, ConnectionLostError)
+
+
+@dataclass(slots=True)
+class Soak:
+    """What happened so far."""
+
+    calls: Counter[str] = field(default_factory=Counter)
+    """By outcome."""
+    clients: Counter[str] = field(default_factory=Counter)
+    samples: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in SLACK})
+    connections: list[int] = field(default_factory=list)
+
+    def courses(self) -> dict[str, Course]:
+        return {name: course(self.samples[name], slack) for name, slack in SLACK.items()}
+
+
+def break_often(number: int) -> Plan:
+    """Every connection breaks after some calls, in one way or another; every tenth only stalls. Pure."""
+    chance = random.Random(number)
+    faults: list[Fault] = ["cut clean", "cut in a frame", "stall"]
+    (fault,) = chance.choices(faults, [5, 4, 1])
+    return Plan(fault, chance.randrange(4_000, 30_000), chance.random() < 0.5, 0.5)
+
+
+async def soak(folder: Path, seconds: float, every_s: float, say: Callable[[str], None] = lambda _: None) -> Soak:
+    """Let clients come and go for so many seconds, and sample the daemon every so many.
+
+    Raises:
+        DaemonError: the daemon did not start, or did not end well.
+    """
+    done = Soak()
+    daemon = Daemon(folder, {"TOOLD_PROGRESS_WINDOW_S": str(WINDOW_S), "TOOLD_LOG_LEVEL": "warning"})
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(daemon.close)
+        await daemon.start()
+        proxy = await stack.enter_async_context(Proxy(daemon.port, break_often))
+        lives: Sequence[tuple[int, Callable[..., Awaitable[None]], int]] = [
+            (_RESUMING, _resume, proxy.port),
+            (_PLAIN, _plain, daemon.port),
+            (_LEAVING, _leave, daemon.port),
+        ]
+        tasks = [
+            asyncio.create_task(_again_and_again(life, done, port, daemon.token))
+            for number, life, port in lives
+            for _ in range(number)
+        ]
+        idle = [await _client(done, "idle", daemon.port, daemon.token) for _ in range(_IDLE)]
+        await _sample(done, daemon, idle[0], seconds, every_s, say)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for client in idle:
+            await client.disconnect()
+        await daemon.stop()
+    return done
+
+
+async def _sample(
+    done: Soak,
+    daemon: Daemon,
+    watcher: MCPWebSocketClient,
+    seconds: float,
+    every_s: float,
+    say: Callable[[str], None],
+) -> None:
+    process, began = psutil.Process(daemon.pid), time.monotonic()
+    while (passed := time.monotonic() - began) < seconds:
+        await asyncio.sleep(every_s)
+        with process.oneshot():
+            memory, threads = process.memory_info().rss, process.num_threads()
+        for name, value in (("memory", memory), ("open files", process.num_fds()), ("threads", threads)):
+            done.samples[name].append(value)
+        done.connections.append((await watcher.health())["connections"])
+        if len(done.connections) % 30 == 0:
+            calls, clients = done.calls.total(), done.clients.total()
+            say(f"{passed:4.0f} s: {memory / MIB:.1f} MiB, {calls} calls, {clients} clients came")
+
+
+async def _client(done: Soak, kind: str, port: int, token: str, **wishes: Any) -> MCPWebSocketClient:
+    done.clients[kind] += 1
+    client = MCPWebSocketClient("127.0.0.1", port, token, session_id=f"soak-{kind}", **wishes)
+    while not await client.connect():
+        pass
+    return client
+
+
+async def _again_and_again(life: Callable[..., Awaitable[None]], done: Soak, port: int, token: str) -> None:
+    while True:
+        await life(done, port, token)
+
+
+async def _resume(done: Soak, port: int, token: str) -> None:
+    """A client whose connection breaks again and again, and that ends its session in good order."""
+    client = await _client(done, "resuming", port, token)
+    try:
+        await asyncio.gather(*(_calls(done, client, _LIFE_CALLS // 4) for _ in range(4)))
+    finally:
+        await client.disconnect()
+
+
+async def _plain(done: Soak, port: int, token: str) -> None:
+    """A client as they were before there were features."""
+    client = await _client(done, "plain", port, token, features=())
+    try:
+        await _calls(done, client, _LIFE_CALLS // 3)
+    finally:
+        await client.disconnect()
+
+
+async def _leave(done: Soak, port: int, token: str) -> None:
+    """A client that could come back, goes without a word in the middle of its calls, and is never seen again."""
+    done.clients["leaving"] += 1
+    async with connect(f"ws://127.0.0.1:{port}/", compression=None, proxy=None) as socket:
+        await socket.send(json.dumps({"op": "hello", "token": token, "features": ["resume"]}))
+        await socket.recv()
+        for number in range(_LEFT_CALLS):
+            call = {"name": "sim_effect", "arguments": {"text": "x" * 300, "delay_ms": 20 * number}}
+            await socket.send(json.dumps({"op": "call_tool", "request_id": number, **call}))
+        await socket.recv()
+        socket.transport.abort()
+    done.calls["left"] += _LEFT_CALLS
+    await asyncio.sleep(0.1)
+
+
+async def _calls(done: Soak, client: MCPWebSocketClient, number: int) -> None:
+    for count in range(number):
+        name = "echo" if count % 2 else "sim_effect"
+        try:
+            await client.call(name, {"text": "x" * 300, "delay_ms": random.choice([0, 5, 20])}, timeout=60)
+        except _FAILURES as error:
+            done.calls[type(error).__name__] += 1
+        else:
+            done.calls["ok"] += 1
+        await asyncio.sleep(0.01)
+
+
+def report(done: Soak, seconds: float) -> str:
+    """What came and went, the figures by quarter, and the verdict."""
+    lines = [
+        "",
+        f"{seconds / 60:g} min, {done.calls.total()} calls: "
+        + ", ".join(f"{number} {outcome}" for outcome, number in done.calls.most_common()),
+        "clients: " + ", ".join(f"{number} {kind}" for kind, number in done.clients.items()),
+        f"connections at once: {min(done.connections)} to {max(done.connections)}",
+        "",
+        f"{'':<12}{'warm-up':>10}{'2nd':>10}{'3rd':>10}{'last':>10}{'grown':>10}{'rise':>10}{'allowed':>10}",
+    ]
+    courses = done.courses()
+    for name, went in courses.items():
+        unit = MIB if name == "memory" else 1
+        figures = [*went.quarters, went.grown, went.rise, went.allowed]
+        lines.append(
+            f"{name:<12}{''.join(f'{figure / unit:>10.2f}' for figure in figures)}  "
+            f"{'MiB, ' if unit > 1 else ''}{'flat' if went.flat else 'NOT FLAT'}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Soak, print, and judge."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description="See whether the daemon grows.")
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long (%(default)g)")
+    seconds = parser.parse_args().minutes * 60
+    if seconds < FEWEST * 2 * SAMPLE_S:
+        parser.error(f"it takes {FEWEST * 2 * SAMPLE_S / 60:.2g} minutes at least to see anything")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    logging.getLogger("toold").setLevel(logging.ERROR)  # of each break there is a warning
+    with tempfile.TemporaryDirectory(prefix="toold-soak-") as folder:
+        try:
+            done = asyncio.run(soak(Path(folder), seconds, SAMPLE_S, lambda line: print(line, flush=True)))
+        except DaemonError as error:
+            print(error, file=sys.stderr)
+            return 1
+    print(report(done, seconds))
+    flat = all(went.flat for went in done.courses().values())
+    print("\nflat" if flat else "\nthe daemon grows")
+    return 0 if flat else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
