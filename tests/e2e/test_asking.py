@@ -1,0 +1,127 @@
+"""The tools that ask models, over the wire, on the vendors' SDKs: what they send, what it costs, how they fail."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.providers.simulator import SIMULATOR_KEY, Simulator
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Process
+
+TWO = ["kimi-k2.6", "glm-4.6"]
+TOOLS: dict[str, dict[str, Any]] = {
+    "chat": {"model": "glm-4.6"},
+    "challenge": {"model": "kimi-k2.6"},
+    "consensus": {"models": TWO, "synthesis_model": "glm-4.6"},
+}
+COMPLETIONS = {"chat": 1, "challenge": 1, "consensus": 3}
+
+
+@pytest.fixture
+async def vendors() -> AsyncIterator[Simulator]:
+    """Both vendors, in the test's own process, so that what they are asked can be read."""
+    async with Simulator() as simulator:
+        yield simulator
+
+
+@pytest.fixture
+def asking(vendors: Simulator, start_daemon: Callable[..., "Process"]) -> "Process":
+    """A daemon that takes the simulator for the vendors."""
+    return start_daemon(
+        simulate=False,
+        KIMI_API_KEY=SIMULATOR_KEY,
+        KIMI_BASE_URL=vendors.kimi_base_url,
+        GLM_API_KEY=SIMULATOR_KEY,
+        GLM_BASE_URL=vendors.glm_base_url,
+    )
+
+
+async def test_each_call_makes_as_many_completions_as_it_says(asking: "Process", vendors: Simulator) -> None:
+    """One, or for a consensus of n models n + 1; Kimi's web search one more for each search."""
+    async with asking.peer() as peer:
+        for name, arguments in TOOLS.items():
+            before = len(vendors.log)
+            frame = await peer.call(name, name, prompt="Is it so?", **arguments)
+            assert frame["error"] is None, frame["error"]
+            assert len(vendors.log) - before == COMPLETIONS[name], name
+        before = len(vendors.log)
+        frame = await peer.call("s", "chat", prompt="What is new?", model="kimi-k2.6", web_search=True)
+        assert frame["error"] is None, frame["error"]
+        assert len(vendors.log) - before == frame["structured"].get("completions", 1)
+        frame = await peer.call("g", "chat", prompt="What is new?", model="glm-4.6", web_search=True)
+        assert frame["structured"]["search_results"]
+        frame = await peer.call("d", "chat", prompt="Why?", model="glm-4.6", thinking="minimal")
+        assert vendors.log[-1].body["thinking"] == {"type": "disabled"}
+
+
+async def test_a_consensus_is_asked_side_by_side(asking: "Process", vendors: Simulator) -> None:
+    """All models at once, then the synthesis over what they said."""
+    async with asking.peer() as peer:
+        models = [{"model": "glm-4.6", "stance": stance} for stance in ("for", "against", "neutral")]
+        frame = await peer.call("1", "consensus", prompt="Ship? [[sim:delay=0.3]]", models=models)
+    assert frame["error"] is None
+    assert vendors.peak("glm") == 3
+    assert Counter(row["stance"] for row in frame["structured"]["answers"]) == Counter(["for", "against", "neutral"])
+    assert "3 files attached" in frame["outputs"][0]["text"]
+
+
+async def test_one_model_of_a_consensus_that_fails_is_reported(asking: "Process", vendors: Simulator) -> None:
+    """The vendor refuses one of them; the others' answers count."""
+    vendors.plan("kimi", "chat", "status=400")
+    async with asking.peer() as peer:
+        frame = await peer.call("1", "consensus", prompt="Ship?", models=TWO, synthesis_model="glm-4.6")
+    assert frame["error"] is None
+    assert [(row["asked"], row["code"]) for row in frame["structured"]["failed"]] == [("kimi-k2.6", "PROVIDER_ERROR")]
+    assert [row["asked"] for row in frame["structured"]["answers"]] == ["glm-4.6"]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+async def test_how_each_tool_fails(daemon: "Process", name: str) -> None:
+    """Vendor down, out of time, cancelled while it streams: the one answer is an error, and nothing stays held."""
+    arguments = TOOLS[name]
+    async with daemon.peer(features=["stream"]) as peer:
+
+        async def fail(wish: str, **frame: Any) -> dict[str, Any]:
+            prompt = {"prompt": f"[[sim:{wish}]] Is it so?"}
+            await peer.send(op="call_tool", request_id=wish, name=name, arguments=arguments | prompt, **frame)
+            if not frame and wish.startswith("stream_delay"):
+                await peer.until("progress" if name == "consensus" else "stream_chunk", wish)
+                await peer.send(op="cancel", request_id=wish)
+            error: dict[str, Any] = (await peer.until("call_tool_res", wish))["error"]
+            return error
+
+        down = await fail("status=400")
+        assert (down["code"], down["retryable"]) == ("PROVIDER_ERROR", False)
+        late = await fail("hang", timeout_ms=400)
+        assert late["code"] == "TIMEOUT"
+        assert (await fail("stream_delay=0.2"))["code"] == "CANCELLED"
+        while held(await peer.status()):
+            await asyncio.sleep(0.05)
+
+
+def held(status: dict[str, Any]) -> int:
+    """How many permits are in use."""
+    limits = status["limits"]
+    permits = [limits["running"], *limits["providers"].values()]
+    return sum(permit["in_use"] for permit in permits)
+
+
+async def test_files_that_do_not_fit_are_named(tmp_path: Path, start_daemon: Callable[..., "Process"]) -> None:
+    """By the answer, whole files only; and where nothing fits, the error names who has the room."""
+    (tmp_path / "short.txt").write_text("word " * 1_000)
+    (tmp_path / "long.txt").write_text("word " * 9_000)
+    daemon = start_daemon(TOOLD_WORKSPACE=str(tmp_path))
+    async with daemon.peer() as peer:
+        frame = await peer.call("1", "chat", prompt="?", model="moonshot-v1-8k", files=["long.txt", "short.txt"])
+        assert [part["what"] for part in frame["structured"]["left_out"]] == ["long.txt"]
+        assert "1 file attached: short.txt" in frame["outputs"][0]["text"]
+        frame = await peer.call("2", "chat", prompt="?", model="moonshot-v1-8k", files=["long.txt"])
+        assert frame["error"]["code"] == "CONTEXT_LENGTH_EXCEEDED"
+        assert frame["error"]["details"]["context_window"] == 8_192
+        assert frame["error"]["details"]["models"]
+        frame = await peer.call("3", "chat", prompt="?", model="auto", files=["long.txt"])
+        assert "the cheapest of the" in frame["structured"]["chosen_because"]
