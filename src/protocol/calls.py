@@ -75,6 +75,8 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cost: Cost | None = None
     simulated: bool | None = None
     """True where a provider's answer came from the simulator."""
+    chosen_because: str | None = None
+    """Why ``model`` was asked, where the choice was left to the daemon."""
     replayed: bool | None = None
 
 

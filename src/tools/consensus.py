@@ -152,8 +152,9 @@ def _require_known(name: str, field: str, context: ToolContext) -> None:
     try:
         context.daemon.catalogue.resolve(name)
     except InvalidArgumentsError as error:
-        details = {**(error.details or {}), "fields": {field: error.message}}
-        raise InvalidArgumentsError(f"{field}: {error.message}", details=details) from error
+        hint = error.message
+        details = {**(error.details or {}), "fields": {field: hint}}
+        raise InvalidArgumentsError(f"{field}: {hint}", details=details) from error
 
 
 async def _ask_all(question: Question, participants: Sequence[Participant], context: ToolContext) -> list[_Said]:

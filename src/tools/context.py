@@ -70,10 +70,12 @@ class ToolContext(Protocol):
         """Pass a piece of the answer's text to clients that stream. Never blocks."""
         ...
 
-    async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
+    async def complete(
+        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, chosen_because: str | None = None
+    ) -> Completion:
         """Ask the model that the request names, within this call's deadline and its provider's permits.
 
-        Usage, cost, provider and time are booked on the call.
+        Usage, cost, provider and time are booked on the call, and why it is this model, where the tool chose it.
 
         Raises:
             CallError: what the vendor said, or ServiceUnavailableError where the provider is not configured.

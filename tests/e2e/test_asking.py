@@ -125,3 +125,4 @@ async def test_files_that_do_not_fit_are_named(tmp_path: Path, start_daemon: Cal
         assert frame["error"]["details"]["models"]
         frame = await peer.call("3", "chat", prompt="?", model="auto", files=["long.txt"])
         assert "the cheapest of the" in frame["structured"]["chosen_because"]
+        assert frame["metadata"]["chosen_because"] == frame["structured"]["chosen_because"]

@@ -91,6 +91,8 @@ class Context:
     asked: list[CompletionRequest] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
+    chosen_because: str | None = None
+    """Of the last completion."""
     threads: dict[str, Thread] = field(default_factory=dict)
     """What is stored."""
 
@@ -114,7 +116,10 @@ class Context:
         yield thread
         self.threads[thread.id] = thread
 
-    async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
+    async def complete(
+        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, chosen_because: str | None = None
+    ) -> Completion:
+        self.chosen_because = chosen_because
         self.asked.append(request)
         if on_delta is not None:
             for delta in self.deltas:

@@ -282,6 +282,7 @@ async def test_auto_says_which_model_it_took_and_why(context: "Context") -> None
     answer = await ask(context, model="auto")
     assert context.asked[0].model.id == "kimi-small"
     assert answer.data["chosen_because"].startswith("it is the cheapest of the 3 available models")
+    assert context.chosen_because == answer.data["chosen_because"]
 
 
 async def test_a_web_search_is_offered_to_the_model(context: "Context") -> None:

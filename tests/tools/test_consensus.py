@@ -14,7 +14,7 @@ from toold.protocol.errors import (
     RateLimitedError,
     ServiceUnavailableError,
 )
-from toold.providers import Completion, CompletionRequest, OnDelta
+from toold.providers import Completion, CompletionRequest
 from toold.tools import Answer, bind
 from toold.tools.consensus import consensus
 
@@ -113,10 +113,10 @@ async def test_a_model_that_hangs_leaves_time_for_the_synthesis(
     """It is given up after its share of the time, and reported."""
     complete = context.complete
 
-    async def hang(request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
+    async def hang(request: CompletionRequest, **more: Any) -> Completion:
         if request.model.id == "kimi-small":
             await asyncio.Event().wait()
-        return await complete(request, on_delta=on_delta)
+        return await complete(request, **more)
 
     monkeypatch.setattr(context, "complete", hang)
     monkeypatch.setattr(context, "remaining", lambda: 0.5)

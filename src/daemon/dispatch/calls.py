@@ -51,6 +51,7 @@ class Meter(msgspec.Struct):
     provider_s: float = 0.0
     provider: str | None = None
     model: str | None = None
+    chosen_because: str | None = None
     usage: Usage | None = None
     costs: dict[str, float] | None = None
     """By currency; None where nothing was paid for."""

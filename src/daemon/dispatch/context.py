@@ -103,12 +103,15 @@ class CallContext:
             lambda: self.progress("waiting for another call of the same conversation"),
         )
 
-    async def complete(self, request: CompletionRequest, *, on_delta: OnDelta | None = None) -> Completion:
+    async def complete(
+        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, chosen_because: str | None = None
+    ) -> Completion:
         running, meter = self._running, self._running.meter
         gate = self._services.gates.get(request.model.provider)
         if gate is None:
             raise ServiceUnavailableError(self._services.absent[request.model.provider], transient=False)
         meter.provider, meter.model = gate.provider.name, request.model.id
+        meter.chosen_because = chosen_because
         meter.simulated = meter.simulated or gate.provider.simulated
         self._note_stray()
         completion = await gate.complete(

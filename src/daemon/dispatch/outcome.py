@@ -36,6 +36,7 @@ def metadata_of(running: RunningCall, now: float) -> Metadata:
         usage=meter.usage,
         cost=meter.cost,
         simulated=meter.simulated or None,
+        chosen_because=meter.chosen_because,
     )
 
 

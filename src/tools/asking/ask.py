@@ -60,7 +60,8 @@ async def ask(question: Question, context: ToolContext, *, stream: bool = True) 
         if delta.text:
             context.stream(delta.text)
 
-    completion, number = await _complete(request, context, pass_on if stream and context.streaming else None)
+    on_delta = pass_on if stream and context.streaming else None
+    completion, number = await _complete(request, context, on_delta, choice.because)
     notice = _NOTICES.get(completion.finish_reason)
     return Asked(completion, choice.model, number, choice.because, left_out, (notice,) if notice else ())
 
@@ -76,11 +77,11 @@ async def ask_within(conversation: Conversation, question: Question, context: To
 
 
 async def _complete(
-    request: CompletionRequest, context: ToolContext, on_delta: OnDelta | None
+    request: CompletionRequest, context: ToolContext, on_delta: OnDelta | None, because: str | None
 ) -> tuple[Completion, int]:
     """The answer, and how many completions it took: the vendor's built-in tools have theirs called again."""
     for number in range(1, MAX_COMPLETIONS + 1):
-        completion = await context.complete(request, on_delta=on_delta)
+        completion = await context.complete(request, on_delta=on_delta, chosen_because=because)
         if functions_wanted(completion):  # of the caller's own, who has to answer them
             return completion, number
         messages = follow_up(request.messages, completion)

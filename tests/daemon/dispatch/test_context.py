@@ -128,6 +128,37 @@ async def test_what_several_completions_used_is_summed(house: Any, make: Any) ->
     assert metadata.simulated is None
 
 
+async def test_why_a_model_was_chosen_stands_in_the_metadata(house: Any, make: Any) -> None:
+    """Of the last completion, as the model does."""
+
+    async def choose(arguments: Any, context: Any) -> str:
+        await context.complete(question(context, "kimi"), chosen_because=arguments.get("first"))
+        await context.complete(question(context, "kimi"), chosen_because=arguments.get("second"))
+        return ""
+
+    home = house([make("choose", choose)], providers={"kimi": (once, 6)})
+    session = home.session()
+    chosen = await home.call(session, 1, "choose", arguments={"first": "a", "second": "b"})
+    assert chosen.metadata.chosen_because == "b"
+    named = await home.call(session, 2, "choose", arguments={"first": "a"})
+    assert named.metadata.chosen_because is None
+
+
+async def test_a_conversation_is_held_for_the_calls_principal(house: Any, make: Any) -> None:
+    """By its id or a new one; who waits for it is told so."""
+
+    async def talk(arguments: Any, context: Any) -> str:
+        async with context.conversation(arguments.get("id")) as conversation:
+            return str(conversation.id)
+
+    home = house([make("talk", talk)])
+    session = home.session()
+    assert (await home.call(session, 1, "talk")).outputs[0].text == "new"
+    assert (await home.call(session, 2, "talk", arguments={"id": "c-1"})).outputs[0].text == "c-1"
+    assert home.conversations.wanted == [(None, LOCAL), ("c-1", LOCAL)]
+    assert "waiting for another call of the same conversation" in home.port.heard[0][1].message
+
+
 @pytest.mark.parametrize("by", ["its provider", "its answer"])
 async def test_what_is_simulated_costs_nothing(house: Any, make: Any, by: str) -> None:
     """Its tokens are told, its price is not, also where a simulator was given as the vendor's own address."""
