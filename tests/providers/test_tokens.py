@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+from toold.providers import ESTIMATE_ERROR, Catalogue, CompletionRequest, Message, TokenCount, Tokens
 from toold.providers.answer import NotUnderstoodError
-from toold.providers.tokens import count_at
+from toold.providers.estimate import estimate_body
+from toold.providers.road import ApiRequest
+from toold.providers.tokens import Counting, count_at
 
 
 def test_the_number_is_found_where_it_stands() -> None:
@@ -19,3 +22,35 @@ def test_what_is_no_number_is_not_understood(document: Any) -> None:
     """The error names the place."""
     with pytest.raises(NotUnderstoodError, match=r"data\.total_tokens"):
         count_at("data", "total_tokens")(document)
+
+
+class Counter:
+    """An exchange whose vendor counts to 80; notes what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[ApiRequest] = []
+
+    async def ask(self, request: ApiRequest, read: Any, *, timeout_s: float) -> Any:
+        self.asked.append(request)
+        return read({"data": {"total_tokens": 80}})
+
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "one two"}], "tools": [{"type": "f"}], "stream": False}
+ASKED = CompletionRequest(Catalogue.load().default("kimi"), (Message("user", "one two"),))
+
+
+async def test_what_takes_room_is_counted_in_one_request() -> None:
+    """Messages and tools for the model; how to answer is no matter."""
+    exchange: Any = Counter()
+    tokens = Tokens(exchange, Counting("/count", count_at("data", "total_tokens")), lambda *_, **__: BODY)
+    assert await tokens.count(ASKED, timeout_s=1) == TokenCount(80, "vendor")
+    counted = {"model": "m", "messages": BODY["messages"], "tools": BODY["tools"]}
+    assert exchange.asked == [ApiRequest(method="POST", path="/count", body=counted)]
+
+
+async def test_an_estimate_asks_nobody_and_states_its_error() -> None:
+    """It is of the same messages and tools."""
+    exchange: Any = Counter()
+    tokens = Tokens(exchange, Counting("/count", count_at("data", "total_tokens")), lambda *_, **__: BODY)
+    assert tokens.estimate(ASKED) == TokenCount(estimate_body(BODY), "estimate", ESTIMATE_ERROR)
+    assert exchange.asked == []
