@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 class HeldConversation:
-    """One thread, while a call holds it. Satisfies ``tools.Conversation``."""
+    """One conversation, while a call holds it. Satisfies ``tools.Conversation``."""
 
     def __init__(self, conversation_id: str, kept: KeptConversation | None = None) -> None:
         self.id = conversation_id
@@ -85,7 +85,7 @@ def newest(turns: Sequence[KeptTurn], max_tokens: int) -> Sequence[KeptTurn]:
 
 
 class Conversations:
-    """All threads of this daemon. ``max_tokens`` bounds each, and may change."""
+    """All conversations of this daemon. ``max_tokens`` bounds each, and may change."""
 
     def __init__(self, store: Store, *, max_tokens: int) -> None:
         self.max_tokens = max_tokens
@@ -99,8 +99,8 @@ class Conversations:
     async def hold(
         self, continuation_id: str | None, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AsyncIterator[HeldConversation]:
-        """``ToolContext.conversation``. While it waits for who holds the thread, after ``on_wait``, ``permit`` is lent
-        back: calls of one thread keep nobody else waiting.
+        """``ToolContext.conversation``. While it waits for who holds it, after ``on_wait``, ``permit`` is lent back:
+        calls of one conversation keep nobody else waiting.
         """
         if self._store.problem is not None:
             raise _unavailable(self._store.problem)
@@ -137,7 +137,7 @@ class Conversations:
             kept = await self._store.conversation(conversation_id, principal.name)
         except StoreError as error:
             raise _unavailable(error.reason) from error
-        except UnicodeEncodeError:  # half of a surrogate pair: no thread is called that
+        except UnicodeEncodeError:  # half of a surrogate pair: no conversation is called that
             kept = None
         if kept is None:
             raise NotFoundError(
@@ -155,13 +155,13 @@ class Conversations:
             async with asyncio.timeout(_PATIENCE_S):
                 await self._store.go_on(spoken)
         except (StoreError, TimeoutError) as error:
-            # As with a call's result: the answer was paid for, and the thread is written when the disk is well again.
+            # As with a call's result: the answer was paid for, and this is written when the disk is well again.
             reason = error.reason if isinstance(error, StoreError) else f"no answer within {_PATIENCE_S:g} s"
             _log.error("an answer is told before its conversation is on the disk", reason=reason)
 
 
 class _Place:
-    """The line before one thread."""
+    """The line before one conversation."""
 
     __slots__ = ("lock", "users")
 

@@ -83,13 +83,13 @@ class ToolContext(Protocol):
         ...
 
     def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:
-        """The principal's thread of this id, or a new one where it is None, held for the time of the block.
+        """The principal's conversation of this id, or a new one where it is None, held for the time of the block.
 
         Where another call holds it, this one waits, within its deadline and without its permits.
 
         Raises:
             NotFoundError: there is none, or it is another principal's.
-            ServiceUnavailableError: threads cannot be read or stored at present.
+            ServiceUnavailableError: conversations cannot be read or stored at present.
             InvalidArgumentsError: at the block's end: its ``state`` is over ``MAX_STATE_BYTES``.
         """
         ...

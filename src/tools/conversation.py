@@ -1,4 +1,4 @@
-"""A conversation as a tool sees it: a thread of turns that calls of any tool, to any model, can go on with."""
+"""A conversation as a tool sees it: turns that calls of any tool, to any model, can go on with."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol
@@ -27,10 +27,10 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Conversation(Protocol):
-    """One thread, held by one call at a time: ``async with context.conversation(continuation_id) as conversation``.
+    """Held by one call at a time: ``async with context.conversation(continuation_id) as conversation``.
 
     What was added, and ``state`` as it is then, is stored when the block ends without an error; with an error nothing
-    is. A thread holds so many tokens (``conversation_tokens``): past them its oldest turns go.
+    is. It holds so many tokens (``conversation_tokens``): past them its oldest turns go.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Conversation(Protocol):
     state: Json
     """Any JSON, null at first; of at most ``MAX_STATE_BYTES``. It stays when old turns go.
 
-    Every tool that goes on with the thread finds it: a tool keeps an object here, and its own under its name in it.
+    Every tool that goes on finds it: a tool keeps an object here, and its own under its name in it.
     """
 
     @property

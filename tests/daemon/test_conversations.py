@@ -1,4 +1,4 @@
-"""Threads on a real store: held by one call at a time, bound to their principal, bounded, and stored or not at all."""
+"""Conversations on a real store: held by one call at a time, their principal's alone, bounded, stored or not at all."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ class House:
         self.permits = permits
         self.conversations = Conversations(store, max_tokens=1000)
         self.ids: list[str] = []
-        """Of the threads that were held, in order."""
+        """Of the conversations that were held, in order."""
 
     async def say(
         self,
@@ -50,7 +50,7 @@ class House:
         return held
 
     async def told(self, conversation_id: str) -> list[str]:
-        """What was said in a thread so far."""
+        """What was said in a conversation so far."""
         return [turn.text for turn in (await self.say(conversation_id)).turns]
 
 
@@ -61,7 +61,7 @@ async def house(tmp_path: Path, audit_key: bytes) -> AsyncIterator[House]:
     await store.close()
 
 
-async def test_a_thread_goes_on_where_it_was(house: House) -> None:
+async def test_a_conversation_goes_on_where_it_was(house: House) -> None:
     """What one call added and noted, the next one finds."""
     first = await house.say(None, "a", "b", state={"n": 1})
     second = await house.say(first.id, "c")
@@ -71,8 +71,8 @@ async def test_a_thread_goes_on_where_it_was(house: House) -> None:
     assert all(turn.at > 0 for turn in second.turns)
 
 
-async def test_each_new_thread_is_its_own(house: House) -> None:
-    """Without an id a thread begins that nobody has."""
+async def test_each_new_conversation_is_its_own(house: House) -> None:
+    """Without an id a conversation begins that nobody has."""
     first, second = await house.say(None, "a"), await house.say(None, "b")
     assert first.id != second.id
     assert await house.told(first.id) == ["a"]
@@ -86,21 +86,21 @@ async def test_an_unknown_id_is_told(house: House, conversation_id: str) -> None
     assert len(caught.value.message) < 400
 
 
-async def test_another_principals_thread_is_not_found(house: House) -> None:
+async def test_another_principals_conversation_is_not_found(house: House) -> None:
     """The same words as for one that does not exist."""
-    thread = await house.say(None, "mine")
+    conversation = await house.say(None, "mine")
     with pytest.raises(NotFoundError) as caught:
-        await house.say(thread.id, "yours?", principal=Principal("somebody"))
+        await house.say(conversation.id, "yours?", principal=Principal("somebody"))
     assert "There is no conversation" in caught.value.message
-    assert await house.told(thread.id) == ["mine"]
+    assert await house.told(conversation.id) == ["mine"]
 
 
 async def test_a_call_that_fails_adds_nothing(house: House) -> None:
-    """Neither turns nor state, nor a thread that was not there."""
-    thread = await house.say(None, "a", state=1)
+    """Neither turns nor state, nor a conversation that was not there."""
+    conversation = await house.say(None, "a", state=1)
     with pytest.raises(RuntimeError, match="broken"):
-        await house.say(thread.id, "b", state=2, fails=RuntimeError("broken"))
-    held = await house.say(thread.id)
+        await house.say(conversation.id, "b", state=2, fails=RuntimeError("broken"))
+    held = await house.say(conversation.id)
     assert ([turn.text for turn in held.turns], held.state) == (["a"], 1)
     with pytest.raises(asyncio.CancelledError):
         await house.say(None, "b", fails=asyncio.CancelledError())
@@ -108,16 +108,16 @@ async def test_a_call_that_fails_adds_nothing(house: House) -> None:
         await house.told(house.ids[-1])
 
 
-async def test_calls_of_one_thread_take_turns_and_lend_their_permits(house: House) -> None:
-    """While one holds the thread the others wait, without a permit, and each finds what those before it added."""
-    thread = await house.say(None, "0")
+async def test_calls_of_one_conversation_take_turns_and_lend_their_permits(house: House) -> None:
+    """While one holds the conversation the others wait, without a permit, and each finds what those before it added."""
+    conversation = await house.say(None, "0")
     waits: list[str] = []
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def call(text: str) -> int:
         async with (
             RunPermit(Permits("session", 100), house.permits) as permit,
-            house.conversations.hold(thread.id, LOCAL, permit, lambda: waits.append(text)) as held,
+            house.conversations.hold(conversation.id, LOCAL, permit, lambda: waits.append(text)) as held,
         ):
             begun.set()
             await go_on.wait()
@@ -131,33 +131,33 @@ async def test_calls_of_one_thread_take_turns_and_lend_their_permits(house: Hous
     assert house.permits.in_use == 1
     go_on.set()
     assert sorted(await asyncio.gather(*calls)) == [2, 3, 4, 5, 6, 7, 8]
-    assert sorted(await house.told(thread.id)) == list("01234567")
+    assert sorted(await house.told(conversation.id)) == list("01234567")
     assert house.permits.in_use == 0
     assert repr(house.conversations) == "<Conversations held=0>"
 
 
 async def test_who_stops_waiting_is_out_of_the_line(house: House) -> None:
-    """A call that is cancelled while it waits leaves the thread to the others, and its permit where it belongs."""
-    thread = await house.say(None, "a")
+    """A call that is cancelled while it waits leaves the others their turn, and its permit where it belongs."""
+    conversation = await house.say(None, "a")
     permit = RunPermit(Permits("session", 1), house.permits)
-    async with house.conversations.hold(thread.id, LOCAL, permit, lambda: None) as held:
-        waiting = asyncio.create_task(house.say(thread.id, "never"))
-        while house.conversations._places[LOCAL.name, thread.id].users < 2:
+    async with house.conversations.hold(conversation.id, LOCAL, permit, lambda: None) as held:
+        waiting = asyncio.create_task(house.say(conversation.id, "never"))
+        while house.conversations._places[LOCAL.name, conversation.id].users < 2:
             await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         held.add(Turn("user", "b"))
-    assert await house.told(thread.id) == ["a", "b"]
+    assert await house.told(conversation.id) == ["a", "b"]
     assert house.permits.in_use == 0
 
 
 async def test_the_oldest_turns_go_and_the_state_stays(house: House) -> None:
-    """A thread is bounded by tokens, not by turns."""
-    thread = await house.say(None, "old " * 300, state={"kept": True})
+    """A conversation is bounded by tokens, not by turns."""
+    conversation = await house.say(None, "old " * 300, state={"kept": True})
     for n in range(20):
-        await house.say(thread.id, f"{n} " + "word " * 200)
-    held = await house.say(thread.id)
+        await house.say(conversation.id, f"{n} " + "word " * 200)
+    held = await house.say(conversation.id)
     texts = [turn.text.split()[0] for turn in held.turns]
     assert texts == [str(n) for n in range(20)][-len(texts) :]
     assert 1 < len(texts) < 10
@@ -165,17 +165,17 @@ async def test_the_oldest_turns_go_and_the_state_stays(house: House) -> None:
 
 
 async def test_a_state_that_is_too_large_is_refused(house: House) -> None:
-    """The caller reads that the thread is full; what was stored stays."""
-    thread = await house.say(None, "a", state=1)
+    """The caller reads that the conversation is full; what was stored stays."""
+    conversation = await house.say(None, "a", state=1)
     with pytest.raises(InvalidArgumentsError, match="begin a new one"):
-        await house.say(thread.id, "b", state="x" * MAX_STATE_BYTES)
-    assert await house.told(thread.id) == ["a"]
+        await house.say(conversation.id, "b", state="x" * MAX_STATE_BYTES)
+    assert await house.told(conversation.id) == ["a"]
 
 
 async def test_a_disk_that_refuses_is_told_before_anything_is_asked(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No call begins whose thread could not be stored."""
+    """No call begins whose conversation could not be stored."""
     monkeypatch.setattr(type(house.store), "problem", property(lambda _: "disk full"))
     with pytest.raises(ServiceUnavailableError, match="disk full"):
         await house.say(None, "a")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Peer, Process
 
 MODELS = ("kimi-k2.6", "glm-4.6", "auto")
-THREADS = 12
+CONVERSATIONS = 12
 CALLS = 8
 
 
@@ -20,18 +20,18 @@ async def ask(peer: "Peer", request_id: str, prompt: str, **arguments: Any) -> d
     return frame
 
 
-async def thread_of_calls(daemon: "Process", name: str) -> None:
+async def conversation_of_calls(daemon: "Process", name: str) -> None:
     """One conversation: begun alone, then many calls at once from two connections, by any models."""
     async with daemon.peer() as first, daemon.peer() as second:
         begun = await ask(first, f"{name}-0", f"{name} begins", model=MODELS[0])
-        thread = begun["structured"]["continuation_id"]
+        conversation = begun["structured"]["continuation_id"]
 
         async def go_on(peer: "Peer", numbers: range) -> list[int]:
             lengths = []
             for number in numbers:
                 model = MODELS[number % len(MODELS)]
                 frame = await ask(
-                    peer, f"{name}-{number}", f"{name} number {number}", model=model, continuation_id=thread
+                    peer, f"{name}-{number}", f"{name} number {number}", model=model, continuation_id=conversation
                 )
                 text = frame["outputs"][0]["text"]
                 # The simulator says what it was asked and what it was told of before.
@@ -39,7 +39,7 @@ async def thread_of_calls(daemon: "Process", name: str) -> None:
                 before = re.search(r'(\d+) earlier messages, the first begins "([^"]*)"', text)
                 assert before is not None, text
                 assert before[2] == f"{name} begins"
-                assert frame["structured"]["continuation_id"] == thread
+                assert frame["structured"]["continuation_id"] == conversation
                 lengths.append(int(before[1]))
             return lengths
 
@@ -52,7 +52,7 @@ async def thread_of_calls(daemon: "Process", name: str) -> None:
 async def test_no_answer_crosses_conversations(start_daemon: Callable[..., "Process"]) -> None:
     """Many conversations, many calls at once in each: every call is told of its own, whole and in order."""
     daemon = start_daemon()
-    await asyncio.gather(*(thread_of_calls(daemon, f"t{number}") for number in range(THREADS)))
+    await asyncio.gather(*(conversation_of_calls(daemon, f"t{number}") for number in range(CONVERSATIONS)))
     assert daemon.stop() == 0
     assert "Traceback" not in daemon.logged()
 
@@ -62,17 +62,17 @@ async def test_a_conversation_goes_on_after_a_restart(start_daemon: Callable[...
     first = start_daemon()
     async with first.peer() as peer:
         begun = await ask(peer, "1", "Remember the harbour.", model="glm-4.6")
-    thread = begun["structured"]["continuation_id"]
+    conversation = begun["structured"]["continuation_id"]
     assert first.stop() == 0
     second = start_daemon()
     async with second.peer() as peer:
-        frame = await ask(peer, "2", "What was it?", model="kimi-k2.6", continuation_id=thread)
+        frame = await ask(peer, "2", "What was it?", model="kimi-k2.6", continuation_id=conversation)
         assert '2 earlier messages, the first begins "Remember the harbour."' in frame["outputs"][0]["text"]
         second.process.kill()
         second.process.wait()
     third = start_daemon()
     async with third.peer() as peer:
-        frame = await peer.call("3", "challenge", prompt="It was a harbour.", continuation_id=thread)
+        frame = await peer.call("3", "challenge", prompt="It was a harbour.", continuation_id=conversation)
         assert "4 earlier messages" in frame["outputs"][0]["text"]
 
 
@@ -80,10 +80,10 @@ async def test_a_call_that_is_cut_off_adds_nothing(daemon: "Process") -> None:
     """Cancelled, out of time, or refused by the vendor: the conversation is as it was."""
     async with daemon.peer(features=["stream"]) as peer:
         plain = {"model": "glm-4.6", "thinking": False}  # so that the first pieces are of the answer
-        thread = (await ask(peer, "b", "Begin.", **plain))["structured"]["continuation_id"]
+        conversation = (await ask(peer, "b", "Begin.", **plain))["structured"]["continuation_id"]
 
         async def fail(request_id: str, wish: str, **frame: Any) -> str:
-            arguments = {"prompt": f"[[sim:{wish}]] Lost.", "continuation_id": thread, **plain}
+            arguments = {"prompt": f"[[sim:{wish}]] Lost.", "continuation_id": conversation, **plain}
             await peer.send(op="call_tool", request_id=request_id, name="chat", arguments=arguments, **frame)
             if wish.startswith("hang_after"):
                 await peer.until("stream_chunk", request_id)
@@ -98,22 +98,22 @@ async def test_a_call_that_is_cut_off_adds_nothing(daemon: "Process") -> None:
             ]
         )
         assert codes == Counter(["CANCELLED", "TIMEOUT", "PROVIDER_ERROR"])
-        frame = await ask(peer, "e", "Go on.", model="glm-4.6", continuation_id=thread)
+        frame = await ask(peer, "e", "Go on.", model="glm-4.6", continuation_id=conversation)
         assert "2 earlier messages" in frame["outputs"][0]["text"]
 
 
 async def test_who_waits_for_a_conversation_does_so_within_its_time(daemon: "Process") -> None:
     """A call behind one that hangs is told so, gets its own time-out, and leaves nothing behind."""
     async with daemon.peer() as peer:
-        thread = (await ask(peer, "w", "Begin.", model="glm-4.6"))["structured"]["continuation_id"]
-        held = {"prompt": "[[sim:hang]]", "model": "glm-4.6", "continuation_id": thread}
+        conversation = (await ask(peer, "w", "Begin.", model="glm-4.6"))["structured"]["continuation_id"]
+        held = {"prompt": "[[sim:hang]]", "model": "glm-4.6", "continuation_id": conversation}
         await peer.send(op="call_tool", request_id="held", name="chat", arguments=held)
         await peer.until("progress", "held")
-        waits = {"prompt": "Next.", "model": "glm-4.6", "continuation_id": thread}
+        waits = {"prompt": "Next.", "model": "glm-4.6", "continuation_id": conversation}
         await peer.send(op="call_tool", request_id="waits", name="chat", arguments=waits, timeout_ms=500)
         ended = await peer.until("call_tool_res", "waits")
         assert ended["error"]["code"] == "TIMEOUT"
         await peer.send(op="cancel", request_id="held")
         await peer.until("call_tool_res", "held")
-        frame = await ask(peer, "after", "Go on.", model="glm-4.6", continuation_id=thread)
+        frame = await ask(peer, "after", "Go on.", model="glm-4.6", continuation_id=conversation)
         assert "2 earlier messages" in frame["outputs"][0]["text"]

@@ -22,7 +22,7 @@ _MESSAGE_CHARS: Final = 1000
 
 
 class Conversations(Protocol):
-    """The threads that calls can go on with."""
+    """The conversations that calls can go on with."""
 
     def hold(
         self, continuation_id: str | None, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
