@@ -80,6 +80,9 @@ class SessionKeeper:
         Raises:
             ServiceUnavailableError: the disk does not say.
         """
+        session = self._sessions.find(key_hash, principal.name)
+        if session is not None:  # without standing in line behind those who wait for the disk
+            return session
         async with self._finding:
             session = self._sessions.find(key_hash, principal.name)
             if session is not None:

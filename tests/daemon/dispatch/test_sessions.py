@@ -283,6 +283,19 @@ async def test_a_disk_that_does_not_say_is_no_reason_for_a_new_session(house: An
     assert await home.resume("key") is not None
 
 
+async def test_who_is_in_memory_comes_back_past_those_who_wait_for_the_disk(house: Any, make: Any) -> None:
+    """A disk that does not answer holds up only those whose session is nowhere else."""
+    home = house(tools(make))
+    session = home.session(key="key")
+    home.journal.ready.clear()
+    waiting = asyncio.create_task(home.resume("unknown"))
+    await home.until(lambda: home.journal.asked["find"])
+    async with asyncio.timeout(20):
+        assert (await home.resume("key")).session is session
+    home.journal.ready.set()
+    assert await waiting is None
+
+
 async def test_only_what_a_client_may_come_back_to_is_written_down(house: Any, make: Any) -> None:
     """A plain session is told to the disk when it ends, if the journal has calls of it; its calls go on."""
     home = house(tools(make))
