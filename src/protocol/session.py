@@ -88,11 +88,12 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 class SessionCalls:
     """The calls of one session, by request key (``decoding.request_key``)."""
 
-    __slots__ = ("_done", "_max_accepted", "_over", "_running", "_sending", "_session_id", "_shelf")
+    __slots__ = ("_done", "_over", "_running", "_sending", "_session_id", "_shelf", "max_accepted")
 
     def __init__(self, session_id: str, max_accepted: int, shelf: Shelf) -> None:
         self._session_id = session_id
-        self._max_accepted = max_accepted
+        self.max_accepted = max_accepted
+        """As it was when the session was opened; the setting may be another by now."""
         # Where results are kept; its principal's, so it may be shared with other sessions.
         self._shelf = shelf
         # Calls that are accepted and have no answer yet.
@@ -107,7 +108,7 @@ class SessionCalls:
         return len(self._running) + self._sending
 
     def __repr__(self) -> str:
-        return f"<SessionCalls running={len(self._running)}/{self._max_accepted} done={len(self._done)}>"
+        return f"<SessionCalls running={len(self._running)}/{self.max_accepted} done={len(self._done)}>"
 
     @property
     def running(self) -> list[str]:
@@ -123,7 +124,7 @@ class SessionCalls:
             verdict = self._judge_done(key, name, arguments, now)
             if verdict is not Verdict.NEW:
                 return verdict
-        if len(self._running) + self._sending >= self._max_accepted:
+        if len(self._running) + self._sending >= self.max_accepted:
             return Verdict.FULL
         self._running[key] = _Call(name, arguments, echo_id)
         return Verdict.NEW

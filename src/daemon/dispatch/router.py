@@ -238,7 +238,7 @@ class Router:
         if verdict is Verdict.DONE and result is not None:
             return outcome.replayed(result)
         if verdict is Verdict.FULL:
-            raise session_is_full(self.bounds.max_accepted_per_session)
+            raise session_is_full(session.calls.max_accepted)
         raise RequestIdConflictError if verdict is Verdict.CONFLICT else ResultExpiredError
 
     def _admit(self, session: Session, tool: Tool, key: str) -> None:

@@ -72,7 +72,7 @@ def acknowledge(
         durability="disk" if router.durable else "memory",
         limits=Limits(
             max_frame_bytes=bounds.max_frame_bytes,
-            max_inflight=bounds.max_accepted_per_session,
+            max_inflight=entry.session.calls.max_accepted,
             ping_interval_s=ping_interval_s,
             default_timeout_s=bounds.default_timeout_s,
             max_timeout_s=bounds.max_timeout_s,

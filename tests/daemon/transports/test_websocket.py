@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,6 +54,16 @@ async def test_the_ack_says_what_a_client_must_know(daemon: Any) -> None:
     assert limits["max_inflight"] == bounds.max_accepted_per_session
     assert (limits["default_timeout_s"], limits["max_timeout_s"]) == (30, 1800)
     assert limits["ping_interval_s"] == 20
+
+
+async def test_a_session_is_told_the_bound_that_it_was_opened_with(daemon: Any) -> None:
+    """A bound that is reloaded is for sessions to come: the ack of a resume has the one that counts."""
+    opened = await hello(daemon, features=["resume"])
+    daemon.router.bounds = replace(daemon.router.bounds, max_accepted_per_session=3)
+    back = await hello(daemon, features=["resume"], resume={"key": opened["resume_key"]})
+    assert back["resumed"]
+    assert back["limits"]["max_inflight"] == opened["limits"]["max_inflight"]
+    assert (await hello(daemon))["limits"]["max_inflight"] == 3
 
 
 async def test_every_start_has_an_epoch_of_its_own(serve: Any, make_tool: Any) -> None:
