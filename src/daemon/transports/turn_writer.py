@@ -70,7 +70,8 @@ class TurnTransport:
             data = self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent)
             self._unsent.clear()
             self._unsent_bytes = 0
-            self._transport.write(data)
+            if not self._transport.is_closing():  # the connection broke within the turn, and uvloop's raises then
+                self._transport.write(data)
 
 
 class TurnConnection(ServerConnection):

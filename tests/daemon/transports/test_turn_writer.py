@@ -10,13 +10,22 @@ from toold.daemon.transports.turn_writer import TurnTransport
 
 
 class Tape:
-    """A transport that notes what is done with it, in order; ``buffered`` is what it says it has not sent yet."""
+    """A transport that notes what is done with it, in order; ``buffered`` is what it says it has not sent yet.
+
+    Once ``broken`` it takes nothing.
+    """
 
     def __init__(self) -> None:
         self.done: list[Any] = []
         self.buffered = 0
+        self.broken = False
+
+    def is_closing(self) -> bool:
+        return self.broken
 
     def write(self, data: bytes) -> None:
+        if self.broken:
+            raise RuntimeError("the handler is closed")  # as uvloop's do
         self.done.append(data)
 
     def get_write_buffer_size(self) -> int:
@@ -100,6 +109,18 @@ async def test_abort_drops_what_is_unsent(transport: TurnTransport, tape: Tape) 
     transport.abort()
     await turn()
     assert tape.done == ["abort"]
+
+
+async def test_what_was_written_in_the_turn_in_which_the_connection_broke_is_dropped(
+    transport: TurnTransport, tape: Tape
+) -> None:
+    """Whoever wrote it hears of the break by the connection, as always; the loop hears nothing."""
+    transport.write(b"too late")
+    tape.broken = True
+    await turn()
+    transport.write(b"x" * 70_000)
+    assert tape.done == []
+    assert transport.get_write_buffer_size() == 0
 
 
 async def test_the_buffer_size_counts_what_is_unsent(transport: TurnTransport, tape: Tape) -> None:
