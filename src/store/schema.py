@@ -96,7 +96,10 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
         StoreError: the file cannot be read or written, or is no SQLite database.
     """
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # Only where it is not there: whoever closes a file gives up all locks of its process on it (POSIX), those of
+        # SQLite's other connections too, and the next program that opens the database would take it for abandoned.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise _unusable(path, error) from None
@@ -156,7 +159,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -
 def _back_up(connection: sqlite3.Connection, target: Path) -> None:
     unfinished = target.with_name(f"{target.name}.new")
     unfinished.unlink(missing_ok=True)
-    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     with contextlib.closing(sqlite3.connect(unfinished)) as copy:
         connection.backup(copy)
     unfinished.replace(target)

@@ -2,6 +2,8 @@
 
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -123,3 +125,24 @@ def test_looking_at_the_schema_makes_no_file(database: Path) -> None:
     with pytest.raises(StoreError):
         schema_version(database)
     assert not database.exists()
+
+
+COUNT_REFUSED = """
+import contextlib, sqlite3, sys
+with contextlib.closing(sqlite3.connect(sys.argv[1])) as connection:
+    print(connection.execute("SELECT count(*) FROM refused").fetchone()[0])
+"""
+
+
+def test_opening_it_again_keeps_the_locks_of_the_process(database: Path) -> None:
+    """Another program that opens and closes the database finds it in use, and leaves the log of what is written."""
+
+    def count() -> int:
+        command = [sys.executable, "-c", COUNT_REFUSED, str(database)]
+        return int(subprocess.run(command, check=True, capture_output=True).stdout)
+
+    with closing(open_database(database)), closing(open_database(database)) as again:
+        again.execute("INSERT INTO refused VALUES (1, 'a reason', 0)")
+        assert count() == 1
+        again.execute("INSERT INTO refused VALUES (2, 'a reason', 0)")
+        assert count() == 2
