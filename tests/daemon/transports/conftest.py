@@ -65,7 +65,7 @@ async def serve(settings_with: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     async with AsyncExitStack() as stack:
 
         async def start(*tools: Tool, **env: str) -> Daemon:
-            monkeypatch.setattr("toold.daemon.daemon.load_registry", lambda _: Registry(tools))
+            monkeypatch.setattr("toold.daemon.daemon.load_registry", lambda *_, **__: Registry(tools))
             return await stack.enter_async_context(
                 running(settings_with(**quick, TOOLD_AUTH="false", TOOLD_GRACE_PERIOD_S="0.1", **env))
             )
