@@ -180,6 +180,22 @@ async def test_while_the_daemon_goes_away_new_calls_wait_for_the_next(
     assert (await waiting).text == "next daemon"
 
 
+async def test_without_a_session_to_resume_calls_wait_for_the_next_daemon_too(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """What was not sent yet is no session's, so it survives the end of the one that goes."""
+    await peer.send("going_away", deadline_ms=10_000)
+    async with asyncio.timeout(20):
+        while client._link.takes_calls:
+            await asyncio.sleep(0.001)
+    waiting = start(client, "waiting")
+    await asyncio.sleep(0)
+    await peer.socket.close(1012)
+    again = await daemon.accept()
+    await again.answer(await again.expect("call_tool"), "next daemon")
+    assert (await waiting).text == "next daemon"
+
+
 async def test_a_call_that_crosses_the_going_away_is_sent_to_the_next_daemon(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:

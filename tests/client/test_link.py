@@ -223,7 +223,29 @@ async def test_a_connection_that_is_closing_is_replaced_and_its_calls_end(
     assert await client.connect()
     with pytest.raises(ConnectionLostError):
         await calling
+    again = await daemon.accept()
     peer.cut()
+    await peer.socket.wait_closed()
+    calling = asyncio.create_task(client.call("pay"))  # the end of the old connection is none of the new one's concern
+    await again.answer(await again.expect("call_tool"))
+    await calling
+    assert daemon.connections == 2
+
+
+async def test_an_end_for_good_ends_the_waiting_for_the_next_connection(
+    client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """A call that waited for a daemon to come back learns that nobody waits for it any more."""
+    await resumable.send("going_away", deadline_ms=10_000)
+    async with asyncio.timeout(20):
+        while link_of(client).takes_calls:
+            await asyncio.sleep(0.001)
+    waiting = asyncio.create_task(client.call("echo"))
+    await asyncio.sleep(0)
+    await resumable.socket.close(4003, "token revoked")
+    with pytest.raises(ConnectionFailedError, match="token revoked") as failed:
+        await waiting
+    assert not failed.value.retryable
 
 
 async def test_nothing_grows_over_many_breaks(

@@ -127,6 +127,7 @@ async def test_a_break_while_the_status_is_asked_starts_over(
     await again.status(id="done")
     await again.answer(call, "paid")
     assert (await calling).text == "paid"
+    assert not client._session._errands  # nobody waits any more for what the broken connections were asked
 
 
 async def test_a_new_session_is_sent_nothing_that_may_have_run(
@@ -280,6 +281,21 @@ async def test_a_call_given_up_during_a_break_is_cancelled_after_it(
     await answered(client, again, 1)  # no cancel before it
 
 
+async def test_a_call_given_up_before_it_was_sent_is_nobody_elses_concern(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """The next connection hears nothing of it."""
+    resumable.cut()
+    while client.connected:
+        await asyncio.sleep(0)
+    calling = start(client, "unsent")
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    await answered(client, await daemon.accept(), 1)  # which expects a call and nothing before it
+
+
 async def test_cancel_during_a_break_ends_the_call_after_it(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
@@ -315,6 +331,27 @@ async def test_cancel_of_a_call_that_never_arrived_ends_it(
     with pytest.raises(CallCancelledError) as cancelled:
         await calling
     assert cancelled.value.executed == "no"
+
+
+async def test_a_call_that_is_to_end_is_not_sent_again(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """A cancel that overtakes the question what became of the call leaves nothing behind that runs."""
+    calling = start(client)
+    await resumable.expect("call_tool")
+    again = await broken_off(daemon, resumable)
+    await again.expect("call_status")
+    cancelling = asyncio.create_task(client.cancel("id"))
+    await again.expect("cancel")
+    await again.send("call_status_res", calls={"id": "unknown"})
+    pinging = asyncio.create_task(client.ping())
+    await again.send("pong", request_id=(await again.expect("ping"))["request_id"])  # with no call before it
+    await pinging
+    await again.send("cancel_res", request_id="id", status="unknown")
+    assert await cancelling is True
+    with pytest.raises(CallCancelledError):
+        await calling
+    assert again.frames.empty()
 
 
 async def test_a_daemon_that_takes_shorter_frames_than_before_is_not_sent_a_long_one(
