@@ -64,6 +64,12 @@ def test_a_price_that_is_not_known_counts_as_the_highest() -> None:
     assert chosen(Need(100), (twin, SMALL)) is twin
 
 
+def test_prices_of_two_currencies_are_ranked() -> None:
+    """Twelve yuan are less than two dollars."""
+    dollars = known("dollars", "kimi", 50_000, inputs=("text", "image"), price=Price("USD", 2.0, 2.0))
+    assert chosen(Need(100, images=True), (dollars, EYES)) is EYES
+
+
 @pytest.mark.parametrize(
     ("need", "says"),
     [
