@@ -159,7 +159,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -
 def _back_up(connection: sqlite3.Connection, target: Path) -> None:
     unfinished = target.with_name(f"{target.name}.new")
     unfinished.unlink(missing_ok=True)
-    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     with contextlib.closing(sqlite3.connect(unfinished)) as copy:
         connection.backup(copy)
     unfinished.replace(target)
