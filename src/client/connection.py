@@ -15,7 +15,7 @@ from websockets.protocol import State
 
 from ..protocol.calls import MAX_FRAME_BYTES
 from ..protocol.errors import Executed, InvalidArgumentsError
-from ..protocol.frames import GoingAway, HelloAck, ServerFrame
+from ..protocol.frames import CLOSE_NO_PONG, GoingAway, HelloAck, ServerFrame
 from .endpoint import Endpoint
 from .errors import ConnectionLostError, closed_with, describe_close
 from .opening import CLOSE_TIMEOUT_S, Socket, greet, open_socket
@@ -26,7 +26,6 @@ _log = logging.getLogger(__name__)
 PING_INTERVAL_S: Final = 20.0
 PING_TIMEOUT_S: Final = 20.0
 """The heartbeat, as docs/protocol.md has it for both sides: a peer that vanished is noticed within their sum."""
-CLOSE_NO_PONG: Final = 1011
 
 
 class Connection:

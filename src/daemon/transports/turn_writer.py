@@ -76,7 +76,7 @@ class TurnTransport:
 
 class TurnConnection(ServerConnection):
     """A connection on such a transport, in a register from its first byte to its last, which knows whether its reader
-    is behind. Where it never becomes a WebSocket, that is a line in the log."""
+    is behind, and when the peer was last heard. Where it never becomes a WebSocket, that is a line in the log."""
 
     def __init__(self, *args: Any, register: set["TurnConnection"], **options: Any) -> None:
         super().__init__(*args, **options)
@@ -84,6 +84,11 @@ class TurnConnection(ServerConnection):
         # Since when a reader that is behind has taken nothing; None while it is not behind.
         self._stalled_at: float | None = None
         self._stalled_bytes = 0
+        self._heard_at = time.monotonic()
+
+    def silent_for(self, now: float) -> float:
+        """For how many seconds nothing has come from the peer: no frame and no pong, nor a part of one."""
+        return now - self._heard_at
 
     def unread_for(self, now: float) -> float:
         """For how many seconds a reader that is behind has taken nothing of what waits for it."""
@@ -94,6 +99,10 @@ class TurnConnection(ServerConnection):
             self._stalled_at = now
         self._stalled_bytes = waiting
         return now - self._stalled_at
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = time.monotonic()
+        super().data_received(data)
 
     def pause_writing(self) -> None:
         self._stalled_at = time.monotonic()

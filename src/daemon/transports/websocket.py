@@ -19,7 +19,7 @@ from websockets.http11 import Request, Response
 from websockets.typing import Origin
 
 from ...protocol.errors import CallError
-from ...protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, CLOSE_SUPERSEDED, HelloAck, ServerInfo, encode
+from ...protocol.frames import CLOSE_LIMIT, CLOSE_NO_PONG, CLOSE_RESTART, CLOSE_SUPERSEDED, HelloAck, ServerInfo, encode
 from ...protocol.handshake import Accepted, Authenticate, Refused, judge_hello, no_hello
 from ...serving import listen
 from ..dispatch import Router
@@ -109,11 +109,11 @@ class WebSocketServer:
             compression=None,  # decision 6
             max_size=options.max_frame_bytes,
             ping_interval=options.ping_interval_s,
-            ping_timeout=options.ping_timeout_s,
+            ping_timeout=None,  # ``_watch_peers`` has a better one
             close_timeout=_CLOSE_TIMEOUT_S,
             server_header=f"toold/{self._server.version}",
         )
-        self._in_background(self._watch_readers())
+        self._in_background(self._watch_peers())
 
     async def announce_end(self, deadline_ms: float) -> None:
         """Say ``going_away`` to those who understand it."""
@@ -141,20 +141,27 @@ class WebSocketServer:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _watch_readers(self) -> None:
-        """Close the connections of readers that stay behind: a peer that takes nothing answers no ping either, but
-        the library's own ping waits behind what is unsent."""
+    async def _watch_peers(self) -> None:
+        """Close the connections of peers that are gone, and of readers that stay behind.
+
+        The library would close where no pong came in time. But a pong comes behind all that was sent before its ping:
+        a large answer on a slow line would be cut, and redelivered, and cut again.
+        """
         patience = self._options.ping_timeout_s
+        heartbeat = self._options.ping_interval_s + patience
         dropped: WeakSet[TurnConnection] = WeakSet()
         while True:
             await asyncio.sleep(min(1.0, patience / 4))
             now = time.monotonic()
-            for peer in tuple(self._peers):
-                if peer not in dropped and peer.unread_for(now) > patience:
-                    dropped.add(peer)
-                    self._in_background(
-                        _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it took nothing for {patience:g} s")
-                    )
+            for peer in self._peers - set(dropped):
+                if peer.unread_for(now) > patience:
+                    drop = _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it took nothing for {patience:g} s")
+                elif peer.silent_for(now) > heartbeat:
+                    drop = _drop(peer, CLOSE_NO_PONG, f"nothing came for {heartbeat:g} s, no pong either")
+                else:
+                    continue
+                dropped.add(peer)
+                self._in_background(drop)
 
     def _before_upgrade(self, connection: ServerConnection, _request: Request) -> Response | None:
         if not self._router.accepting:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from toold.version import __version__
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import Frame, Opcode
 
 
 async def echo(arguments: Any, context: Any) -> Any:
@@ -64,6 +65,42 @@ async def test_a_session_is_told_the_bound_that_it_was_opened_with(daemon: Any) 
     assert back["resumed"]
     assert back["limits"]["max_inflight"] == opened["limits"]["max_inflight"]
     assert (await hello(daemon))["limits"]["max_inflight"] == 3
+
+
+def without_pongs(socket: ClientConnection) -> list[Frame]:
+    """From now on this client answers no ping. Returns the pongs that it did not send, as they come up."""
+    kept_back: list[Frame] = []
+    send = socket.protocol.send_frame
+
+    def send_but_pongs(frame: Frame) -> None:
+        if frame.opcode is Opcode.PONG:
+            kept_back.append(frame)
+        else:
+            send(frame)
+
+    socket.protocol.send_frame = send_but_pongs  # type: ignore[method-assign]
+    return kept_back
+
+
+async def test_a_peer_that_is_gone_is_closed_with_1011(serve: Any, make_tool: Any, join: Any) -> None:
+    """It says nothing and answers no ping: its place is free again."""
+    daemon = await serve(make_tool("echo", echo), TOOLD_PING_INTERVAL_S="0.1", TOOLD_PING_TIMEOUT_S="0.1")
+    peer = await join(daemon)
+    without_pongs(peer.socket)
+    assert await asyncio.wait_for(closed(peer), 20) == ([], 1011, "nothing came for 0.2 s, no pong either")
+    while daemon.websocket.connections:
+        await asyncio.sleep(0.001)
+
+
+async def test_a_peer_whose_pongs_are_late_is_kept_while_it_is_heard(serve: Any, make_tool: Any, join: Any) -> None:
+    """On a slow line pongs come behind a large answer: whatever else comes shows that the peer is there."""
+    daemon = await serve(make_tool("echo", echo), TOOLD_PING_INTERVAL_S="0.5", TOOLD_PING_TIMEOUT_S="0.5")
+    peer = await join(daemon)
+    late = without_pongs(peer.socket)
+    while len(late) < 4:
+        await peer.send("ping")
+        assert (await peer.receive())["op"] == "pong"
+        await asyncio.sleep(0.01)
 
 
 async def test_every_start_has_an_epoch_of_its_own(serve: Any, make_tool: Any) -> None:
