@@ -183,6 +183,18 @@ async def test_a_configuration_that_is_wrong_changes_nothing(run_with: Any, conf
     ]
 
 
+async def test_a_conversation_is_bounded_by_the_reloaded_number(run_with: Any, configure: Any) -> None:
+    """What was said before goes, once a conversation may hold no more than its last answer."""
+    daemon = await run_with()
+    begun = await call(daemon, "chat", prompt="word " * 500, model="glm-4.6")
+    known = {"model": "glm-4.6", "continuation_id": begun["structured"]["continuation_id"]}
+    configure("conversation_tokens = 150\n")
+    assert (await daemon.reload()).reloaded == ("conversation_tokens",)
+    assert "2 earlier messages" in (await call(daemon, "chat", prompt="And?", **known))["outputs"][0]["text"]
+    bounded = (await call(daemon, "chat", prompt="And now?", **known))["outputs"][0]["text"]
+    assert '3 earlier messages, the first begins "Simulated answer' in bounded
+
+
 async def test_a_reloaded_workspace_is_what_calls_may_read(run_with: Any, configure: Any, tmp_path: Path) -> None:
     """The new folder and no longer the old one; its toold.toml and the state folder stay closed."""
     for name in ("old", "new"):
