@@ -125,7 +125,7 @@ class Guidance(Part):
     """After this step and all later ones."""
     confidence: list[Confidence] = []
     """The caller's confidence is one of these."""
-    where: dict[str, str] = {}
+    where: dict[str, str | int | bool] = {}
     """These arguments of the tool's own have these values."""
 
 

@@ -44,9 +44,11 @@ def earlier(turns: Sequence[Turn], tool: str) -> tuple[Turn, ...]:
 def _parts(definition: Definition, run: Run) -> Iterator[str]:
     first, *later = run.steps
     yield f"# Task\n\n{first.text}"
-    asked = {name: own_value(definition, run, name) for name, own in definition.arguments.items() if not own.of_step}
-    if settings := [f"- {name}: {_shown(value)}" for name, value in asked.items() if value not in (None, [], "")]:
-        yield "# Asked for\n\n" + "\n".join(settings)
+    own = {name: own_value(definition, run, name) for name, of in definition.arguments.items() if not of.of_step}
+    asked = {name: _shown(value) for name, value in own.items() if value not in (None, [], "")}
+    if lines := [f"- {name}: {value}" for name, value in asked.items() if "\n" not in value]:
+        yield "# Asked for\n\n" + "\n".join(lines)
+    yield from (f"# {name}\n\n{value}" for name, value in asked.items() if "\n" in value)
     if first.findings or later:
         yield "# Investigation"
     if first.findings or first.own:

@@ -58,4 +58,5 @@ def _given(expected: Expected, run: Run) -> bool:
         case "issues_found":
             return bool(run.issues)
         case name:
-            return bool(run.said.get(name)) or any(step.own.get(name) for step in run.steps)
+            said = (run.said.get(name), *(step.own.get(name) for step in run.steps))
+            return any(value not in (None, "", []) for value in said)

@@ -1,0 +1,111 @@
+"""A daemon with the real tools whose vendors are a simulator that counts what it is asked; and a definition to try."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.client import MCPWebSocketClient
+from toold.daemon.daemon import running
+from toold.daemon.setting_sources import load_settings
+from toold.protocol.errors import CallError
+from toold.providers.simulator import SIMULATOR_KEY, Simulator
+from toold.tools.workflow.definition import Definition
+
+ROOT = Path(__file__).parents[3]
+
+PLAIN: dict[str, Any] = {
+    "name": "inspect",
+    "description": "Look at something.",
+    "step": "What to look at.",
+    "guidance": [{"say": "Look closer."}],
+    "expert": {"prompt": "You look at things."},
+}
+"""The least that a definition says."""
+
+
+@pytest.fixture(scope="session")
+def define() -> Callable[..., Definition]:
+    """``define(result={…})``: a definition that says what it must, and this."""
+    return lambda **more: Definition.model_validate(PLAIN | more)
+
+
+@dataclass
+class House:
+    """A client, its daemon's vendors, and what they were asked."""
+
+    client: MCPWebSocketClient
+    simulator: Simulator
+    close: Callable[[], Awaitable[None]]
+    """End the client, the daemon and its vendors before the test does."""
+
+    @property
+    def asked(self) -> int:
+        """How many requests reached a vendor."""
+        return len(self.simulator.log)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The body of the last of them."""
+        return self.simulator.log[-1].body
+
+    async def step(self, tool: str, step: str, **arguments: Any) -> dict[str, Any]:
+        """The structured answer to one step."""
+        result = await self.client.call(tool, {"step": step, **arguments}, timeout=60)
+        assert isinstance(result.structured, dict)
+        assert result.text
+        return result.structured
+
+    async def fail(self, tool: str, step: str, timeout: float = 60, **arguments: Any) -> CallError:
+        """The error that a step ends with."""
+        with pytest.raises(CallError) as caught:
+            await self.client.call(tool, {"step": step, **arguments}, timeout=timeout)
+        return caught.value
+
+
+OpenHouse = Callable[..., Awaitable[House]]
+
+
+@pytest.fixture
+async def open_house(tmp_path: Path) -> AsyncIterator[OpenHouse]:
+    """``await open_house(**environment)``: a daemon whose vendors are simulated; the workspace is this repository."""
+    async with AsyncExitStack() as houses:
+
+        async def open_with(**env: str) -> House:
+            stack = await houses.enter_async_context(AsyncExitStack())
+            simulator = await stack.enter_async_context(Simulator())
+            environment = {
+                "TOOLD_PORT": "0",
+                "TOOLD_HTTP_PORT": "0",
+                "TOOLD_STATE_DIR": str(tmp_path / "state"),
+                "TOOLD_TOKEN": "a-token-for-the-tests",
+                "TOOLD_GRACE_PERIOD_S": "0.1",
+                "TOOLD_KIMI_SDK": "http",
+                "TOOLD_GLM_SDK": "http",
+                "TOOLD_WORKSPACE": str(ROOT),
+                "KIMI_API_KEY": SIMULATOR_KEY,
+                "KIMI_BASE_URL": simulator.kimi_base_url,
+                "GLM_API_KEY": SIMULATOR_KEY,
+                "GLM_BASE_URL": simulator.glm_base_url,
+            }
+            settings = load_settings({}, env=environment | env, cwd=tmp_path)
+            daemon = await stack.enter_async_context(running(settings))
+            client = MCPWebSocketClient(daemon.address().url, token=environment["TOOLD_TOKEN"])
+            return House(await stack.enter_async_context(client), simulator, stack.aclose)
+
+        yield open_with
+
+
+@pytest.fixture
+async def house(open_house: OpenHouse) -> House:
+    """A daemon as it ships."""
+    return await open_house()
+
+
+@pytest.fixture(scope="session")
+def saying() -> Callable[[dict[str, Any]], str]:
+    """What to write into a step so that the simulator answers with this object."""
+    return lambda value: f"[[sim:json={json.dumps(value)}]]"
