@@ -179,10 +179,7 @@ class Execution:
             try:
                 answer, result = self._fit(running, result)
                 size = len(answer)
-                if running.journalled:
-                    await self._journal.end(running, result, size)
-                else:
-                    self._record(running, result, size)
+                await self._record(running, result, size)
             finally:
                 self._finish(running, result, size)
             # Who took the session over before finds the call running, and is its port now; who does so from here on
@@ -202,9 +199,12 @@ class Execution:
         if not self._calls:
             self._idle.set()
 
-    def _record(self, running: RunningCall, result: ToolResult, size: int) -> None:
+    async def _record(self, running: RunningCall, result: ToolResult, size: int) -> None:
         try:
-            self._recorder.ended(running, result, size)
+            if running.journalled:
+                await self._journal.end(running, result, size)
+            else:
+                self._recorder.ended(running, result, size)
         except Exception:  # noqa: BLE001 - what cannot be written down is still answered
             _log.exception("a call could not be recorded", tool=running.tool.name)
 

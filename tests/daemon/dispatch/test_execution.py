@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 from toold.protocol.calls import ToolResult
 from toold.protocol.errors import PermissionDeniedError, ToolExecutionError
 from toold.providers import CompletionRequest, Delta, OnDelta
@@ -83,6 +84,20 @@ async def test_a_call_that_never_got_its_turn_was_not_executed(house: Any, make:
     assert (error.code, error.executed, error.retryable) == ("TIMEOUT", "no", True)
     home.router.cancel(session, "sfirst")
     await home.answered()
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_what_cannot_be_written_down_is_still_answered(house: Any, make: Any, read_only: bool) -> None:
+    """A mistake in the journal or in the audit costs the caller nothing; the log has it."""
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("a mistake")
+
+    home = house([make("say", say, read_only=read_only)])
+    home.recorder.ended = fail  # the journal of these tests tells it of its calls
+    with capture_logs() as lines:
+        assert (await home.call(home.session(key="key"), 1, "say")).ok
+    assert [line["event"] for line in lines] == ["a call could not be recorded"]
 
 
 async def test_a_tool_that_ignores_its_end_is_answered_for(house: Any, make: Any) -> None:
