@@ -230,6 +230,28 @@ async def test_a_call_that_was_taken_is_not_sent_to_the_next_daemon(
         await calling
 
 
+async def test_a_refusal_of_a_daemon_that_stays_is_the_answer(client: MCPWebSocketClient, resumable: Peer) -> None:
+    """Where nobody goes away, nobody else will take the call: the caller decides when to send it again."""
+    calling = start(client)
+    await resumable.answer(await resumable.expect("call_tool"), outputs=[], error=STOPPING)
+    with pytest.raises(ServiceUnavailableError):
+        await calling
+
+
+async def test_without_acks_nobody_can_tell_a_refusal_at_the_door(daemon: ScriptedDaemon) -> None:
+    """A client that is not told which calls were taken passes the refusal on."""
+    assert daemon.ack is not None
+    daemon.ack |= {"features": ["resume", "going_away"]}
+    async with MCPWebSocketClient(port=daemon.port, features=("resume", "going_away")) as client:
+        peer = await daemon.accept()
+        calling = start(client)
+        call = await peer.expect("call_tool")
+        await peer.send("going_away", deadline_ms=10_000)
+        await peer.answer(call, outputs=[], error=STOPPING)
+        with pytest.raises(ServiceUnavailableError):
+            await calling
+
+
 async def test_without_auto_reconnect_a_daemon_that_goes_away_is_asked_all_the_same(
     client: MCPWebSocketClient, resumable: Peer
 ) -> None:
