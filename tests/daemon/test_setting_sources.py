@@ -91,6 +91,14 @@ def test_the_config_file_may_be_named(tmp_path: Path) -> None:
         assert settings.state_dir == tmp_path / "etc" / "state"
 
 
+def test_the_folder_of_workflow_tools_must_be_there(tmp_path: Path) -> None:
+    """It starts where the source does that names it; a folder that is not there would be a misspelling unnoticed."""
+    (tmp_path / "toold.toml").write_text('workflow_dir = "flows"\n')
+    assert "workflow_dir (toold.toml): must be existing folders" in refusal(cwd=tmp_path)
+    (tmp_path / "flows").mkdir()
+    assert load(cwd=tmp_path).workflow_dir == tmp_path / "flows"
+
+
 def test_lists_are_split_as_their_variables_are_written(tmp_path: Path) -> None:
     """TOOLD_WORKSPACE is split like PATH, TOOLD_ALLOWED_ORIGINS at commas; relative folders start at the cwd."""
     (tmp_path / "a").mkdir()
