@@ -77,6 +77,8 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """True where a provider's answer came from the simulator."""
     chosen_because: str | None = None
     """Why ``model`` was asked, where the choice was left to the daemon."""
+    provider_calls: int = 0
+    """Requests that vendors were sent for it: completions, uploads, searches; those that failed too."""
     replayed: bool | None = None
 
 

@@ -3,7 +3,7 @@
 The simulator is a room within: ``from ..providers.simulator import Simulator``; a daemon without it need not load it.
 """
 
-from .abilities import Abilities
+from .abilities import Abilities, Provider
 from .breaker import Breaker, BreakerState, counts_against_vendor
 from .catalogue import (
     Catalogue,
@@ -28,7 +28,6 @@ from .completion import (
     JsonFormat,
     Message,
     OnDelta,
-    Provider,
     Recency,
     SearchResult,
     TextPart,

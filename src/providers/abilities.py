@@ -1,8 +1,8 @@
-"""What a vendor offers beside completions."""
+"""What a vendor offers: completions, and what there is beside them."""
 
 from typing import Protocol
 
-from .completion import CompletionRequest
+from .completion import Completion, CompletionRequest, OnDelta
 from .files import Files
 from .listing import Listing
 from .question import Body
@@ -37,4 +37,40 @@ class Abilities(Protocol):
         Raises:
             InvalidArgumentsError: the model or its vendor cannot do what is asked.
         """
+        ...
+
+
+class Provider(Abilities, Protocol):
+    """One vendor's door: turns a neutral request into one SDK call. It knows no tool and no session."""
+
+    name: str
+    """``kimi`` or ``glm``."""
+    label: str
+    """The vendor's name for people, such as ``Kimi (Moonshot)``."""
+    simulated: bool
+
+    @property
+    def road(self) -> str:
+        """What carries the call, such as ``openai 3.54.0``, ``zhipuai 2.1.5`` or ``httpx 0.28.1``; for people."""
+        ...
+
+    async def complete(
+        self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
+    ) -> Completion:
+        """Ask once, streaming where ``on_delta`` is given, within ``timeout_s`` seconds for all attempts together.
+
+        When cancelled it closes the vendor's stream, and returns only once the SDK's work has really ended: who
+        holds a permit for it holds it for as long.
+
+        Raises:
+            CallError: a subclass by what the vendor said (docs/protocol.md, Error codes).
+        """
+        ...
+
+    async def warm_up(self) -> None:
+        """Import the SDK in a thread; ``complete`` waits for it by itself. Never raises."""
+        ...
+
+    async def close(self) -> None:
+        """Close connections. Does not wait for threads that the vendor's SDK holds."""
         ...

@@ -6,7 +6,7 @@ providers' neutral request and the catalogue. What it must never know: sockets, 
 
 from .asking import estimate_tokens
 from .binding import bind
-from .context import DaemonView, ToolContext
+from .context import DaemonView, Operation, ToolContext
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .files import FileAccess
 from .registry import Registry, load_registry
@@ -22,6 +22,7 @@ __all__ = [
     "Conversation",
     "DaemonView",
     "FileAccess",
+    "Operation",
     "Registry",
     "Tool",
     "ToolContext",

@@ -1,12 +1,16 @@
 """What a tool gets from the daemon while it runs. A tool knows no socket, no session store and no provider object."""
 
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..protocol.calls import ClientInfo, Principal
-from ..providers import Catalogue, Completion, CompletionRequest, OnDelta
+from ..providers import Abilities, Catalogue, Completion, CompletionRequest, OnDelta, ProviderName
 from .conversation import Conversation
 from .files import FileAccess
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class DaemonView(Protocol):
@@ -33,6 +37,14 @@ class DaemonView(Protocol):
     async def status(self, *, recent: int) -> dict[str, Any]:
         """Version, uptime_s, limits and what is in use, connections, providers, sums of calls and the last ones."""
         ...
+
+
+class Operation(Protocol[T_co]):
+    """One request to a vendor: a method of its abilities, with all but its time given, such as
+    ``partial(files.upload, name, content, purpose)``.
+    """
+
+    def __call__(self, *, timeout_s: float) -> Awaitable[T_co]: ...
 
 
 class ToolContext(Protocol):
@@ -76,6 +88,24 @@ class ToolContext(Protocol):
         """Ask the model that the request names, within this call's deadline and its provider's permits.
 
         Usage, cost, provider and time are booked on the call, and why it is this model, where the tool chose it.
+
+        Raises:
+            CallError: what the vendor said, or ServiceUnavailableError where the provider is not configured.
+        """
+        ...
+
+    def abilities(self, provider: ProviderName) -> Abilities:
+        """What a vendor offers beside completions. What sends nothing (``preview``, ``files.check``) is called as it
+        is; what sends goes through ``vendor``.
+
+        Raises:
+            ServiceUnavailableError: the provider is not configured; the message says what to set.
+        """
+        ...
+
+    async def vendor(self, provider: ProviderName, operation: Operation[T]) -> T:
+        """Send a vendor a request that is no completion, as ``complete`` does: within this call's deadline and the
+        provider's permits, counted on the call.
 
         Raises:
             CallError: what the vendor said, or ServiceUnavailableError where the provider is not configured.

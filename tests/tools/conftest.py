@@ -7,13 +7,25 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from toold.protocol.calls import LOCAL, ClientInfo, Principal
 from toold.protocol.errors import NotFoundError, ServiceUnavailableError
-from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Model, OnDelta, Price
-from toold.tools import FileAccess, Turn
+from toold.providers import (
+    Abilities,
+    Catalogue,
+    Completion,
+    CompletionRequest,
+    Delta,
+    Model,
+    OnDelta,
+    Price,
+    ProviderName,
+)
+from toold.tools import FileAccess, Operation, Turn
+
+T = TypeVar("T")
 
 known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
 MODELS = (
@@ -104,6 +116,12 @@ class Context:
 
     def stream(self, text: str) -> None:
         self.streamed.append(text)
+
+    def abilities(self, provider: ProviderName) -> Abilities:
+        raise ServiceUnavailableError(f"set {provider.upper()}_API_KEY", transient=False)
+
+    async def vendor(self, provider: ProviderName, operation: Operation[T]) -> T:
+        return await operation(timeout_s=self.remaining())
 
     @asynccontextmanager
     async def conversation(self, continuation_id: str | None) -> AsyncIterator[Thread]:

@@ -49,6 +49,8 @@ class Meter(msgspec.Struct):
     queue_s: float = 0.0
     tool_s: float = 0.0
     provider_s: float = 0.0
+    provider_calls: int = 0
+    """Requests that a vendor was sent."""
     provider: str | None = None
     model: str | None = None
     chosen_because: str | None = None

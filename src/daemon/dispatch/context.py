@@ -5,17 +5,20 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from ...protocol.calls import ClientInfo, Principal, Progress, Usage
 from ...protocol.errors import ServiceUnavailableError
-from ...providers import Completion, CompletionRequest, OnDelta
-from ...tools import Conversation, DaemonView, FileAccess
+from ...providers import Abilities, Completion, CompletionRequest, OnDelta, ProviderName
+from ...tools import Conversation, DaemonView, FileAccess, Operation
 from .calls import RunningCall
 from .gate import ProviderGate
 from .permits import RunPermit
+
+T = TypeVar("T")
 
 _MESSAGE_CHARS: Final = 1000
 """A progress message is for a person; more of it is cut."""
@@ -106,21 +109,32 @@ class CallContext:
     async def complete(
         self, request: CompletionRequest, *, on_delta: OnDelta | None = None, chosen_because: str | None = None
     ) -> Completion:
-        running, meter = self._running, self._running.meter
-        gate = self._services.gates.get(request.model.provider)
-        if gate is None:
-            raise ServiceUnavailableError(self._services.absent[request.model.provider], transient=False)
-        meter.provider, meter.model = gate.provider.name, request.model.id
-        meter.chosen_because = chosen_because
-        meter.simulated = meter.simulated or gate.provider.simulated
-        self._note_stray()
-        completion = await gate.complete(
-            request, deadline=running.deadline, permit=running.permit, meter=meter, on_delta=on_delta
-        )
+        gate, meter = self._gate(request.model.provider), self._running.meter
+        meter.model, meter.chosen_because = request.model.id, chosen_because
+        completion = await self._ask(gate, partial(gate.provider.complete, request, on_delta=on_delta))
         meter.model = completion.model
         meter.simulated = meter.simulated or completion.simulated  # a simulator that the operator gave as the vendor
         self._book(completion)
         return completion
+
+    def abilities(self, provider: ProviderName) -> Abilities:
+        return self._gate(provider).provider
+
+    async def vendor(self, provider: ProviderName, operation: Operation[T]) -> T:
+        return await self._ask(self._gate(provider), operation)
+
+    def _gate(self, provider: ProviderName) -> ProviderGate:
+        gate = self._services.gates.get(provider)
+        if gate is None:
+            raise ServiceUnavailableError(self._services.absent[provider], transient=False)
+        return gate
+
+    async def _ask(self, gate: ProviderGate, operation: Operation[T]) -> T:
+        running, meter = self._running, self._running.meter
+        meter.provider = gate.provider.name
+        meter.simulated = meter.simulated or gate.provider.simulated
+        self._note_stray()
+        return await gate.ask(operation, deadline=running.deadline, permit=running.permit, meter=meter)
 
     def _note_stray(self) -> None:
         """Where a tool asks in a task of its own, that task is to end with the call."""

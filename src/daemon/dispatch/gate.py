@@ -3,18 +3,22 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ...protocol.errors import CallError, CallTimeoutError, InvalidArgumentsError, ServiceUnavailableError
-from ...providers import Breaker, Completion, CompletionRequest, OnDelta, Provider, counts_against_vendor
+from ...providers import Breaker, Provider, counts_against_vendor
+from ...tools import Operation
 from .calls import Meter
 from .permits import Permits, RunPermit
+
+T = TypeVar("T")
 
 _LEAST_S = 0.005
 """With less than this left no attempt is begun: it could only time out."""
 
 
 class ProviderGate:
-    """Takes a completion to its provider, so many at once, for as long as the vendor's SDK really works on it.
+    """Takes requests to their provider, so many at once, for as long as the vendor's SDK really works on it.
 
     The provider's permit is held by a task of its own: when the caller is cancelled or runs out of time, it is
     answered at once, and the permit comes back when the SDK has let go (a thread cannot be interrupted).
@@ -25,7 +29,7 @@ class ProviderGate:
         self.permits = Permits(provider.name, limit)
         self._breaker = Breaker()
         self._on_error = on_error
-        self._work: set[asyncio.Task[Completion]] = set()
+        self._work: set[asyncio.Task[Any]] = set()
         self._abandoned = 0
 
     def __repr__(self) -> str:
@@ -36,26 +40,18 @@ class ProviderGate:
         """SDK calls whose caller has gone and which have not returned yet."""
         return self._abandoned
 
-    async def complete(
-        self,
-        request: CompletionRequest,
-        *,
-        deadline: float,
-        permit: RunPermit,
-        meter: Meter,
-        on_delta: OnDelta | None = None,
-    ) -> Completion:
-        """Ask the provider; ``deadline`` is an instant of the loop's clock. While it waits for the provider's
+    async def ask(self, operation: Operation[T], *, deadline: float, permit: RunPermit, meter: Meter) -> T:
+        """Ask the provider once; ``deadline`` is an instant of the loop's clock. While it waits for the provider's
         permit the call's own ``permit`` is lent back, so that those who wait for one vendor delay nobody else.
 
         Raises:
-            CallError: as ``Provider.complete``; ServiceUnavailableError at once while the vendor keeps failing.
+            CallError: as ``operation``; ServiceUnavailableError at once while the vendor keeps failing.
         """
         asked = time.monotonic()
         if self._breaker.state(asked) == "open":  # no need to stand in line for it
             self._admit(asked)
         granted = asyncio.Event()
-        work = asyncio.create_task(self._hold_and_ask(request, deadline, on_delta, granted))
+        work = asyncio.create_task(self._hold_and_ask(operation, deadline, meter, granted))
         self._work.add(work)
         work.add_done_callback(self._work.discard)
         try:
@@ -71,9 +67,7 @@ class ProviderGate:
                 self._abandon(work)
             raise
 
-    async def _wait(
-        self, work: asyncio.Task[Completion], granted: asyncio.Event, asked: float, meter: Meter
-    ) -> Completion:
+    async def _wait(self, work: asyncio.Task[T], granted: asyncio.Event, asked: float, meter: Meter) -> T:
         """The work's result; how long it stood in line, and then was at the provider, is booked however it ends."""
         began: float | None = None
         try:
@@ -95,25 +89,21 @@ class ProviderGate:
             await asyncio.wait(self._work, timeout=timeout_s)
         await self.provider.close()
 
-    async def _hold_and_ask(
-        self,
-        request: CompletionRequest,
-        deadline: float,
-        on_delta: OnDelta | None,
-        granted: asyncio.Event,
-    ) -> Completion:
+    async def _hold_and_ask(self, operation: Operation[T], deadline: float, meter: Meter, granted: asyncio.Event) -> T:
         async with self.permits:
             granted.set()
-            return await self._ask(request, deadline, on_delta)
+            return await self._ask(operation, deadline, meter)
 
-    async def _ask(self, request: CompletionRequest, deadline: float, on_delta: OnDelta | None) -> Completion:
+    async def _ask(self, operation: Operation[T], deadline: float, meter: Meter) -> T:
         timeout_s = deadline - time.monotonic()
         if timeout_s < _LEAST_S:
             raise CallTimeoutError("The time was up before the provider could be asked.", executed="no")
         self._admit(time.monotonic())
+        meter.provider_calls += 1
         try:
-            completion = await self.provider.complete(request, timeout_s=timeout_s, on_delta=on_delta)
+            answer = await operation(timeout_s=timeout_s)
         except InvalidArgumentsError:
+            meter.provider_calls -= 1
             self._breaker.record_cancelled(time.monotonic())  # refused before the vendor was asked
             raise
         except CallError as error:
@@ -123,7 +113,7 @@ class ProviderGate:
             self._breaker.record_cancelled(time.monotonic())
             raise
         self._breaker.record_success(time.monotonic())
-        return completion
+        return answer
 
     def _admit(self, now: float) -> None:
         wait_s = self._breaker.admit(now)
@@ -140,12 +130,12 @@ class ProviderGate:
         else:
             self._breaker.record_success(now)
 
-    def _abandon(self, work: asyncio.Task[Completion]) -> None:
+    def _abandon(self, work: asyncio.Task[Any]) -> None:
         self._abandoned += 1
         work.add_done_callback(self._returned)
         work.cancel()
 
-    def _returned(self, work: asyncio.Task[Completion]) -> None:
+    def _returned(self, work: asyncio.Task[Any]) -> None:
         self._abandoned -= 1
         if not work.cancelled():
             work.exception()  # looked at, so that asyncio does not report it as never retrieved

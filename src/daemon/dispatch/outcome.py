@@ -37,6 +37,7 @@ def metadata_of(running: RunningCall, now: float) -> Metadata:
         cost=meter.cost,
         simulated=meter.simulated or None,
         chosen_because=meter.chosen_because,
+        provider_calls=meter.provider_calls,
     )
 
 

@@ -246,6 +246,13 @@ class FakeProvider:
     label = "Fake vendor"
     simulated = True
     road = "a script"
+    models: Any = None
+    files: Any = None
+    tokens: Any = None
+    search: Any = None
+
+    def preview(self, request: CompletionRequest, *, stream: bool = False) -> dict[str, Any]:
+        return {"model": request.model.id}
 
     def __init__(self, name: str, script: Script) -> None:
         self.name = name

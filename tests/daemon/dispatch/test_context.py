@@ -1,11 +1,13 @@
 """One call as its tool sees it: what it may ask, what it may tell, and what is booked on it."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 from toold.daemon.dispatch import ProviderGate
 from toold.protocol.calls import LOCAL, Cost, Progress, Usage
+from toold.protocol.errors import InvalidArgumentsError, ServiceUnavailableError
 from toold.providers import Completion, CompletionRequest, Message, OnDelta
 
 
@@ -13,6 +15,13 @@ class Priced:
     """A vendor whose answers cost one dollar, or one yuan where that is its currency."""
 
     label, simulated, road = "Priced", False, "a script"
+    models: Any = None
+    files: Any = None
+    tokens: Any = None
+    search: Any = None
+
+    def preview(self, request: CompletionRequest, *, stream: bool = False) -> dict[str, Any]:
+        return {"model": request.model.id}
 
     def __init__(self, name: str, currency: str = "USD") -> None:
         self.name = name
@@ -211,3 +220,69 @@ async def test_what_a_tool_asks_in_a_task_of_its_own_ends_with_the_call(house: A
     async with asyncio.timeout(20):
         while home.gates["kimi"].permits.in_use:
             await asyncio.sleep(0.001)
+
+
+def counted(home: Any, request_id: int) -> int:
+    """How many requests the answer says that the vendors were sent."""
+    calls: int = home.port.answers[request_id].metadata.provider_calls
+    return calls
+
+
+async def test_what_a_vendor_has_beside_completions_is_asked_through_the_same_door(house: Any, make: Any) -> None:
+    """With the provider's permit, within the call's time; provider, time and number of requests are booked."""
+    seen: list[tuple[int, float]] = []
+
+    async def listing(arguments: Any, context: Any) -> Any:
+        async def ids(word: str, *, timeout_s: float) -> list[str]:
+            seen.append((home.gates["kimi"].permits.in_use, timeout_s))
+            return [word]
+
+        assert context.abilities("kimi") is home.providers["kimi"]
+        await context.complete(question(context, "kimi"))
+        return await context.vendor("kimi", partial(ids, "a"))
+
+    home = house([make("listing", listing)], providers={"kimi": (once, 6)})
+    result = await home.call(home.session(), 1, "listing", timeout_ms=20_000)
+    assert result.structured == ["a"]
+    assert (result.metadata.provider, result.metadata.simulated, counted(home, 1)) == ("kimi", True, 2)
+    assert result.metadata.timings.provider_ms > 0
+    ((in_use, timeout_s),) = seen
+    assert in_use == 1
+    assert 0 < timeout_s <= 20
+
+
+@pytest.mark.parametrize("method", ["abilities", "vendor"])
+async def test_abilities_of_a_vendor_that_there_is_not_say_what_to_set(house: Any, make: Any, method: str) -> None:
+    """As its completions do."""
+
+    async def lost(arguments: Any, context: Any) -> Any:
+        return context.abilities("glm") if method == "abilities" else await context.vendor("glm", once)
+
+    home = house([make("lost", lost)], providers={"kimi": (once, 6)})
+    error = (await home.call(home.session(), 1, "lost")).error
+    assert (error.code, error.retryable) == ("SERVICE_UNAVAILABLE", False)
+    assert "GLM_API_KEY" in error.message
+
+
+async def test_failures_of_any_request_close_a_vendors_door(house: Any, make: Any) -> None:
+    """The breaker counts uploads and searches too; what it refuses, and what is refused unsent, is no request."""
+
+    async def down(*, timeout_s: float) -> None:
+        raise ServiceUnavailableError("The vendor is down.", executed="maybe")
+
+    async def wrong(*, timeout_s: float) -> None:
+        raise InvalidArgumentsError("It takes no such file.")
+
+    async def send(arguments: Any, context: Any) -> Any:
+        await context.vendor("kimi", wrong if arguments.get("wrong") else down)
+
+    home = house([make("send", send)], providers={"kimi": (once, 6)})
+    session = home.session()
+    await home.call(session, 0, "send", arguments={"wrong": True})
+    assert counted(home, 0) == 0
+    for number in range(1, 6):
+        await home.call(session, number, "send")
+        assert counted(home, number) == 1
+    refused = await home.call(session, 6, "ask")
+    assert (refused.error.code, refused.error.executed, counted(home, 6)) == ("SERVICE_UNAVAILABLE", "no", 0)
+    assert len(home.provider_errors) == 5
