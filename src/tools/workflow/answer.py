@@ -40,7 +40,9 @@ def concluded(definition: Definition, run: Run, number: int, continuation_id: st
     data |= {**result, "steps": steps, "notice": f"no expert was asked: {why}"}
     listed = "\n".join(f"{step.number}. {step.text}" for step in run.steps)
     title = f"{definition.name} is complete; {data['notice']}. The steps:"
-    return Answer("\n\n".join([title, listed, words(result_fields(definition), result)]), data)
+    found = any(step.findings or step.issues for step in run.steps)
+    told = [words(result_fields(definition), result)] if found else []
+    return Answer("\n\n".join([title, listed, *told]), data)
 
 
 def consulted(

@@ -74,8 +74,10 @@ def test_without_an_expert_the_callers_own_findings_are_the_result(define: Defin
 def test_a_plan_has_what_each_step_says_of_itself(define: Define) -> None:
     """Revisions and branches stand with their steps; without findings the last step is the summary."""
     run = Run(steps=(Step(1, "Go.", own={"branch_id": "b"}),), done=True)
-    data = concluded(define(), run, 1, "thread-1", "use_assistant_model is false by default").data
+    answer = concluded(define(), run, 1, "thread-1", "use_assistant_model is false by default")
+    data = answer.data
     assert isinstance(data, dict)
+    assert (answer.text or "").endswith("The steps:\n\n1. Go.")
     assert data["steps"] == [{"number": 1, "step": "Go.", "branch_id": "b"}]
     assert (data["summary"], data["findings"]) == ("Go.", [])
 
