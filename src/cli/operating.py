@@ -78,8 +78,16 @@ def ask(method: str, path: str, **query: int) -> dict[str, Any]:
     if status == 401:
         raise NoConnectionError(_no_entry(here))
     if status != 200:
-        raise RefusedError(str(body["error"]["message"]))
+        raise RefusedError(_message_of(body, status))
     return dict(body)
+
+
+def _message_of(body: Any, status: int) -> str:
+    """Why it was refused: the daemon's words, where it is the daemon that answers."""
+    match body:
+        case {"error": {"message": str(message)}}:
+            return message
+    return f"what answers at the daemon's port refused with HTTP {status}"
 
 
 def request(

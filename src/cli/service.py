@@ -1,5 +1,6 @@
 """``toold service``: have the system start the daemon with the user's session, or no longer."""
 
+import errno
 import os
 import shlex
 import shutil
@@ -210,6 +211,11 @@ def _run(commands: Sequence[Command]) -> None:
             click.echo(f"There is no {words[0]} here, so this is left to be run where there is: {by_hand}", err=True)
             return
         ended = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - our own words, shown above
-        if ended.returncode:
+        if ended.returncode and not _was_not_loaded(words, ended.returncode):
             said = (ended.stderr or ended.stdout).strip() or f"exit code {ended.returncode}"
             raise CommandFailedError(f"{shlex.join(words)} failed: {said}\nOnce that is mended, run: {by_hand}")
+
+
+def _was_not_loaded(words: Command, returncode: int) -> bool:
+    """Whether launchd was told to end what it does not run: ESRCH."""
+    return words[:2] == ("launchctl", "bootout") and returncode == errno.ESRCH

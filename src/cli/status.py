@@ -69,7 +69,7 @@ def _limits(limits: object) -> Sequence[Row]:
         group = _mapping(value)
         nested = {name: group} if "limit" in group else {f"{name}/{key}": _mapping(part) for key, part in group.items()}
         rows += [
-            (label, cell(part.get("in_use")), cell(part.get("limit")), cell(part.get("waiting")))
+            (cell(label), cell(part.get("in_use")), cell(part.get("limit")), cell(part.get("waiting")))
             for label, part in nested.items()
             if part
         ]

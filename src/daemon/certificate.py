@@ -14,10 +14,10 @@ class Certificate:
     """
 
     def __init__(self, cert: Path, key: Path) -> None:
+        self._files = (cert, key)
+        self._loaded = self._fingerprint()  # first: a pair that is renewed in between is loaded again, and not missed
         self.context = tls_context(cert, key)
         """For the server; handshakes of the time after ``renew`` show what it loaded."""
-        self._files = (cert, key)
-        self._loaded = self._fingerprint()
 
     def renew(self) -> bool:
         """Load the files again where their content has changed; whether it has.

@@ -28,7 +28,7 @@ from .conversations import Conversations
 from .dispatch import Permits, ProviderGate, Router
 from .journal import StoreJournal
 from .metrics import Gauges, Metrics
-from .observe import set_up_logging
+from .observe import set_up_logging, tell_of_failure
 from .operations import Operations
 from .recorder import CallRecorder
 from .reload import CERTIFICATE, Changes, compare
@@ -273,6 +273,8 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         background.append(asyncio.create_task(daemon.router.sessions.keep(), name="sessions"))
         # The SDKs take seconds to import: in threads, now that calls are taken; the first one waits for its own.
         background.append(asyncio.create_task(_warm_up(vendors), name="warm up"))
+        for task in background:
+            task.add_done_callback(tell_of_failure)
         try:
             yield daemon
         finally:

@@ -1,5 +1,6 @@
 """Logging: one stream of lines, ours and the libraries', each with its session and request, none with a secret."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -180,3 +181,11 @@ def _handshake(record: logging.LogRecord) -> tuple[str, str | None]:
         peer = ":".join(str(part) for part in connection.remote_address[:2])
     # The reason quotes the peer's header, which may be as long as websockets takes.
     return peer, f"{type(error).__name__}: {error}"[:200] if error else None
+
+
+def tell_of_failure(task: asyncio.Task[Any]) -> None:
+    """A callback for tasks that go on for as long as the daemon runs: one that fails is a fault, and is in the log."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        structlog.get_logger("toold.daemon").error(
+            "a task of the daemon's own failed", task=task.get_name(), exc_info=error
+        )

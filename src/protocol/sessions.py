@@ -36,6 +36,11 @@ class Standing(Generic[H]):
     def resumable(self) -> bool:
         return self.key_hash is not None
 
+    @property
+    def over(self) -> bool:
+        """Its holder left, and nobody can come back to it."""
+        return self.left_at is not None and not self.resumable
+
 
 S = TypeVar("S", bound=Standing[Any])
 

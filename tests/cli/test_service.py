@@ -256,6 +256,18 @@ def test_on_a_mac_it_is_an_agent(run: Run, mac: Machine, bare_environment: Path)
     assert [line.split()[1] for line in mac.told] == ["bootout"]
 
 
+def test_an_agent_that_is_not_loaded_can_be_removed(run: Run, mac: Machine) -> None:
+    """launchctl's bootout then says ESRCH, 3, which is no failure here; any other is."""
+    assert run("service", "install", "--yes").exit_code == 0
+    mac.manager("exit 5")
+    assert run("service", "remove", "--yes").exit_code == 1
+    assert mac.file.exists()
+    mac.manager("exit 3")
+    result = run("service", "remove", "--yes")
+    assert result.exit_code == 0, result.output
+    assert not mac.file.exists()
+
+
 def test_on_other_systems_there_is_none(tmp_path: Path) -> None:
     """And what to do instead is said."""
     with pytest.raises(CommandFailedError, match=r"freebsd14.*toold serve"):

@@ -20,6 +20,7 @@ from toold.daemon.observe import (
     handshakes_in_one_line,
     remove_secrets,
     set_up_logging,
+    tell_of_failure,
 )
 from toold.protocol.calls import RequestId
 from websockets.asyncio.client import connect
@@ -303,3 +304,21 @@ def test_messages_with_odd_types() -> None:
         "p": path,
         "_record": 1,
     }
+
+
+async def test_a_task_of_the_daemons_own_that_fails_is_told(set_up: SetUp) -> None:
+    """With its name and the traceback; one that was cancelled, or ended well, is not."""
+    log = set_up("json", "info")
+
+    async def fail() -> None:
+        raise ValueError("a fault")
+
+    tasks = [asyncio.create_task(work, name=name) for name, work in (("bad", fail()), ("good", asyncio.sleep(0)))]
+    tasks.append(asyncio.create_task(asyncio.sleep(60), name="cancelled"))
+    for task in tasks:
+        task.add_done_callback(tell_of_failure)
+    tasks[-1].cancel()
+    await asyncio.wait(tasks)
+    await asyncio.sleep(0)
+    (line,) = log.lines
+    assert (line["task"], "ValueError: a fault" in line["exception"]) == ("bad", True)

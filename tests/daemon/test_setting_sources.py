@@ -236,7 +236,12 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
     wrong = f"{SECRET} {SECRET}"
     env = ALL_SECRETS | {f"TOOLD_{variable.upper()}": wrong}
     told = outcome(cwd=tmp_path, env=env)
-    if variable not in {"workspace", "workflow_dir", "tls_cert", "tls_key"}:  # folders and files are named, or nobody finds them
+    if variable not in {
+        "workspace",
+        "workflow_dir",
+        "tls_cert",
+        "tls_key",
+    }:  # folders and files are named, or nobody finds them
         assert SECRET not in told
 
 

@@ -203,6 +203,8 @@ class Execution:
         try:
             if running.journalled:
                 await self._journal.end(running, result, size)
+                if running.session.over:  # it was closed in the journal before this call was there
+                    self._journal.closed(running.session)
             else:
                 self._recorder.ended(running, result, size)
         except Exception:  # noqa: BLE001 - what cannot be written down is still answered

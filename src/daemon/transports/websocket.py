@@ -23,7 +23,7 @@ from ...protocol.frames import CLOSE_LIMIT, CLOSE_NO_PONG, CLOSE_RESTART, CLOSE_
 from ...protocol.handshake import Accepted, Authenticate, Refused, judge_hello, no_hello
 from ...serving import listen
 from ..dispatch import Router
-from ..observe import bind_session
+from ..observe import bind_session, tell_of_failure
 from .connection import Connection
 from .greeting import Entry, acknowledge, enter
 from .turn_writer import TurnConnection
@@ -140,6 +140,7 @@ class WebSocketServer:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(tell_of_failure)
 
     async def _watch_peers(self) -> None:
         """Close the connections of peers that are gone, and of readers that stay behind.

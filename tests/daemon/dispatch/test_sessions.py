@@ -318,3 +318,16 @@ async def test_results_are_one_principals_and_share_its_room(house: Any, make: A
     assert home.router.status_of(one, 1) == "done"
     await home.call(other, 2, "say", arguments={"text": "x" * 30})
     assert (home.router.status_of(one, 1), home.router.status_of(other, 2)) == ("unknown", "done")
+
+
+async def test_a_write_that_starts_after_its_plain_client_left_is_closed_when_it_ends(house: Any, make: Any) -> None:
+    """Nobody can come back for it, so that the journal need not remember it."""
+    home = house([make("hang", hang), make("write", say, read_only=False)], max_running=1)
+    session = home.session()
+    blocker = home.submit(home.session("other"), 1, "hang")
+    home.submit(session, 2, "write")
+    home.router.leave(session, home.port)
+    assert ("close", session.label) not in home.journal.events
+    home.router.end_for_operator(blocker.id)
+    await home.answered()
+    assert home.journal.events[-2:] == [("end", "n2"), ("close", session.label)]
