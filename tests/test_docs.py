@@ -18,7 +18,8 @@ from toold.protocol.rendezvous import Address, decode_address
 from toold.tools import load_registry
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PROMISES = sorted((ROOT / "docs/promises").glob("*.md"))
 FRAMES = [*get_args(ClientFrame), *get_args(ServerFrame)]
 DEFAULTS = {
     name: field.default
@@ -132,6 +133,29 @@ def test_each_file_that_a_page_names_is_there(path: Path) -> None:
     text = path.read_text(encoding="utf-8").replace("`src/tools/wordcount.py`", "")  # the reader's own
     named = re.findall(r"`((?:src|tests)/[\w./-]+\.(?:py|toml|sql))`", text)
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", PROMISES, ids=lambda path: path.stem)
+def test_each_promise_is_shown_by_tests_that_are_there(path: Path) -> None:
+    """Its page ends with a list of files, each with the names of what in it would fail without the promise."""
+    shown_by = path.read_text(encoding="utf-8").partition("\n## Shown by\n")[2]
+    entries = re.findall(r"^- `(tests/[\w/]+\.py)`: (.+?)(?=^- |^$|\Z)", shown_by, re.MULTILINE | re.DOTALL)
+    assert len(entries) == shown_by.count("\n- ")
+    for name, tests in entries:
+        source = page(name)
+        named = re.findall(r"`(\w+)`", tests)
+        assert named
+        assert [test for test in named if not re.search(rf"^ *(?:async )?def {test}\(", source, re.MULTILINE)] == [], (
+            name
+        )
+
+
+def test_each_promise_has_its_page() -> None:
+    """The README and the list of the documents lead to every page, and there are as many as promises."""
+    names = {f"promises/{path.name}" for path in PROMISES}
+    assert len(names) == 8
+    assert names == set(re.findall(r"\(docs/(promises/[\w-]+\.md)\)", page("README.md")))
+    assert names == set(re.findall(r"\((promises/[\w-]+\.md)\)", page("docs/README.md")))
 
 
 def test_decisions_are_numbered_and_whole() -> None:
