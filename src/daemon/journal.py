@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -89,6 +90,11 @@ class StoreJournal:
 
     def seen(self, sessions: Iterable[Session]) -> None:
         self._store.seen([session.id for session in sessions])
+
+    async def settled(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._store.flush()
 
     async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
         # The book's clock is monotonic, the disk's is not.

@@ -63,6 +63,16 @@ async def test_a_crash_loses_no_answer_and_runs_nothing_again(start_daemon: Any,
     assert rows.count('"outcome":"OUTCOME_UNKNOWN"') == 1
 
 
+async def test_a_key_is_good_from_the_moment_in_which_it_is_told(start_daemon: Any) -> None:
+    """A crash right after the hello loses the session no more than a later one."""
+    daemon = start_daemon()
+    async with daemon.peer(features=RESUME) as peer:
+        kill(daemon)
+    daemon = start_daemon()
+    async with daemon.peer(**back(peer)) as again:
+        assert again.ack["resumed"]
+
+
 async def test_a_second_crash_changes_nothing(start_daemon: Any) -> None:
     """Sessions are found again as often as the daemon is killed; forgotten ids stay known."""
     daemon = start_daemon()

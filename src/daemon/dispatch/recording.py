@@ -53,6 +53,13 @@ class Journal(Protocol):
         """These sessions live. Never blocks."""
         ...
 
+    async def settled(self) -> None:
+        """Return once all that was told without waiting is on the disk, or the disk has refused it.
+
+        Never raises; takes some seconds at most.
+        """
+        ...
+
     async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
         """Write down answers of calls that were not journalled, which else live in memory alone.
 

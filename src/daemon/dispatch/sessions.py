@@ -74,6 +74,10 @@ class SessionKeeper:
             self._journal.opened(session)
         return session
 
+    async def written(self) -> None:
+        """Return once the sessions that were opened are on the disk: a key that was told is good after a crash too."""
+        await self._journal.settled()
+
     async def find(self, key_hash: bytes, principal: Principal, *, transport: str, away: CallPort) -> Session | None:
         """The principal's session of this key, brought back into memory where it is only on the disk.
 

@@ -47,6 +47,8 @@ async def enter(router: Router, standing: Accepted) -> Entry:
         away=AWAY,
         key_hash=None if resume_key is None else hash_key(resume_key),
     )
+    if resume_key is not None:
+        await sessions.written()
     return Entry(session, resume_key, resumed=False)
 
 

@@ -208,6 +208,9 @@ class FakeJournal:
     def seen(self, sessions: Iterable[Session]) -> None:
         self.events.extend(("seen", session.label) for session in sessions)
 
+    async def settled(self) -> None:
+        await self._disk("settled")
+
     async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
         await self._disk("keep")
         if self.refuses:
