@@ -29,6 +29,15 @@ class TextFile:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class BinaryFile:
+    """A file as it was when it was read, whatever is in it."""
+
+    name: str
+    """Its path below the root that it lies in."""
+    content: bytes
+
+
 class FileAccess:
     """Reads files below the roots, with symbolic links resolved, and nothing else.
 
@@ -75,6 +84,14 @@ class FileAccess:
             CallError: as ``read_text``, with the bound ``MAX_IMAGE_BYTES``.
         """
         return await asyncio.to_thread(self._read_image, path)
+
+    async def read_bytes(self, path: str, max_bytes: int) -> BinaryFile:
+        """The file at ``path``, whatever is in it, of so many bytes at most.
+
+        Raises:
+            CallError: as ``read_text``, with another bound.
+        """
+        return BinaryFile(*await asyncio.to_thread(self._read, path, max_bytes))
 
     def _read_text(self, path: str) -> TextFile:
         name, data = self._read(path, MAX_TEXT_BYTES)

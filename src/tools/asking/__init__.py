@@ -4,19 +4,33 @@
 ``read_images``, so that who asks several models reads them once.
 """
 
-from .ask import ask, ask_within
-from .material import read_files, read_images
+from .ask import ask, ask_within, model_asked_for, prepared
+from .choosing import Choice, Need, choose, too_long
+from .fitting import ANSWER_TOKENS, room
+from .material import read_bytes, read_files, read_images
 from .question import AUTO, Asked, LeftOut, Question
+from .rounds import Rounds, complete
 from .tokens import estimate_tokens
 
 __all__ = [
+    "ANSWER_TOKENS",
     "AUTO",
     "Asked",
+    "Choice",
     "LeftOut",
+    "Need",
     "Question",
+    "Rounds",
     "ask",
     "ask_within",
+    "choose",
+    "complete",
     "estimate_tokens",
+    "model_asked_for",
+    "prepared",
+    "read_bytes",
     "read_files",
     "read_images",
+    "room",
+    "too_long",
 ]

@@ -5,37 +5,23 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
-from ...protocol.errors import ProviderError
 from ...providers import (
     Catalogue,
-    Completion,
     CompletionRequest,
-    Delta,
     ImagePart,
     Message,
     Model,
-    OnDelta,
+    ProviderName,
     TextPart,
     WebSearch,
-    follow_up,
-    functions_wanted,
 )
 from ..context import ToolContext
 from ..conversation import Conversation, Turn
-from .choosing import Choice, Need, cheapest, require_able, too_long, usable_models
+from .choosing import Choice, Need, choose, too_long, usable_models
 from .fitting import ANSWER_TOKENS, Sizes, fit_to, room, sizes
-from .question import AUTO, Asked, LeftOut, Question
-
-MAX_COMPLETIONS: Final = 6
-"""A model that still searches the web after so many is told to be at fault; each is paid for."""
-
-_NOTICES: Final = {
-    "length": "the answer was cut off at the token limit; raise max_tokens, or ask for less",
-    "content_filter": "the vendor's content filter cut the answer off",
-}
-"""What ends an answer before its end."""
+from .question import Asked, LeftOut, Question
+from .rounds import complete
 
 
 async def ask(question: Question, context: ToolContext, *, stream: bool = True) -> Asked:
@@ -48,22 +34,10 @@ async def ask(question: Question, context: ToolContext, *, stream: bool = True) 
         ContextLengthExceededError: the question does not fit, even without what can be left out.
         CallError: what the vendor said, or ServiceUnavailableError where it is not configured.
     """
-    daemon = context.daemon
-    available = [provider["name"] for provider in daemon.providers() if provider["available"]]
-    usable = usable_models(daemon.catalogue, available, dt.datetime.now(dt.UTC).date())
-    name = question.model if question.model and available else daemon.default_model()
-    size = await asyncio.to_thread(sizes, question)
-    choice, request, left_out = prepare(question, size, name, daemon.catalogue, usable)
+    choice, request, left_out = await prepared(question, context)
     context.progress(f"asking {choice.model.id}")
-
-    def pass_on(delta: Delta) -> None:
-        if delta.text:
-            context.stream(delta.text)
-
-    on_delta = pass_on if stream and context.streaming else None
-    completion, number = await _complete(request, context, on_delta, choice.because)
-    notice = _NOTICES.get(completion.finish_reason)
-    return Asked(completion, choice.model, number, choice.because, left_out, (notice,) if notice else ())
+    rounds = await complete(request, context, chosen_because=choice.because, stream=stream)
+    return Asked(rounds.completion, choice.model, rounds.number, choice.because, left_out)
 
 
 async def ask_within(conversation: Conversation, question: Question, context: ToolContext, *, tool: str) -> Asked:
@@ -76,23 +50,32 @@ async def ask_within(conversation: Conversation, question: Question, context: To
     return asked
 
 
-async def _complete(
-    request: CompletionRequest, context: ToolContext, on_delta: OnDelta | None, because: str | None
-) -> tuple[Completion, int]:
-    """The answer, and how many completions it took: the vendor's built-in tools have theirs called again."""
-    for number in range(1, MAX_COMPLETIONS + 1):
-        completion = await context.complete(request, on_delta=on_delta, chosen_because=because)
-        if functions_wanted(completion):  # of the caller's own, who has to answer them
-            return completion, number
-        messages = follow_up(request.messages, completion)
-        if messages is None:
-            return completion, number
-        request = replace(request, messages=messages)
-        context.progress(f"{request.model.id} searches the web", number)
-    raise ProviderError(
-        f"{request.model.id} searched the web {MAX_COMPLETIONS} times and gave no answer; ask for less at a time.",
-        executed="yes",
-    )
+async def prepared(question: Question, context: ToolContext) -> tuple[Choice, CompletionRequest, tuple[LeftOut, ...]]:
+    """What ``ask`` would send, and to which model; and what is left out of it. Sends nothing.
+
+    Raises:
+        InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
+    """
+    name, usable = model_asked_for(question.model, question.provider, context)
+    size = await asyncio.to_thread(sizes, question)
+    return prepare(question, size, name, context.daemon.catalogue, usable)
+
+
+def model_asked_for(
+    name: str | None, provider: ProviderName | None, context: ToolContext
+) -> tuple[str, tuple[Model, ...]]:
+    """The name of the model that is meant where a caller gave this one, or none; and all models that can be asked.
+
+    Raises:
+        ServiceUnavailableError: the provider, or where none is asked for any, is not configured.
+    """
+    daemon = context.daemon
+    available = [row["name"] for row in daemon.providers() if row["available"]]
+    usable = usable_models(daemon.catalogue, available, dt.datetime.now(dt.UTC).date())
+    if provider is not None:
+        context.abilities(provider)  # raises where it is not configured
+        return name or daemon.catalogue.default(provider).id, usable
+    return name if name and available else daemon.default_model(), usable
 
 
 def prepare(
@@ -104,11 +87,8 @@ def prepare(
         InvalidArgumentsError, ContextLengthExceededError: as ``ask``.
     """
     need = _need(question, size)
-    if name.strip().lower() == AUTO:
-        choice = cheapest(need, usable, answer_tokens=ANSWER_TOKENS, room=partial(room, question=question))
-    else:
-        choice = Choice(catalogue.resolve(name))
-        require_able(choice.model, need, usable)
+    has_room = partial(room, question=question)
+    choice = choose(name, need, catalogue, usable, answer_tokens=ANSWER_TOKENS, room=has_room)
     fitted = fit_to(choice.model, question, size)
     if fitted is None:
         raise too_long(choice.model, need, usable)
@@ -125,6 +105,7 @@ def _need(question: Question, size: Sizes) -> Need:
         web_search=question.web_search,
         structured=question.response_format is not None,
         temperature=question.temperature is not None,
+        provider=question.provider,
     )
 
 

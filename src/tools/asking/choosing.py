@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.errors import ContextLengthExceededError, InvalidArgumentsError
-from ...providers import Catalogue, Depth, Model, Price
+from ...providers import Catalogue, Depth, Model, Price, ProviderName
+from .question import AUTO
 
 _NAMED: Final = 5
 """So many models are named in an error."""
@@ -31,6 +32,8 @@ class Need:
     """Whether the answer is to be JSON."""
     temperature: bool = False
     """Whether one is asked for."""
+    provider: ProviderName | None = None
+    """Whose it has to be; None where that does not matter."""
 
     @property
     def window(self) -> int:
@@ -58,6 +61,8 @@ def usable_models(catalogue: Catalogue, providers: Iterable[str], today: dt.date
 
 def lacking(model: Model, need: Need) -> tuple[str, str] | None:
     """The argument that a model cannot be asked with, and why; None where it can do all that is needed."""
+    if need.provider not in {None, model.provider}:
+        return "model", f"{model.id} is a model of {model.provider}, and one of {need.provider} is asked for"
     if need.images and "image" not in model.inputs:
         return "images", f"{model.id} takes no images"
     if problem := _thinks_otherwise(model, need.thinking):
@@ -118,6 +123,27 @@ def too_long(model: Model, need: Need, usable: Sequence[Model]) -> ContextLength
             "models": names,
         },
     )
+
+
+def choose(
+    name: str,
+    need: Need,
+    catalogue: Catalogue,
+    usable: Sequence[Model],
+    *,
+    answer_tokens: int,
+    room: Callable[[Model], int],
+) -> Choice:
+    """The model of this name, or for ``AUTO`` the ``cheapest``.
+
+    Raises:
+        InvalidArgumentsError: the name is unknown, or no model, or not this one, can do what is needed.
+    """
+    if name.strip().lower() == AUTO:
+        return cheapest(need, usable, answer_tokens=answer_tokens, room=room)
+    model = catalogue.resolve(name)
+    require_able(model, need, usable)
+    return Choice(model)
 
 
 def cheapest(need: Need, usable: Sequence[Model], *, answer_tokens: int, room: Callable[[Model], int]) -> Choice:

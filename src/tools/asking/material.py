@@ -6,6 +6,7 @@ from typing import TypeVar
 from ...protocol.errors import InvalidArgumentsError, NotFoundError, PermissionDeniedError
 from ...providers import AttachedFile
 from ..context import ToolContext
+from ..files import BinaryFile
 
 T = TypeVar("T")
 
@@ -45,6 +46,26 @@ def number_lines(text: str) -> str:
         lines.pop()
     width = len(str(len(lines)))
     return "".join(f"{number:{width}}| {line}\n" for number, line in enumerate(lines, 1))
+
+
+async def read_bytes(
+    paths: Sequence[str], context: ToolContext, *, max_bytes: int, field: str = "files"
+) -> tuple[BinaryFile, ...]:
+    """The files at these paths, whatever is in them, of ``max_bytes`` together at most.
+
+    Raises:
+        CallError: as ``read_files``; InvalidArgumentsError where they are too large together.
+    """
+    files = context.files.starting_at(context.client.workspace)
+    left = max_bytes
+
+    async def read(path: str) -> BinaryFile:
+        nonlocal left
+        file = await files.read_bytes(path, left)
+        left -= len(file.content)
+        return file
+
+    return tuple(await _each(field, paths, read))
 
 
 async def _each(field: str, paths: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[T]:

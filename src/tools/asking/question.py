@@ -3,11 +3,17 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model
+from ...providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model, ProviderName
 from ..conversation import Turn
 
 AUTO: Final = "auto"
 """As a model's name: the cheapest that can do what the question needs."""
+
+_NOTICES: Final = {
+    "length": "the answer was cut off at the token limit; raise max_tokens, or ask for less",
+    "content_filter": "the vendor's content filter cut the answer off",
+}
+"""What ends an answer before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,8 @@ class Question:
     """Instructions that stand above everything."""
     model: str | None = None
     """An id or alias of the catalogue: that model or an error. None takes the daemon's default, ``AUTO`` chooses."""
+    provider: ProviderName | None = None
+    """Only a model of this provider: its default one where none is named."""
     files: tuple[AttachedFile, ...] = ()
     """As ``read_files`` gives them, the most important first: what does not fit is left out from the end."""
     images: tuple[str, ...] = ()
@@ -60,8 +68,12 @@ class Asked:
     chosen_because: str | None = None
     """Why this model, where it was left to choose."""
     left_out: tuple[LeftOut, ...] = ()
-    notices: tuple[str, ...] = ()
-    """What the reader of the answer must know of it, such as that it was cut off."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the reader of the answer must know of it: that it was cut off."""
+        notice = _NOTICES.get(self.completion.finish_reason)
+        return (notice,) if notice else ()
 
     @property
     def text(self) -> str:

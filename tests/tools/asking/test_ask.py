@@ -17,7 +17,7 @@ from toold.providers import (
 )
 from toold.tools import Turn
 from toold.tools.asking import Question, ask
-from toold.tools.asking.ask import MAX_COMPLETIONS
+from toold.tools.asking.rounds import MAX_COMPLETIONS
 
 if TYPE_CHECKING:
     from tests.tools.conftest import Context

@@ -1,0 +1,95 @@
+"""A conversation with tool calls, in the form in which the vendors take it. Pure."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from ...protocol.errors import InvalidArgumentsError
+from ...providers import Message, ToolInvocation, follow_up, functions_wanted
+from ..asking import Rounds
+from ..tool import Arguments
+
+
+class CalledFunction(Arguments):
+    """What was called."""
+
+    name: str
+    arguments: str = Field(description="JSON, as the model wrote it.")
+
+
+class CallOfModel(Arguments):
+    """One of ``tool_calls``."""
+
+    id: str = Field(min_length=1)
+    type: Literal["function", "builtin_function"] = "function"
+    function: CalledFunction
+
+
+class ChatMessage(Arguments):
+    """One turn."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = None
+    tool_calls: list[CallOfModel] = Field(default=[])
+    tool_call_id: str | None = None
+    name: str | None = None
+    reasoning_content: str | None = None
+
+
+def read(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
+    """The turns as they are asked with.
+
+    Raises:
+        InvalidArgumentsError: a call of the model's has no result right after it, a result belongs to no call, or a
+            turn has nothing in it.
+    """
+    turns: list[Message] = []
+    open_calls: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        place = f"messages.{index}"
+        if message.role == "tool":
+            turns.append(_result(message, place, open_calls))
+            continue
+        _require_results(open_calls, place)
+        if not message.content and not message.tool_calls:
+            raise _wrong(place, "it has no content")
+        if message.tool_call_id is not None:
+            raise _wrong(place, "only a message of a tool has a tool_call_id")
+        if message.tool_calls and message.role != "assistant":
+            raise _wrong(place, "only a message of the assistant has tool_calls")
+        open_calls = {call.id: call.function.name for call in message.tool_calls}
+        calls = tuple(
+            ToolInvocation(call.id, call.function.name, call.function.arguments) for call in message.tool_calls
+        )
+        turns.append(Message(message.role, message.content or "", calls, reasoning=message.reasoning_content or ""))
+    _require_results(open_calls, f"messages.{len(messages)}")
+    return tuple(turns)
+
+
+def said(asked: tuple[Message, ...], rounds: Rounds) -> tuple[Message, ...]:
+    """What was said after the messages that were ``asked``: all turns but the results that are the caller's to give."""
+    completion = rounds.completion
+    wanted = {call.id: "" for call in functions_wanted(completion)}
+    turns = follow_up(rounds.messages, completion, wanted)
+    if turns is None:
+        turns = (*rounds.messages, Message("assistant", completion.text, reasoning=completion.reasoning))
+    return tuple(turn for turn in turns[len(asked) :] if turn.tool_call_id not in wanted)
+
+
+def _result(message: ChatMessage, place: str, open_calls: dict[str, str]) -> Message:
+    if message.tool_call_id is None:
+        raise _wrong(place, "a result needs the tool_call_id of its call")
+    if open_calls.pop(message.tool_call_id, None) is None:
+        raise _wrong(place, f"no call {message.tool_call_id[:100]!r} of the assistant waits for a result here")
+    return Message("tool", message.content or "", tool_call_id=message.tool_call_id, tool_name=message.name)
+
+
+def _require_results(open_calls: dict[str, str], place: str) -> None:
+    for call, name in open_calls.items():
+        wanted = {"role": "tool", "tool_call_id": call, "content": "…"}
+        raise _wrong(place, f"before it the result of the call {call!r} of {name!r} is missing: add {wanted}")
+
+
+def _wrong(place: str, what: str) -> InvalidArgumentsError:
+    return InvalidArgumentsError(f"{place}: {what}.", details={"fields": {place: what}})

@@ -1,0 +1,98 @@
+"""Files at a vendor: sent there from the workspace, told of, and read back."""
+
+import datetime as dt
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from ...protocol.errors import CallError, ServiceUnavailableError
+from ...providers import Files, ProviderName, RemoteFile, extracted_text
+from ..asking import read_bytes
+from ..context import ToolContext
+
+MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024
+"""Of all files of one call, since they are read before the first is sent; either vendor takes no larger one."""
+UPLOAD_TIMEOUT_S: Final = 300.0
+"""100 MB take as long over a line of 3 Mbit/s."""
+FILES_TIMEOUT_S: Final = 60.0
+"""For lists, deletions and downloads."""
+
+
+def files_of(provider: ProviderName, context: ToolContext) -> Files:
+    """The vendor's files.
+
+    Raises:
+        ServiceUnavailableError: it is not configured, or keeps none.
+    """
+    files = context.abilities(provider).files
+    if files is None:
+        raise ServiceUnavailableError(f"The provider {provider} keeps no files.", transient=False)
+    return files
+
+
+async def send(
+    provider: ProviderName, paths: Sequence[str], purpose: str, context: ToolContext, *, field: str = "files"
+) -> list[RemoteFile]:
+    """Send files of the workspace, one after the other. None is sent where one cannot be read, or is not taken.
+
+    Raises:
+        InvalidArgumentsError, NotFoundError, PermissionDeniedError: of reading (``read_bytes``), or of what the
+            vendor takes.
+        CallError: what the vendor said; ``details.uploaded`` has those that were sent before.
+    """
+    files = files_of(provider, context)
+    read = await read_bytes(paths, context, max_bytes=MAX_UPLOAD_BYTES, field=field)
+    for file in read:
+        files.check(file.name, len(file.content), purpose)
+    sent: list[RemoteFile] = []
+    for number, file in enumerate(read):
+        context.progress(f"sending {file.name}", number, len(read))
+        try:
+            sent.append(await context.vendor(provider, partial(files.upload, file.name, file.content, purpose)))
+        except CallError as error:
+            if not sent:
+                raise
+            raise _after(error, sent) from error
+    return sent
+
+
+async def extracted(file_id: str, context: ToolContext) -> str:
+    """The text that Kimi read from a file which was uploaded for ``file-extract``.
+
+    Raises:
+        CallError: what the vendor said.
+    """
+    return extracted_text(await context.vendor("kimi", partial(files_of("kimi", context).content, file_id)))
+
+
+def row(file: RemoteFile) -> dict[str, Any]:
+    """A file as answers tell of it; what the vendor does not say is left out."""
+    made = dt.datetime.fromtimestamp(file.created_at, dt.UTC).isoformat() if file.created_at else ""
+    told: dict[str, Any] = {
+        "file_id": file.id,
+        "name": file.name,
+        "bytes": file.bytes,
+        "purpose": file.purpose,
+        "created_at": made,
+        "status": file.status,
+        "status_details": file.status_details,
+    }
+    return {key: value for key, value in told.items() if value != ""}
+
+
+def line(file: RemoteFile) -> str:
+    """The same for people."""
+    facts = [file.id, file.name, f"{file.bytes:,} bytes", file.purpose, file.status, file.status_details]
+    return "; ".join(filter(None, facts))
+
+
+def _after(error: CallError, sent: Sequence[RemoteFile]) -> CallError:
+    """The failure of a file that came after others: those are there, and must not be sent again unawares."""
+    ids = ", ".join(f"{file.name} as {file.id}" for file in sent)
+    return type(error)(
+        f"{error.message} Uploaded before that: {ids}.",
+        executed="yes",
+        transient=error.transient,
+        retry_after_ms=error.retry_after_ms,
+        details={**(error.details or {}), "uploaded": [row(file) for file in sent]},
+    )
