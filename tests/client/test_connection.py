@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +17,8 @@ from toold.client.opening import Socket
 from toold.protocol.calls import Progress
 from toold.protocol.errors import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ProtocolError
 from websockets.protocol import State
+from websockets.sync.server import ServerConnection as ThreadedConnection
+from websockets.sync.server import serve as serve_in_thread
 
 if TYPE_CHECKING:
     from tests.client.conftest import Peer, ScriptedDaemon
@@ -332,6 +336,28 @@ async def test_a_reader_that_fails_hides_nothing(
         await task
     assert "a mistake in the reader" in caplog.text
     await daemon.accept()
+
+
+def test_a_client_that_was_left_connected_ends_with_its_loop(caplog: pytest.LogCaptureFixture) -> None:
+    """A program that forgets to disconnect ends without complaints: nothing comes back while the loop ends."""
+
+    def handler(socket: ThreadedConnection) -> None:
+        socket.recv()
+        socket.send('{"op":"hello_ack","ok":true}')
+        for _ in socket:
+            pass
+
+    async def main(port: int) -> None:
+        assert await MCPWebSocketClient(port=port).connect()
+
+    with serve_in_thread(handler, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        asyncio.run(main(server.socket.getsockname()[1]))
+        gc.collect()
+        server.shutdown()
+        thread.join()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 async def test_a_peer_that_goes_silent_is_noticed_within_two_heartbeats(
