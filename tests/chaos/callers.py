@@ -6,8 +6,8 @@ Each notes what it is told.
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, Protocol
@@ -131,6 +131,17 @@ class LibraryCaller:
             await self._client.cancel(wish.id)
 
 
+class BriefCaller:
+    """Connects anew for every call: what breaks, breaks sessions that are just being opened."""
+
+    def __init__(self, port: int, token: str, name: str) -> None:
+        self._port, self._token, self._name = port, token, name
+
+    async def make(self, wish: Wish, call: Call) -> None:
+        async with library_caller(self._port, self._token, self._name) as caller:
+            await caller.make(wish, call)
+
+
 class BluntCaller:
     """Sends every call twice, and once more after each break; forgets nothing, and reads every answer that comes again.
 
@@ -234,8 +245,8 @@ class BluntCaller:
 async def library_caller(port: int, token: str, name: str) -> AsyncIterator[LibraryCaller]:
     """A connected one; its session ends with the block."""
     client = MCPWebSocketClient("127.0.0.1", port, token, session_id=name, client_name="chaos")
-    while not await client.connect():
-        pass  # the first connection may meet with a fault as well
+    while not await client.connect(max_retries=1):  # the first connection may meet with a fault as well
+        await asyncio.sleep(PAUSE_S)
     try:
         yield LibraryCaller(client)
     finally:
@@ -251,3 +262,17 @@ async def blunt_caller(port: int, token: str, name: str) -> AsyncIterator[BluntC
     finally:
         connected.cancel()
         await asyncio.wait([connected])
+
+
+@asynccontextmanager
+async def brief_caller(port: int, token: str, name: str) -> AsyncIterator[BriefCaller]:
+    yield BriefCaller(port, token, name)
+
+
+KINDS: Final[Sequence[tuple[str, Callable[[int, str, str], AbstractAsyncContextManager[Caller]]]]] = (
+    ("library", library_caller),
+    ("library", library_caller),
+    ("brief", brief_caller),
+    ("blunt", blunt_caller),
+)
+"""The clients of a run, in turn: port, token and name make one."""

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from .callers import HEARTBEAT_S, BluntCaller, Caller, Wish, blunt_caller, impatient, library_caller, wishes
+from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, Wish, impatient, wishes
 from .daemon import Daemon
 from .evidence import audit_rows, effect_lines, unsent
 from .project import Project
@@ -125,11 +125,9 @@ async def _make_calls(
         callers: list[Caller] = []
         works: list[asyncio.Task[None]] = []
         for number in range(scale.clients):
-            # Every fourth is a blunt one.
-            name, connected = (
-                (f"blunt-{number}", blunt_caller) if number % 4 == 3 else (f"client-{number}", library_caller)
-            )
-            caller: Caller = await stack.enter_async_context(connected(proxy.port, daemon.token, name))
+            kind, connected = KINDS[number % len(KINDS)]
+            name = f"{kind}-{number}"
+            caller = await stack.enter_async_context(connected(proxy.port, daemon.token, name))
             callers.append(caller)
             todo = wishes(name, scale.seed)
             works += [asyncio.create_task(_work(caller, todo, course)) for _ in range(IN_FLIGHT)]
