@@ -108,6 +108,8 @@ class Answers:
     def deliver(self, frame: ServerFrame) -> None:
         """Hand a frame to whoever waits for it; the second answer to one request is dropped."""
         match frame:
+            case CallToolAck() | ProgressFrame() | StreamChunk():
+                self._report(frame)
             case CallToolRes() | ListToolsRes() | Pong() | HealthRes():
                 waiting = self.find(frame.request_id)
                 if waiting:
@@ -120,8 +122,6 @@ class Answers:
                     waiting.answer.set_exception(error_from_wire(frame.error))
                 else:
                     _log.warning("the daemon refused a frame: %s: %s", frame.error.code, frame.error.message)
-            case CallToolAck() | ProgressFrame() | StreamChunk():
-                self._report(frame)
             case _:
                 pass  # an announcement that this client did not ask for
 
