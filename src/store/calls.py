@@ -68,34 +68,39 @@ def add(connection: sqlite3.Connection, chain: Extension, rows: Sequence[Values]
 
 
 def forget(connection: sqlite3.Connection, chain: Extension, *, before: float, now: float, keep_bytes: int) -> int:
-    """Remove the oldest rows, at most ``SLICE``: those started before a Unix time, or any while the file is too large.
-    The chain loses its beginning only: what is old stays as long as something young is before it.
+    """Remove the oldest rows, at most ``SLICE``: those started before a Unix time, and as many as there must be for the
+    others to take ``keep_bytes`` at most. The chain loses its beginning only: what is old stays as long as something
+    young is before it.
 
     Returns how many were removed; fewer than ``SLICE`` means that the bounds are kept.
     """
-    oldest = connection.execute("SELECT seq, started_at FROM call ORDER BY seq LIMIT ?", (SLICE,)).fetchall()
+    oldest = connection.execute(
+        "SELECT seq, started_at, bytes FROM call JOIN call_size USING (seq) ORDER BY seq LIMIT ?", (SLICE,)
+    )
     # Rows of the future, made by a wrong clock, are as old as what came after them.
     known = connection.execute(
         "SELECT started_at FROM call WHERE started_at <= ? ORDER BY seq LIMIT 1", (now,)
     ).fetchone()
-    number = 0
-    if known and known[0] < before:
-        number = sum(1 for _ in itertools.takewhile(lambda row: row[1] < before or row[1] > now, oldest))
-    if number < SLICE and _used_bytes(connection) > keep_bytes:
-        number = len(oldest)
-    if number:
-        seqs = [seq for seq, _ in oldest[:number]]
+    begins_old = known is not None and known[0] < before
+    excess = kept_bytes(connection) - keep_bytes
+    seqs: list[int] = []
+    for seq, started_at, size in oldest:
+        old = begins_old and (started_at < before or started_at > now)
+        if not old and excess <= 0:
+            break
+        excess -= size
+        seqs.append(seq)
+    if seqs:
         chain.expired(seqs, notes.settled_seq(connection))
         connection.execute("DELETE FROM call WHERE seq <= ?", (seqs[-1],))
         connection.execute("DELETE FROM refused WHERE seq <= ?", (seqs[-1],))
-    return number
+    return len(seqs)
 
 
-def _used_bytes(connection: sqlite3.Connection) -> int:
-    pages, free, size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - free) * size)
+def kept_bytes(connection: sqlite3.Connection) -> int:
+    """What all rows take in the file, about."""
+    (total,) = connection.execute("SELECT bytes FROM calls_size").fetchone()
+    return int(total)
 
 
 def recent(connection: sqlite3.Connection, limit: int) -> list[CallRow]:

@@ -18,7 +18,7 @@ from .journal import Interrupted
 from .ledger import Ledger
 from .retention import Retention, keep_bounds
 from .rows import CallRow, Ended, Started
-from .schema import StoreError, open_database, sync_commits, try_to_write
+from .schema import StoreError, open_database, sync_commits
 
 RETENTION_EVERY_S: Final = 3600.0
 
@@ -52,7 +52,7 @@ class Committer:
         self.written = 0
         """Rows committed."""
         self.unfit = 0
-        """Rows that SQLite cannot hold."""
+        """Rows that SQLite cannot hold, or that a damaged file held."""
         self.described_bytes = 0
         """Arguments that were let go of."""
         self.overflowed = 0
@@ -90,6 +90,10 @@ class Committer:
             raise StoreError(f"{self._path} cannot be read ({error})", str(error)) from None
         if interrupted:
             _log.warning("calls were interrupted when the daemon last ended", calls=len(interrupted))
+        lost = sum(call.row is None for call in interrupted)
+        if lost:
+            _log.error("audit rows of interrupted calls cannot be read and are lost", rows=lost)
+            self.unfit += lost
         return [*map(Item, interrupted), *([Item(Restarted())] if plain else [])]
 
     def add(self, item: Item) -> None:
@@ -98,7 +102,7 @@ class Committer:
             case CallRow() as row:
                 item.row, item.entry = calls.values(row, self._kept(row)), None
                 self.described_bytes += row.arguments_bytes
-            case Ended(row=row) | Interrupted(row=row):
+            case Ended(row=CallRow() as row) | Interrupted(row=CallRow() as row):
                 item.row = calls.values(row, self._kept(row))
                 self.described_bytes += row.arguments_bytes
         self.group.append(item)
@@ -141,9 +145,8 @@ class Committer:
     def _commit(self) -> None:
         if self.problem:
             self._reconnect()
-            try_to_write(self._connection)  # there may be nothing else to try it with
         try:
-            self._commit_items(self.group)
+            self._commit_items(self.group)  # with nothing in it the chain's head is written all the same
         except Exception as error:
             if _is_the_disk(error):
                 raise

@@ -28,8 +28,8 @@ class Interrupted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     request_key: str
     at: float
     """When it was found, in Unix seconds."""
-    row: CallRow
-    """Its audit row, as ``Started`` had it."""
+    row: CallRow | None
+    """Its audit row, as ``Started`` had it; None where that cannot be read any more."""
 
 
 # --- sessions --------------------------------------------------------------------------------------------------------
@@ -88,9 +88,9 @@ def session(connection: sqlite3.Connection, key_hash: bytes, *, results_since: f
     row = SessionRow(**dict(zip(SessionRow.__struct_fields__, found, strict=True)))
     # The newest are found without their results, and sorted here: SQLite would carry the results through its sorter.
     ended = connection.execute(
-        f"SELECT {', '.join(_FOUND)} FROM journal WHERE rowid IN ("  # noqa: S608 - our own names
-        "SELECT rowid FROM journal WHERE session_id = ? AND state != 'started' "
-        "ORDER BY ended_at DESC, rowid DESC LIMIT ?) ORDER BY rowid",
+        f"SELECT {', '.join(_FOUND)} FROM journal LEFT JOIN result USING (number) WHERE number IN ("  # noqa: S608 - our own names
+        "SELECT number FROM journal WHERE session_id = ? AND state != 'started' "
+        "ORDER BY ended_at DESC, number DESC LIMIT ?) ORDER BY number",
         (row.id, REMEMBERED_IDS),
     )
     kept = (_kept(row.id, fields, results_since) for fields in ended)
@@ -112,39 +112,56 @@ def _kept(session_id: str, columns: Iterable[Any], results_since: float) -> Kept
 
 # A local answer that is stored under this id makes way: its call may run again, as another one too.
 _START = """
-INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
-                     audit_row)
+INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at)
 VALUES {}
 ON CONFLICT (session_id, request_key) DO UPDATE SET
     tool = excluded.tool, echo_id = excluded.echo_id, arguments_hash = excluded.arguments_hash, local = 0,
-    state = 'started', started_at = excluded.started_at, ended_at = NULL, audit_row = excluded.audit_row,
-    result_bytes = 0, result = NULL
+    state = 'started', started_at = excluded.started_at, ended_at = NULL, result_bytes = 0
 WHERE local
+"""
+
+_TEMPLATES = """
+WITH call (session_id, request_key, audit_row) AS (VALUES {})
+INSERT INTO template (number, audit_row)
+SELECT journal.number, call.audit_row FROM call CROSS JOIN journal USING (session_id, request_key)
 """
 
 # Only what has started ends: an id that was refused as known keeps what it is known for.
 _END = """
-WITH ended (session_id, request_key, state, at, result) AS (VALUES {})
-UPDATE journal SET state = ended.state, ended_at = ended.at, audit_row = NULL,
-                   result_bytes = coalesce(length(ended.result), 0), result = ended.result
+WITH ended (session_id, request_key, state, at, result_bytes) AS (VALUES {})
+UPDATE journal SET state = ended.state, ended_at = ended.at, result_bytes = ended.result_bytes
 FROM ended
 WHERE journal.session_id = ended.session_id AND journal.request_key = ended.request_key AND journal.state = 'started'
 """
 
+# Before they end: they are told from what has ended by that.
+_RESULTS = """
+WITH ended (session_id, request_key, result) AS (VALUES {})
+INSERT INTO result (number, result)
+SELECT journal.number, ended.result FROM ended CROSS JOIN journal USING (session_id, request_key)
+WHERE journal.state = 'started'
+"""
+
 _KEEP = """
-WITH answer (session_id, request_key, tool, echo_id, arguments_hash, at, result) AS (VALUES {})
+WITH answer (session_id, request_key, tool, echo_id, arguments_hash, at, result_bytes) AS (VALUES {})
 INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
-                     ended_at, result_bytes, result)
+                     ended_at, result_bytes)
 SELECT answer.session_id, answer.request_key, session.principal, answer.tool, answer.echo_id, answer.arguments_hash,
-       1, 'done', answer.at, answer.at, length(answer.result), answer.result
+       1, 'done', answer.at, answer.at, answer.result_bytes
 FROM answer JOIN session ON session.id = answer.session_id WHERE true
 ON CONFLICT (session_id, request_key) DO UPDATE SET
     tool = excluded.tool, echo_id = excluded.echo_id, arguments_hash = excluded.arguments_hash,
     started_at = excluded.started_at, ended_at = excluded.ended_at,
-    result_bytes = excluded.result_bytes, result = excluded.result
+    result_bytes = excluded.result_bytes
 WHERE local
 """
 
+_KEPT_RESULTS = """
+WITH answer (session_id, request_key, result) AS (VALUES {})
+INSERT OR REPLACE INTO result (number, result)
+SELECT journal.number, answer.result FROM answer CROSS JOIN journal USING (session_id, request_key)
+WHERE journal.local
+"""
 
 _KNOWN = """
 WITH asked (session_id, request_key) AS (VALUES {})
@@ -160,83 +177,99 @@ def start(connection: sqlite3.Connection, calls: Sequence[Started]) -> list[bool
     for key in keys:
         new.append(key not in known)
         known.add(key)
-    _execute(connection, _START, [_started(call) for call in itertools.compress(calls, new)])
+    starting = list(itertools.compress(calls, new))
+    _execute(connection, _START, [_started(call) for call in starting])
+    _execute(
+        connection,
+        _TEMPLATES,
+        [(call.session_id, call.request_key, msgspec.json.encode(call.row).decode()) for call in starting],
+    )
     return new
 
 
 def _started(call: Started) -> Values:
     row = call.row
-    template = msgspec.json.encode(row).decode()
     return (
         *(call.session_id, call.request_key, row.principal, row.tool, call.echo_id, call.arguments_hash),
-        *(False, "started", row.started_at, template),
+        *(False, "started", row.started_at),
     )
 
 
 def end(connection: sqlite3.Connection, calls: Iterable[Ended | Interrupted], *, max_bytes: int) -> None:
     """Write down how calls ended, with their results; one of more than ``max_bytes`` is not kept."""
-    _execute(connection, _END, [_ended(call, max_bytes) for call in calls])
-
-
-def _ended(call: Ended | Interrupted, max_bytes: int) -> Values:
-    if isinstance(call, Interrupted):
-        return (call.session_id, call.request_key, "interrupted", call.at, None)
-    result = call.result if call.result is not None and len(call.result) <= max_bytes else None
-    return (call.session_id, call.request_key, "expired" if result is None else "done", call.at, result)
+    ends: list[Values] = []
+    results: list[Values] = []
+    for call in calls:
+        result = call.result if isinstance(call, Ended) else None
+        if result is not None and len(result) <= max_bytes:
+            results.append((call.session_id, call.request_key, result))
+            ends.append((call.session_id, call.request_key, "done", call.at, len(result)))
+        else:
+            state = "expired" if isinstance(call, Ended) else "interrupted"
+            ends.append((call.session_id, call.request_key, state, call.at, 0))
+    _execute(connection, _RESULTS, results)
+    _execute(connection, _END, ends)
 
 
 def keep(connection: sqlite3.Connection, calls: Iterable[KeptCall], *, max_bytes: int) -> None:
     """Store answers of local calls, each of at most ``max_bytes``; only for sessions that can be come back to."""
-    rows = [
-        (call.session_id, call.request_key, call.tool, call.echo_id, call.arguments_hash, call.at, call.result)
-        for call in calls
-        if call.result is not None and len(call.result) <= max_bytes
-    ]
+    rows: list[Values] = []
+    results: list[Values] = []
+    for call in calls:
+        if call.result is not None and len(call.result) <= max_bytes:
+            key = (call.session_id, call.request_key)
+            rows.append((*key, call.tool, call.echo_id, call.arguments_hash, call.at, len(call.result)))
+            results.append((*key, call.result))
     _execute(connection, _KEEP, rows)
+    _execute(connection, _KEPT_RESULTS, results)
 
 
 def started(connection: sqlite3.Connection, at: float) -> list[Interrupted]:
     """The calls that are written down as started, as interrupted ones; for the start of a daemon."""
-    found = connection.execute("SELECT session_id, request_key, audit_row FROM journal WHERE state = 'started'")
+    found = connection.execute(
+        # As bytes, for what is no text either is to be found out row by row.
+        "SELECT session_id, request_key, CAST(audit_row AS BLOB) FROM journal LEFT JOIN template USING (number) "
+        "WHERE state = 'started' ORDER BY number"
+    )
     return [
-        Interrupted(session_id=session_id, request_key=key, at=at, row=msgspec.json.decode(row, type=CallRow))
-        for session_id, key, row in found
+        Interrupted(session_id=session_id, request_key=key, at=at, row=_template(template))
+        for session_id, key, template in found
     ]
+
+
+def _template(json_: bytes | None) -> CallRow | None:
+    try:
+        return msgspec.json.decode(json_ or b"", type=CallRow)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def forget(connection: sqlite3.Connection, session_id: str, keys: Iterable[str]) -> None:
     """Drop answers that their client has; the ids of journalled calls stay known."""
-    (rowids,) = connection.execute(
-        "SELECT json_group_array(rowid) FROM journal WHERE session_id = ? "
+    (numbers,) = connection.execute(
+        "SELECT json_group_array(number) FROM journal WHERE session_id = ? "
         "AND request_key IN (SELECT value FROM json_each(?)) AND state IN ('done', 'interrupted')",
         (session_id, json.dumps(list(keys))),
     ).fetchone()
-    _drop(connection, rowids)
+    _drop(connection, numbers)
 
 
-def _drop(connection: sqlite3.Connection, rowids: str) -> int:
-    """Drop answers by their rowids, as JSON; returns how many.
+def _drop(connection: sqlite3.Connection, numbers: str) -> int:
+    """Drop answers by their numbers, as JSON; returns how many.
 
     A journalled call is remembered without its answer, a local one is not remembered.
     """
     local = connection.execute(
-        "DELETE FROM journal WHERE local AND rowid IN (SELECT value FROM json_each(?))", (rowids,)
+        "DELETE FROM journal WHERE local AND number IN (SELECT value FROM json_each(?))", (numbers,)
     )
     journalled = connection.execute(
-        "UPDATE journal SET state = 'expired', result_bytes = 0, result = NULL "
-        "WHERE rowid IN (SELECT value FROM json_each(?))",
-        (rowids,),
+        "UPDATE journal SET state = 'expired', result_bytes = 0 WHERE number IN (SELECT value FROM json_each(?))",
+        (numbers,),
     )
     return local.rowcount + journalled.rowcount
 
 
 # --- bounds ----------------------------------------------------------------------------------------------------------
-
-
-def kept_bytes(connection: sqlite3.Connection) -> int:
-    """What the results of all principals come to."""
-    (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM kept").fetchone()
-    return int(total)
 
 
 def keep_bound(connection: sqlite3.Connection, max_bytes: int) -> None:
@@ -248,14 +281,14 @@ def keep_bound(connection: sqlite3.Connection, max_bytes: int) -> None:
 
 def _oldest(connection: sqlite3.Connection, principal: str, excess: int) -> Iterator[int]:
     found = connection.execute(
-        "SELECT rowid, result_bytes FROM journal WHERE state = 'done' AND principal = ? ORDER BY ended_at",
+        "SELECT number, result_bytes FROM journal WHERE state = 'done' AND principal = ? ORDER BY ended_at",
         (principal,),
     )
-    for rowid, size in found:
+    for number, size in found:
         if excess <= 0:
             return
         excess -= size
-        yield rowid
+        yield number
 
 
 def forget_old(connection: sqlite3.Connection, now: float, *, result_ttl_s: float) -> int:
@@ -264,13 +297,14 @@ def forget_old(connection: sqlite3.Connection, now: float, *, result_ttl_s: floa
     Returns the most that was removed of one of them; fewer than ``SLICE`` means that no more is too old.
     """
     # One row of many numbers: with each row the interpreter lock is given away (``calls.ROWS_PER_STATEMENT``).
-    (rowids,) = connection.execute(
-        "SELECT json_group_array(rowid) FROM (SELECT rowid FROM journal WHERE state = 'done' AND ended_at < ? LIMIT ?)",
+    (numbers,) = connection.execute(
+        "SELECT json_group_array(number) FROM "
+        "(SELECT number FROM journal WHERE state = 'done' AND ended_at < ? LIMIT ?)",
         (now - result_ttl_s, SLICE),
     ).fetchone()
-    results = _drop(connection, rowids)
+    results = _drop(connection, numbers)
     ids = connection.execute(
-        "DELETE FROM journal WHERE rowid IN (SELECT rowid FROM journal "
+        "DELETE FROM journal WHERE number IN (SELECT number FROM journal "
         "WHERE state IN ('expired', 'interrupted') AND ended_at < ? LIMIT ?)",
         (now - REMEMBERED_S, SLICE),
     ).rowcount

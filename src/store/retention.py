@@ -14,8 +14,7 @@ class Retention:
     days: int = 30
     """Audit rows."""
     bytes: int = 1024**3
-    """Of database; past it the oldest audit rows go. Results and conversations are not counted: they have
-    bounds of their own."""
+    """Of audit rows; past it the oldest go. What else is in the database is not counted, so that it pushes none out."""
     result_ttl_s: float = 86400.0
     """Results, for clients that come back for them."""
     kept_bytes: int = 128 * 1024**2
@@ -41,7 +40,7 @@ def keep_bounds(connection: sqlite3.Connection, ledger: Ledger, retention: Reten
                 chain,
                 before=now - retention.days * 86400,
                 now=now,
-                keep_bytes=retention.bytes + journal.kept_bytes(connection) + conversations.kept_bytes(connection),
+                keep_bytes=retention.bytes,
             ),
         )
     if removed:

@@ -68,7 +68,9 @@ class Store:
 
     @property
     def dropped(self) -> int:
-        """Rows lost since the start: the disk refused for too long, or SQLite cannot hold them."""
+        """Rows lost since the start: the disk refused for too long, SQLite cannot hold them, or the file was damaged
+        where a crash left them.
+        """
         return self._writer.dropped
 
     def go_by(self, content: Content, retention: Retention) -> None:

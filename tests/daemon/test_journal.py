@@ -184,7 +184,7 @@ async def test_of_a_session_that_nobody_comes_back_to_no_result_is_kept(
     await journal.start(running)
     await journal.end(running, RESULT, 1)
     with closing(sqlite3.connect(database)) as reader:
-        assert reader.execute("SELECT state, result FROM journal").fetchall() == [("expired", None)]
+        assert reader.execute("SELECT state, result_bytes FROM journal").fetchall() == [("expired", 0)]
         journal.closed(plain)
         await store.flush()
         assert reader.execute("SELECT count(*) FROM journal").fetchone() == (0,)

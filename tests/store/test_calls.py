@@ -29,9 +29,9 @@ def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
         calls.add(connection, chain, [calls.values(row, None) for row in rows])
 
 
-def forget(connection: sqlite3.Connection, *, before: float = 2.0) -> int:
+def forget(connection: sqlite3.Connection, *, before: float = 2.0, keep_bytes: int = 2**40) -> int:
     with Ledger(KEY).extending(connection) as chain:
-        return calls.forget(connection, chain, before=before, now=1e9, keep_bytes=2**40)
+        return calls.forget(connection, chain, before=before, now=1e9, keep_bytes=keep_bytes)
 
 
 def test_a_group_is_added_whole_or_not_at_all(connection: sqlite3.Connection, row: MakeRow) -> None:
@@ -79,6 +79,40 @@ def test_a_file_within_its_bounds_keeps_all(connection: sqlite3.Connection, row:
     add(connection, row())
     assert forget(connection, before=0.0) == 0
     assert len(calls.recent(connection, 5)) == 1
+
+
+def test_no_more_is_forgotten_than_must_be(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Rows that are a little too many lose a little: a row is removed only where it must be, sent or not."""
+    add(connection, *(row(id=f"{number:03}", started_at=5.0) for number in range(100)))
+    size = calls.kept_bytes(connection) // 100
+    assert forget(connection, keep_bytes=90 * size) == 10
+    assert calls.kept_bytes(connection) == 90 * size
+    assert forget(connection, keep_bytes=90 * size) == 0
+    assert calls.recent(connection, 100)[-1].id == "010"
+
+
+def test_a_bound_on_bytes_is_kept_slice_by_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """However much is too much, a step removes no more than a slice."""
+    add(connection, *(row(started_at=5.0) for _ in range(calls.SLICE + 10)))
+    assert [forget(connection, keep_bytes=0) for _ in range(3)] == [calls.SLICE, 10, 0]
+    assert calls.kept_bytes(connection) == 0
+
+
+@pytest.mark.parametrize("text", ["", "word " * 100, "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 300])
+def test_what_rows_take_is_known(connection: sqlite3.Connection, row: MakeRow, text: str) -> None:
+    """What the rows are said to come to is about what the file grows by; how they fit its pages is left out."""
+
+    def used() -> int:
+        pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        return int(pages * size)
+
+    before = used()
+    names = dict.fromkeys(("id", "session_id", "request_id"), "0" * 32)
+    times = dict.fromkeys(("latency_ms", "queue_ms", "tool_ms", "provider_ms"), 123.4)
+    usual = {**names, **times, "client": "toold-client 1.0", "model": "kimi-k2-0905-preview", "cost_amount": 0.0012}
+    with Ledger(KEY).extending(connection) as chain:
+        calls.add(connection, chain, [calls.values(row(**usual, message=text), '{"a": "int"}') for _ in range(3000)])
+    assert calls.kept_bytes(connection) == pytest.approx(used() - before, rel=0.2)
 
 
 OUTCOMES = st.sampled_from(["ok", "TIMEOUT", "TOOL_NOT_FOUND"])

@@ -118,7 +118,7 @@ def test_an_end_that_was_refused_is_written_later(
     refusing.execute("ROLLBACK")
     committer.attempt()
     committer.attempt()
-    assert read(database, "SELECT state, result FROM journal") == [("done", b"[1]")]
+    assert read(database, "SELECT state, result FROM journal JOIN result USING (number)") == [("done", b"[1]")]
     assert len(read(database, CALLS)) == 1
 
 
@@ -247,6 +247,24 @@ def test_a_crash_is_found_however_bad_the_disk(
     attempt(again, Item(Forgotten("s-1", [])))
     assert read(database, JOURNAL) == [("1", "interrupted")]
     assert len(read(database, CALLS)) == 1
+    again.close()
+
+
+def test_a_template_that_cannot_be_read_stops_no_start(
+    committer: Committer, open_committer: OpenCommitter, call: Call, database: Path
+) -> None:
+    """Its call is interrupted as others are; that its row is lost is logged, counted, and noted in the chain."""
+    attempt(committer, Item(call.session), Item(call.starts("1")), Item(call.starts("2")))
+    with closing(sqlite3.connect(database)) as other, other:
+        other.execute("UPDATE template SET audit_row = '{}' WHERE number = 1")
+    with capture_logs() as lines:
+        again = open_committer()
+        attempt(again, *again.left_over())
+    assert [line.get("rows") for line in lines if line["log_level"] == "error"] == [1]
+    assert read(database, JOURNAL) == [("1", "interrupted"), ("2", "interrupted")]
+    assert [row[:2] for row in read(database, CALLS)] == [("call-2", "OUTCOME_UNKNOWN")]
+    assert read(database, "SELECT calls FROM checkpoint WHERE kind = 'dropped'") == [(1,)]
+    assert (again.written, again.dropped) == (1, 1)
     again.close()
 
 

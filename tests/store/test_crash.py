@@ -44,7 +44,7 @@ asyncio.run(main())
 """
 
 
-CALLS = "SELECT request_key, state, result FROM journal"
+CALLS = "SELECT request_key, state, result FROM journal LEFT JOIN result USING (number)"
 
 
 def killed(database: Path, round_: int, after: int) -> list[tuple[str, str]]:
@@ -100,7 +100,7 @@ async def test_a_copy_of_the_files_has_what_was_told(
         (folder / file.name).write_bytes(file.read_bytes())
     await store.close()
     copy = folder / database.name
-    assert read(copy, "SELECT request_key, state, result FROM journal") == [
+    assert read(copy, "SELECT request_key, state, result FROM journal LEFT JOIN result USING (number)") == [
         ("1", "done", b"[1]"),
         ("2", "started", None),
     ]

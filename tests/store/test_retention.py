@@ -45,8 +45,20 @@ def test_results_cost_no_audit_rows(connection: sqlite3.Connection, ledger: Ledg
     write(connection, group, ledger, dropped=0, kept_bytes=PLENTY)
     keep_bounds(connection, ledger, Retention(bytes=1_000_000), time.time())
     assert len(calls.recent(connection, 5)) == 1
-    keep_bounds(connection, ledger, Retention(bytes=1_000), time.time())
+    keep_bounds(connection, ledger, Retention(bytes=100), time.time())
     assert calls.recent(connection, 5) == []
+
+
+def test_remembered_ids_cost_no_audit_rows(connection: sqlite3.Connection, ledger: Ledger, call: Call) -> None:
+    """However many ids the journal remembers, they stay their time, and push no rows out of the database."""
+    keys = [str(number) for number in range(3000)]
+    write(connection, [Item(call.session)], ledger, dropped=0, kept_bytes=PLENTY)
+    write(connection, [Item(call.starts(key)) for key in keys], ledger, dropped=0, kept_bytes=PLENTY)
+    write(connection, [Item(call.ends(key, None)) for key in keys], ledger, dropped=0, kept_bytes=PLENTY)
+    row = calls.values(call.ends().row, None)
+    write(connection, [Item(None, row=row) for _ in range(10)], ledger, dropped=0, kept_bytes=PLENTY)
+    assert not keep_bounds(connection, ledger, Retention(bytes=10_000), time.time())
+    assert len(calls.recent(connection, 20)) == 10
 
 
 def test_the_file_shrinks(connection: sqlite3.Connection, ledger: Ledger, call: Call, database: Path) -> None:

@@ -82,6 +82,42 @@ def test_a_database_of_before_the_journal_is_brought_forward(database: Path) -> 
     assert columns(backup, "journal") == []
 
 
+def test_a_journal_of_schema_5_is_brought_forward(database: Path) -> None:
+    """Ids, results and what runs are as they were, so are the sums, and what ends or goes takes with it what it had."""
+    add = (
+        "INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, "
+        "started_at, ended_at, audit_row, result_bytes, result) VALUES ('s', ?, 'p', 't', 0, x'', 0, ?, 1, ?, ?, ?, ?)"
+    )
+    with closing(open_database(database, STEPS[:5])) as connection:
+        for call in [
+            ("done", "done", 2, None, 3, b"123"),
+            ("runs", "started", None, "{}", 0, None),
+            ("expired", "expired", 2, None, 0, None),
+        ]:
+            connection.execute(add, call)
+    add_a_call(database)
+    calls = (
+        "SELECT request_key, state, result_bytes, result, audit_row FROM journal "
+        "LEFT JOIN result USING (number) LEFT JOIN template USING (number) ORDER BY number"
+    )
+    with closing(open_database(database)) as connection:
+        assert connection.execute(calls).fetchall() == [
+            ("done", "done", 3, b"123", None),
+            ("runs", "started", 0, None, "{}"),
+            ("expired", "expired", 0, None, None),
+        ]
+        assert connection.execute("SELECT * FROM kept").fetchall() == [("p", 3)]
+        ((size,),) = connection.execute("SELECT bytes FROM calls_size").fetchall()
+        assert size > 100
+        connection.execute("DELETE FROM call")
+        connection.execute("DELETE FROM journal")
+        for table in ("kept", "calls_size"):
+            assert connection.execute(f"SELECT bytes FROM {table}").fetchall() == [(0,)]  # noqa: S608 - our own names
+        for table in ("result", "template"):
+            assert connection.execute(f"SELECT * FROM {table}").fetchall() == []  # noqa: S608 - our own names
+    assert schema_version(database.with_name("toold.db.v5.bak")) == 5
+
+
 def test_a_step_that_fails_leaves_the_schema_of_before(database: Path) -> None:
     """Half a step is rolled back, so that the older toold still runs, and the error is the store's own."""
     open_database(database, STEPS[:1]).close()
