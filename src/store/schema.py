@@ -43,15 +43,6 @@ def sync_commits(connection: sqlite3.Connection, each: bool) -> None:
     connection.execute(f"PRAGMA synchronous = {'FULL' if each else 'NORMAL'}")
 
 
-def try_to_write(connection: sqlite3.Connection) -> None:
-    """Write one page, and change nothing.
-
-    Raises:
-        sqlite3.Error: the disk refuses.
-    """
-    connection.execute(f"PRAGMA user_version = {_version(connection)}")
-
-
 class StoreError(Exception):
     """The database cannot be used; the message says why and what to do."""
 
