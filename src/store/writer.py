@@ -26,9 +26,9 @@ from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
 RETRY_S: Final = 1.0
 """Between two attempts while the disk refuses."""
 MAX_QUEUED: Final = 10_000
-"""Entries that wait for the disk; past it rows are dropped and counted, what clients have is not noted, and no call of
-the journal starts, so that a full disk never fills the memory. What follows from an entry that was taken is taken
-always."""
+"""Entries that wait for the disk; past it rows are dropped and counted, sessions and what clients have are not noted,
+and no call of the journal starts, so that a full disk never fills the memory. What follows from an entry that was taken
+is taken always."""
 MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
 """Arguments that wait for the writer; past it rows are kept without them."""
 
@@ -97,7 +97,7 @@ class Writer:
 
     def open_session(self, row: SessionRow) -> None:
         """Have a session written down soon: with or before the first of its calls that starts."""
-        self._put(Item(row))
+        self._put_if_room(Item(row))
 
     def seen(self, session_ids: Sequence[str]) -> None:
         """Have it written down soon that clients hold these sessions now."""
@@ -109,7 +109,7 @@ class Writer:
 
     def close_session(self, session_id: str) -> None:
         """Have a session and its calls removed soon, since nobody can come back to it; those that run when they end."""
-        self._put(Item(Closed(session_id)))
+        self._put_if_room(Item(Closed(session_id)))
 
     def start(self, started: Started) -> concurrent.futures.Future[bool]:
         """Write down that a call starts; done once that is on the disk.
@@ -175,7 +175,9 @@ class Writer:
             self._wake.set()
 
     def _put_if_room(self, item: Item) -> None:
-        """Put an entry whose loss does no harm: an answer is sent once more, or a session goes some days early."""
+        """Put an entry that may be left out: an answer is sent once more, a session goes some days early or late, or
+        cannot be come back to after the daemon's end.
+        """
         if self.waiting < MAX_QUEUED:
             self._put(item)
 

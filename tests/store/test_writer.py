@@ -251,8 +251,8 @@ def test_a_full_queue_starts_no_call_and_loses_no_end(database: Path, row: MakeR
     writer.close(30)
 
 
-def test_what_clients_have_does_not_pile_up(database: Path, row: MakeRow) -> None:
-    """A disk that refuses for hours, while clients of local calls go on forgetting: the memory stays bounded."""
+def test_sessions_and_what_clients_have_do_not_pile_up(database: Path, row: MakeRow, call: Call) -> None:
+    """A disk that refuses for hours, while clients of local calls come, go and forget: the memory stays bounded."""
     gate = Gate()
     writer = writer_on(database, content=gate)
     writer.record(row(arguments={}))
@@ -260,6 +260,8 @@ def test_what_clients_have_does_not_pile_up(database: Path, row: MakeRow) -> Non
     for number in range(MAX_QUEUED + 1000):
         writer.forget("s-1", [str(number)])
         writer.seen(["s-1"])
+        writer.open_session(call.session)
+        writer.close_session("s-1")
     assert writer.waiting <= MAX_QUEUED
     gate.open.set()
     writer.close(30)
