@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
+import structlog
+
 from . import calls, conversations, journal, notes, outbox
 from .chain import Checkpoint
 from .committer import Content
@@ -19,9 +21,13 @@ from .schema import StoreError, open_for_reading
 from .writer import Writer
 
 CLOSE_TIMEOUT_S: Final = 5.0
-"""A disk that does not answer holds up the daemon's end for no longer."""
+"""A disk that does not answer holds up the daemon's end for no longer, but for reads."""
+READER_TIMEOUT_S: Final = 1.0
+"""A read that hangs holds it up for no longer before that."""
 
 T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
 
 
 class Store:
@@ -191,9 +197,18 @@ class Store:
         return await self._read(lambda connection: notes.unsent(connection, limit))
 
     async def close(self) -> None:
-        """Write what is left, within 5 s, and close the file."""
-        await asyncio.get_running_loop().run_in_executor(self._reader, self._end)
+        """Write what is left, within 5 s, and close the file. A read that takes more than 1 s more is left behind."""
+        loop = asyncio.get_running_loop()
+        # The reader first: SQLite moves the log into the database when the last connection that may write is closed.
+        _, hung = await asyncio.wait([loop.run_in_executor(self._reader, self._end_reading)], timeout=READER_TIMEOUT_S)
+        if hung:
+            _log.warning("a read of the database does not end; it is left behind")
         self._reader.shutdown(wait=False)
+        # On a thread that nobody else can keep busy.
+        closer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-closer")
+        closing = loop.run_in_executor(closer, self._writer.close, CLOSE_TIMEOUT_S)
+        closer.shutdown(wait=False)
+        await closing
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, self._run, query)
@@ -206,9 +221,7 @@ class Store:
         except sqlite3.Error as error:
             raise StoreError(f"the database cannot be read ({error})", str(error)) from None
 
-    def _end(self) -> None:
-        # The reader first: SQLite moves the log into the database when the last connection that may write is closed.
+    def _end_reading(self) -> None:
         if self._reading:
             with contextlib.suppress(sqlite3.Error):
                 self._reading.close()
-        self._writer.close(CLOSE_TIMEOUT_S)

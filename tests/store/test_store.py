@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
@@ -12,7 +13,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from toold.store import CallRow, Retention, Store, StoreError
+from structlog.testing import capture_logs
+from toold.store import CallRow, Retention, Store, StoreError, calls
+from toold.store import store as storing
 from toold.store.rows import ModelSums, Sums
 
 Call = Any  # conftest.Journalled
@@ -302,6 +305,34 @@ async def test_retention_by_size(open_store: Callable[..., Store], row: MakeRow,
     assert kept == list(range(1999, 1999 - len(kept), -1))
     await store.close()
     assert database.stat().st_size < before * 0.8
+
+
+async def test_a_read_that_hangs_does_not_hold_up_the_end(
+    open_store: Callable[..., Store], row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing writes what is left, leaves the read behind, and says so."""
+    reached, release = threading.Event(), threading.Event()
+
+    def hangs(*_: object) -> list[CallRow]:
+        reached.set()
+        assert release.wait(60)
+        return []
+
+    monkeypatch.setattr(calls, "recent", hangs)
+    monkeypatch.setattr(storing, "READER_TIMEOUT_S", 0.01)
+    store = open_store()
+    reading = asyncio.create_task(store.recent(1))
+    assert await asyncio.to_thread(reached.wait, 30)
+    store.record(row(id="last"))
+    try:
+        with capture_logs() as lines:
+            await asyncio.wait_for(store.close(), 20)
+    finally:
+        release.set()
+    assert [line["log_level"] for line in lines] == ["warning"]
+    assert await reading == []
+    with closing(sqlite3.connect(database)) as other:
+        assert other.execute("SELECT id FROM call").fetchall() == [("last",)]
 
 
 async def test_an_ordinary_end_leaves_one_file(open_store: Callable[..., Store], row: MakeRow, database: Path) -> None:
