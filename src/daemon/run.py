@@ -10,12 +10,13 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import structlog
 import uvloop
 
-from ..protocol.rendezvous import TOKEN_FILE, default_state_dir
+from ..protocol.rendezvous import ENDING_S, TOKEN_FILE, default_state_dir
 from ..store import StoreError
 from .daemon import Daemon, running
 from .observe import set_up_logging
@@ -48,13 +49,13 @@ def run(settings: Settings) -> int:
 
 async def _serve(settings: Settings) -> None:
     """Run until told to stop."""
-    stop = _Stop()
     loop = asyncio.get_running_loop()
+    stop = _Stop(loop, settings.grace_period_s + ENDING_S)
     # `nohup` has SIGHUP ignored, so that the end of the terminal is not the daemon's.
     bound_to_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_DFL and _has_terminal()
     async with running(settings) as daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, _on_signal, number, stop)
+            signal.signal(number, stop.on_signal)
         hangup = _Hangup(daemon, stop, bound_to_terminal)
         loop.add_signal_handler(signal.SIGHUP, hangup.on_signal)
         print(banner(daemon), flush=True)  # noqa: T201 - for the person who started it
@@ -88,23 +89,37 @@ async def _threads_that_stay(timeout_s: float) -> int:
         await asyncio.sleep(0.02)
 
 
-def _on_signal(number: signal.Signals, stop: "_Stop") -> None:
-    """The first signal drains; a second one ends at once, but for its echo: `timeout` and others signal twice."""
-    now = time.monotonic()
-    if stop.asked_at is None:
-        stop.asked_at = now
-        _log.info("signal", signal=signal.Signals(number).name)
-        stop.event.set()
-    elif now - stop.asked_at > _ECHO_S:
-        os._exit(128 + number)
-
-
 @dataclass(slots=True)
 class _Stop:
-    """Whether, and since when, the daemon is asked to stop."""
+    """Whether, and since when, the daemon is asked to stop. The first signal drains; a second one ends at once.
 
+    Its handler is Python's and not the loop's, so that it runs while a tool blocks the loop, too.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    within_s: float
+    """The end takes no longer, whatever blocks the loop."""
     event: asyncio.Event = field(default_factory=asyncio.Event)
     asked_at: float | None = None
+
+    def on_signal(self, number: int, _frame: FrameType | None = None) -> None:
+        """Handle SIGTERM, SIGINT, or a SIGHUP that means the same."""
+        now = time.monotonic()
+        if self.asked_at is None:
+            self.asked_at = now
+            self.loop.call_soon_threadsafe(self._begin, number)
+            threading.Thread(target=self._end_in_time, args=(number,), name="end in time", daemon=True).start()
+        elif now - self.asked_at > _ECHO_S:  # `timeout` and others signal the process and its group
+            os._exit(128 + number)
+
+    def _begin(self, number: int) -> None:
+        _log.info("signal", signal=signal.Signals(number).name)
+        self.event.set()
+
+    def _end_in_time(self, number: int) -> None:
+        time.sleep(self.within_s)
+        os.write(2, b"toold: the event loop is blocked; ending without it\n")
+        os._exit(128 + number)
 
 
 @dataclass(slots=True)
@@ -118,7 +133,7 @@ class _Hangup:
 
     def on_signal(self) -> None:
         if self.bound_to_terminal and not _has_terminal():
-            _on_signal(signal.SIGHUP, self.stop)
+            self.stop.on_signal(signal.SIGHUP)
             return
         _log.info("signal", signal=signal.SIGHUP.name)
         reload = asyncio.create_task(self._reload())

@@ -188,9 +188,13 @@ class StateFolder:
             raise StateError(f"{path} cannot be written ({error.strerror})") from None
 
     def remove_address(self) -> None:
-        """The daemon listens no more. Never raises: the next start removes what stayed."""
+        """The daemon listens no more. Never raises: the next start removes what stayed.
+
+        Where the folder was moved away and another one made, another daemon's address may stand at the path.
+        """
         with contextlib.suppress(OSError):
-            (self.path / ADDRESS_FILE).unlink(missing_ok=True)
+            if os.path.samestat(os.fstat(self._lock), (self.path / LOCK_FILE).stat()):
+                (self.path / ADDRESS_FILE).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove the address and let the next daemon in. A second call does nothing."""

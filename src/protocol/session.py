@@ -212,10 +212,14 @@ class SessionCalls:
             self._shelf.drop((self._session_id, self._done.popitem(last=False)[0]))
 
     def _judge_done(self, key: str, name: str, arguments: dict[str, Any], now: float) -> Verdict:
-        """A done call's id came again. Where its result is gone and it may run again, it is new."""
+        """A done call's id came again. Where nothing was executed and it was told that it may be sent again, or its
+        result is gone and it may run again, it is new.
+        """
         call = self._done[key]
-        kept = self.result(key, now) is not None
-        if not kept and not call.journalled:
+        result = self.result(key, now)
+        kept = result is not None
+        if not call.journalled and (result is None or _may_come_again(result)):
+            self._shelf.drop((self._session_id, key))
             self._forget_unless_journalled(key)
             return Verdict.NEW
         if not call.same_as(name, arguments):
@@ -225,6 +229,10 @@ class SessionCalls:
     def _forget_unless_journalled(self, key: str) -> None:
         if not self._done[key].journalled:
             del self._done[key]
+
+
+def _may_come_again(result: ToolResult) -> bool:
+    return result.error is not None and result.error.executed == "no" and result.error.retryable
 
 
 def _digest(arguments: dict[str, Any]) -> bytes:

@@ -1,6 +1,8 @@
 """``serve`` from its banner to what it says where it cannot start; signals and the end are tested on a process."""
 
+import signal
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -158,3 +160,30 @@ async def test_the_example_names_the_command_beside_this_python(printed: Any, mo
     """Relative where that is shorter, and quoted for the shell."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "my env" / "bin" / "python"))
     assert "'my env/bin/toold' call" in (await printed()).splitlines()[-1]
+
+
+BLOCKED = """
+import asyncio, signal, time
+from toold.daemon.run import _Stop
+
+async def main():
+    stop = _Stop(asyncio.get_running_loop(), within_s=0.1)
+    signal.signal(signal.SIGTERM, stop.on_signal)
+    print("blocked", flush=True)
+    time.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_a_loop_that_is_blocked_does_not_hold_up_the_end() -> None:
+    """The process ends when its time is over, and says why; the exit code is that of the signal."""
+    with subprocess.Popen(
+        [sys.executable, "-c", BLOCKED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "blocked\n"
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
+        assert "blocked" in process.stderr.read()

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -191,3 +192,18 @@ async def test_a_client_that_reads_nothing_does_not_hold_up_the_end(start_daemon
         daemon.process.send_signal(signal.SIGTERM)
         assert await ended(daemon) == 0
         deaf.socket.transport.abort()
+
+
+async def test_a_second_signal_is_heard_while_a_tool_blocks_the_loop(start_daemon: Any) -> None:
+    """The first cannot be followed, since nothing runs but the tool; the second ends the process at once."""
+    daemon = start_daemon()
+    async with daemon.peer(features=["ack"]) as peer:
+        await peer.send(op="call_tool", request_id=1, name="bad_blocks", arguments={"seconds": LONG_S})
+        with suppress(TimeoutError):  # it is in its tool once nothing is answered
+            while True:
+                await peer.send(op="ping")
+                await peer.receive(timeout_s=1)
+        daemon.process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.6)  # more than the pause within which a second signal counts as the first one's echo
+        daemon.process.send_signal(signal.SIGTERM)
+        assert await ended(daemon) == 128 + signal.SIGTERM

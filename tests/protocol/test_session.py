@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from toold.protocol.calls import Metadata, TextContent, Timings, ToolResult
+from toold.protocol.errors import CallCancelledError, ServiceUnavailableError
 from toold.protocol.session import REMEMBERED_IDS, SessionCalls, Verdict
 from toold.protocol.shelf import Shelf
 
@@ -90,6 +91,23 @@ def test_a_call_whose_result_is_gone_runs_again_only_where_that_is_safe() -> Non
     assert accept(calls, "write", {}, now=later) is Verdict.EXPIRED
     assert accept(calls, "write", {"other": 1}, now=later) is Verdict.CONFLICT
     assert accept(calls, "local", {"other": 1}, now=later) is Verdict.NEW
+
+
+def test_a_call_that_was_refused_for_now_runs_when_it_comes_again() -> None:
+    """Its answer said that nothing was executed and that it may be sent again: under the same id, too."""
+    refusals = {
+        "later": ServiceUnavailableError("Not now.", executed="no"),
+        "never": CallCancelledError("Cancelled.", executed="no"),
+        "unclear": ServiceUnavailableError("It broke off.", executed="maybe"),
+    }
+    calls = book()
+    for key, error in refusals.items():
+        accept(calls, key, {})
+        failed = ToolResult(Metadata(1.0, Timings()), error=error.to_tool_error())
+        calls.finish(key, failed, 10, 10, 0, journalled=False)
+        calls.delivered()
+    verdicts = {key: accept(calls, key, {}) for key in refusals}
+    assert verdicts == {"later": Verdict.NEW, "never": Verdict.DONE, "unclear": Verdict.DONE}
 
 
 def test_a_long_session_does_not_grow() -> None:

@@ -31,6 +31,8 @@ class Session(Standing["CallPort"]):
     """Takes the answers of its calls while nobody is there to hear them."""
     journalled: bool = False
     """Some of its calls are, or were, in the journal."""
+    stored: set[str] = field(default_factory=set)
+    """Keys of calls that were not journalled, and whose answers may be on the disk all the same."""
 
 
 class EndedBy(Enum):

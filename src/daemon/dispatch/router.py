@@ -116,6 +116,7 @@ class Router:
             verdict = session.calls.accept(key, tool.name, call.arguments, received, echo_id=call.echo_id)
             if verdict is not Verdict.NEW:
                 return self._repeat(verdict, session, key, received)
+            self.sessions.accepted(session, key)
             self._admit(session, tool, key)
         except CallError as error:
             return self._refuse(session, call, error, received)

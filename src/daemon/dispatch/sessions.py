@@ -103,6 +103,12 @@ class SessionKeeper:
         """Let a port have the session; returns the one that had it until now."""
         return self._sessions.take(session, port)
 
+    def accepted(self, session: Session, key: str) -> None:
+        """A call is new under this key: an answer of another that the disk has under it must not come back."""
+        if key in session.stored:
+            session.stored.remove(key)
+            self._journal.forgotten(session, [key])
+
     def leave(self, session: Session, port: CallPort) -> bool:
         """The port's connection is gone. False where another had taken over before."""
         if not self._sessions.leave(session, port, time.monotonic()):
@@ -140,6 +146,8 @@ class SessionKeeper:
         answers: list[tuple[Session, Kept]] = [
             (session, kept) for session in sessions for kept in session.calls.kept(now) if not kept.journalled
         ]
+        for session, kept in answers:  # before they are: a call may take a key while the disk is waited for
+            session.stored.add(kept.key)
         return not answers or await self._journal.keep(answers)
 
     def _make(
@@ -179,6 +187,7 @@ def _restore(session: Session, kept: KeptSession) -> None:
     """Enter what the disk has of a session's calls into its book."""
     # The book's clock is monotonic, the disk's is not.
     since_epoch = time.time() - time.monotonic()
+    session.stored.update(call.request_key for call in kept.calls if call.local)
     for call in kept.calls:
         session.calls.restore(
             call.request_key,

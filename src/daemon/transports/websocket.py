@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Origin
 
-from ...protocol.errors import CallError
+from ...protocol.errors import CallError, ServiceUnavailableError
 from ...protocol.frames import CLOSE_LIMIT, CLOSE_NO_PONG, CLOSE_RESTART, CLOSE_SUPERSEDED, HelloAck, ServerInfo, encode
 from ...protocol.handshake import Accepted, Authenticate, Refused, judge_hello, no_hello
 from ...serving import listen
@@ -188,6 +188,8 @@ class WebSocketServer:
             return
         try:
             entry = await enter(self._router, standing)
+            if not self._router.accepting:
+                raise ServiceUnavailableError("The daemon is going down; come back later.", executed="no")
         except CallError as error:
             await _refuse(socket, Refused(CLOSE_RESTART, error.to_tool_error()))
             return

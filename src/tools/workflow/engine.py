@@ -87,5 +87,5 @@ def _require(definition: Definition, run: Run, report: Report) -> None:
         if argument.required_on == report.step.number and name not in given
     }
     if fields:
-        told = "; ".join(f"{name}: {what}" for name, what in fields.items())
-        raise InvalidArgumentsError(f"{definition.name}: {told}", details={"fields": fields})
+        told = "; ".join(f"{name}: {what.removesuffix('.')}" for name, what in fields.items())
+        raise InvalidArgumentsError(f"{definition.name}: {told}.", details={"fields": fields})

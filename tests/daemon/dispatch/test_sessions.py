@@ -185,6 +185,37 @@ async def test_after_a_crash_the_disk_tells_what_was_done_and_what_was_interrupt
     await before.answered()
 
 
+async def test_an_answer_whose_id_has_another_call_now_does_not_come_back(house: Any, make: Any) -> None:
+    """It was on the disk, and memory had no room for it any more: a crash brings back neither it nor the new one."""
+    before = house(tools(make), progress_window_s=0.02, max_kept_bytes=1500)
+    session = before.session(key="key")
+    await before.call(session, 1, "say", arguments={"text": "old"})
+    await left_for_long(before, session)
+    back = await before.resume("key")
+    await before.call(back.session, 2, "say", arguments={"text": "x" * 1200})
+    assert before.router.status_of(back.session, 1) == "unknown"
+    await before.call(back.session, 1, "say", arguments={"text": "new"})
+
+    home = house(tools(make), journal=before.journal)
+    assert (await home.resume("key")).missed == {}
+
+
+async def test_a_call_that_takes_an_id_while_its_answer_is_stored(house: Any, make: Any) -> None:
+    """The answer that is on its way to the disk is to be forgotten there, too."""
+    home = house(tools(make), progress_window_s=0.02, max_kept_bytes=1500)
+    session = home.session(key="key")
+    await home.call(session, 1, "say", arguments={"text": "old"})
+    home.journal.ready.clear()
+    home.router.leave(session, home.port)
+    keeper = asyncio.create_task(home.router.sessions.keep())
+    await home.until(lambda: home.journal.asked["keep"])
+    back = await home.resume("key")
+    await home.call(back.session, 2, "say", arguments={"text": "x" * 1200})
+    await home.call(back.session, 1, "say", arguments={"text": "new"})
+    keeper.cancel()
+    assert ("forget", "1") in home.journal.events
+
+
 async def test_an_orderly_stop_loses_no_answer(house: Any, make: Any) -> None:
     """Local answers go to the disk as well; what was on it is not written twice, and plain sessions leave nothing."""
     before = house(tools(make))
