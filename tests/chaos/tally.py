@@ -107,7 +107,7 @@ def tally(calls: Sequence[Call], evidence: Evidence) -> Tally:
         "answers to the wrong caller": [call.id for call in calls if not all(answer.own for answer in call.answers)],
         "two answers that differ": [
             f"{call.id}: {', '.join(answer.outcome for answer in call.answers)}"
-            for call in calls
+            for call in journalled  # a local call whose answer was forgotten is another call
             if _differ(call.answers)
         ],
         "told as done, and not done": [call.id for call in writes if _told(call, "yes") and not lines[call.id]],

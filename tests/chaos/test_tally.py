@@ -25,7 +25,7 @@ CALLS = [
     written("b", UNKNOWN),
     written("c", UNKNOWN),
     written("d", TURNED_AWAY),
-    Call("e", "echo", [OK]),
+    Call("e", "echo", [OK, TURNED_AWAY]),
     Call("f", "chat", [OK]),
     Call("g", "sim_effect", lost="no connection", sent=False),
 ]
@@ -42,7 +42,7 @@ def broken(calls: list[Call], evidence: Evidence = EVIDENCE) -> dict[str, list[s
 
 
 def test_a_run_in_order_breaks_nothing() -> None:
-    """Honest answers hold: unknown with and without effect, turned away, replayed, expired for a repeat, never sent."""
+    """Honest answers hold: unknown with and without effect, turned away, replayed, forgotten, never sent."""
     outcome = tally(CALLS, EVIDENCE)
     assert outcome.kept
     assert broken(CALLS) == {}
