@@ -5,12 +5,18 @@ from typing import Final
 import msgspec
 
 from ..protocol.calls import ClientInfo, Principal, ToolCall, ToolResult
+from ..protocol.errors import ErrorCode
 from ..store import CallRow
 from .redaction import redact_text
 
 MAX_NAME_CHARS: Final = 128
 """Of a tool's, a client's and a model's name: callers choose the first two."""
 MAX_MESSAGE_CHARS: Final = 500
+
+QUOTES_ITS_CALLER: Final = frozenset(
+    {ErrorCode.VALIDATION_ERROR, ErrorCode.INVALID_REQUEST, ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED}
+)
+"""Errors whose messages repeat what was sent, which may be what is not to be kept."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -45,7 +51,7 @@ def project(
         request_id=_encode(call.request_id).decode(),
         tool=call.name[:MAX_NAME_CHARS],
         outcome=result.outcome,
-        message=_message(error.message) if error else None,
+        message=_message(error.message) if error and error.code not in QUOTES_ITS_CALLER else None,
         executed=error.executed if error else "yes",
         arguments=call.arguments,
         arguments_bytes=call.frame_bytes,

@@ -4,7 +4,7 @@ import time
 
 import structlog
 
-from ..audit import project
+from ..audit import QUOTES_ITS_CALLER, project
 from ..protocol.calls import ToolCall, ToolResult
 from ..store import CallRow, Store
 from .dispatch import RunningCall, Session
@@ -28,7 +28,8 @@ class CallRecorder:
         self._count(call, result)
         self._store.record(_row(session, call, result, call_id, time.time(), 0))
         if result.error is not None:
-            _log.info("call refused", request_id=call.request_id, code=result.error.code, why=result.error.message)
+            why = None if result.error.code in QUOTES_ITS_CALLER else result.error.message
+            _log.info("call refused", request_id=call.request_id, code=result.error.code, why=why)
 
     def count(self, running: RunningCall, result: ToolResult) -> None:
         """What the metrics and the log have of an ended call, but for its audit row."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from toold.audit import REDACTED, project
+from toold.audit import QUOTES_ITS_CALLER, REDACTED, project
 from toold.protocol.calls import LOCAL, ClientInfo, Cost, Metadata, RequestId, Timings, ToolCall, ToolResult, Usage
 from toold.protocol.errors import ToolError
 from toold.store import CallRow
@@ -24,8 +24,8 @@ def row(call: ToolCall, result: ToolResult = OK, **fields: Any) -> CallRow:
     return project(call, result, **standing | fields)
 
 
-def failed(message: str) -> ToolResult:
-    return ToolResult(Metadata(1.0, Timings()), error=ToolError("TIMEOUT", message, "maybe", True))
+def failed(message: str, code: str = "TIMEOUT") -> ToolResult:
+    return ToolResult(Metadata(1.0, Timings()), error=ToolError(code, message, "maybe", True))
 
 
 def test_a_call_that_ended_well() -> None:
@@ -98,3 +98,10 @@ def test_names_that_callers_choose_are_bounded() -> None:
 def test_a_client_without_a_name() -> None:
     """Plain clients say nothing of themselves."""
     assert row(ToolCall("r", "echo", {}), client=ClientInfo()).client == ""
+
+
+@pytest.mark.parametrize("code", sorted(QUOTES_ITS_CALLER))
+def test_a_message_that_repeats_what_was_sent_is_not_kept(code: str) -> None:
+    """Its code is: `delay_ms should be a number, not "…"` would tell a value that is not to be kept."""
+    told = row(ToolCall("r", "echo", {}), failed('delay_ms should be a number, not "hunter2"', code))
+    assert (told.outcome, told.message) == (code, None)
