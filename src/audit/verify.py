@@ -1,12 +1,18 @@
 """Checking the audit: the local database by itself, and Supabase by what the state folder knows."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..store import GENESIS, Checkpoint, Seal, Trail
 from .reading import SupabaseReader
 from .walk import Count, Findings, Link, Walk, link
 from .wire import Record, call_values, checkpoint_of
+
+_BEGUN_AGAIN: Final = (
+    "the chain began again after it: audit.key had signed one before, and at a start the database had no end of it; so "
+    "the database was removed, replaced or changed, and of calls up to here nothing can be said. Whoever moves the "
+    "database away on purpose moves audit.key away with it"
+)
 
 
 class OtherKeyError(Exception):
@@ -32,7 +38,7 @@ def verify_local(seal: Seal, trail: Trail, rows: Iterable[tuple[int, Sequence[An
     for seq, values, mac in rows:
         if began and seq <= began.last_seq:
             findings.older += 1
-            if mac:
+            if mac and began.kind == "began":
                 foreign.append(seq)
         elif head and seq > head.last_seq:
             findings.found("added", "the head says that the chain ends before it", (seq, seq), str(values[0]))
@@ -63,10 +69,15 @@ async def verify_remote(seal: Seal, trail: Callable[[], Trail], reader: Supabase
             start = max(start, (one.last_seq + 1, one.after))
         elif one and one.kind in {"unsent", "refused"}:
             covers.append(one)
+        elif one and one.kind == "begun again" and one.mac not in {known.mac for known in signed}:
+            _begun_again(findings, one)
     walk = Walk(seal, findings, covers, start=start)
     last_seq = at_first.head.last_seq if at_first.head else 0
     async for call, asked in reader.calls(seal.chain, up_to=last_seq):
-        walk.add(_remote_link(call, asked))
+        if began and began.kind == "begun again" and call["seq"] <= began.last_seq:
+            findings.older += 1
+        else:
+            walk.add(_remote_link(call, asked))
     walk.end(at_first.settled_seq, None)
     findings.waiting = max(0, last_seq - max(at_first.settled_seq, findings.last_seq or 0))
     last_there = await reader.last_seq(seal.chain)
@@ -83,7 +94,9 @@ def _notes(seal: Seal, trail: Trail) -> tuple[Findings, list[Checkpoint], Checkp
     if head is not None and head.chain != seal.chain:
         raise OtherKeyError(seal, head.chain)
     signed = [one for one in trail.checkpoints if seal.signed(one)]
-    began = max((one for one in signed if one.kind == "began"), key=lambda one: one.number, default=None)
+    began = max(
+        (one for one in signed if one.kind in {"began", "begun again"}), key=lambda one: one.number, default=None
+    )
     first = began.number if began else 1
     if head is None:
         findings.found("missing", "there is no head: nothing tells where the chain ends", (0, 0))
@@ -91,6 +104,8 @@ def _notes(seal: Seal, trail: Trail) -> tuple[Findings, list[Checkpoint], Checkp
         findings.found("changed", "the head is not as it was signed", (head.last_seq, head.last_seq))
     if began is None:
         findings.found("missing", "no checkpoint tells where the chain began", (1, 1))
+    elif began.kind == "begun again":
+        _begun_again(findings, began)
     for one in trail.checkpoints:
         if one.number >= first and one not in signed:
             told = f"checkpoint {one.number} ({one.kind}) is not as it was signed"
@@ -102,6 +117,10 @@ def _notes(seal: Seal, trail: Trail) -> tuple[Findings, list[Checkpoint], Checkp
     for one in signed:
         _count(findings, one)
     return findings, signed, began
+
+
+def _begun_again(findings: Findings, one: Checkpoint) -> None:
+    findings.found("missing", _BEGUN_AGAIN, (min(1, one.last_seq), one.last_seq))
 
 
 def _start(began: Checkpoint | None) -> tuple[int, bytes]:

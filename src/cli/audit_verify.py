@@ -22,6 +22,7 @@ SHOWN_PROBLEMS: Final = 20
 
 _MEANING: Final = {
     "began": "where the chain begins; nothing can be said of calls before it",
+    "begun again": "where it begins a second time: the database was removed, replaced or changed",
     "expired": "removed here by retention",
     "unsent": "removed here by retention before they were sent",
     "refused": "not taken by Supabase; kept here until they expire",

@@ -249,8 +249,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
     """
     async with AsyncExitStack() as stack:
         state = stack.enter_context(StateFolder(settings.state_dir))
-        content, key = content_kept(settings.audit_content), state.load_or_create_audit_key()
-        store = Store(state.database, content=content, retention=parts.retention(settings), key=key)
+        store = _open_store(settings, state)
         stack.push_async_callback(store.close)
         catalogue = Catalogue.load()
         simulator = await stack.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
@@ -283,6 +282,18 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
             state.remove_address()
+
+
+def _open_store(settings: Settings, state: StateFolder) -> Store:
+    content, retention = content_kept(settings.audit_content), parts.retention(settings)
+    expects_chain = state.has_audit_key
+    key = state.load_or_create_audit_key()
+    try:
+        return Store(state.database, content=content, retention=retention, key=key, expects_chain=expects_chain)
+    except StoreError:
+        if not expects_chain:
+            state.remove_audit_key()  # it signed nothing: the next start is a first one again
+        raise
 
 
 async def _warm_up(vendors: Vendors) -> None:

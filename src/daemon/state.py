@@ -161,6 +161,16 @@ class StateFolder:
             raise StateError(f"the token file {path} cannot be used ({error.strerror})") from None
         return SecretStr(token)
 
+    @property
+    def has_audit_key(self) -> bool:
+        """Whether there is a key that signed a chain."""
+        return (self.path / AUDIT_KEY_FILE).exists()
+
+    def remove_audit_key(self) -> None:
+        """Remove a key that signed no chain. Never raises."""
+        with contextlib.suppress(OSError):
+            (self.path / AUDIT_KEY_FILE).unlink()
+
     def load_or_create_audit_key(self) -> bytes:
         """The key that signs the audit's chain, made at the first start, in a file only its owner reads.
 

@@ -16,7 +16,7 @@ MAC_BYTES: Final = 32
 GENESIS: Final = bytes(MAC_BYTES)
 """Stands for the mac of the row before the first one, and of rows that have none."""
 
-CheckpointKind = Literal["began", "expired", "unsent", "refused", "dropped", "gap", "forgotten"]
+CheckpointKind = Literal["began", "begun again", "expired", "unsent", "refused", "dropped", "gap", "forgotten"]
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,10 +29,11 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """From 1, without gaps."""
     kind: CheckpointKind
-    """``began``: rows up to ``last_seq`` are older than the chain, or have another key's macs. ``expired``: retention
-    removed them. ``unsent``: it did so before they were sent. ``refused``: Supabase did not take them. ``dropped``:
-    they were never written. ``gap``: the daemon did not end in order, and its last ones may not have been written.
-    ``forgotten``, which no daemon signs: Supabase's retention removed them there."""
+    """``began``: rows up to ``last_seq`` are older than the chain, or have another key's macs. ``begun again``: this
+    key had a chain, and at a start the database had no end of it; rows up to ``last_seq`` were there then. ``expired``:
+    retention removed them. ``unsent``: it did so before they were sent. ``refused``: Supabase did not take them.
+    ``dropped``: they were never written. ``gap``: the daemon did not end in order, and its last ones may not have been
+    written. ``forgotten``, which no daemon signs: Supabase's retention removed them there."""
     first_seq: int
     last_seq: int
     calls: int | None

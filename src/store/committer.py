@@ -35,7 +35,9 @@ class Committer:
         StoreError: the database cannot be opened.
     """
 
-    def __init__(self, path: Path, *, content: Content, retention: Retention, key: bytes) -> None:
+    def __init__(
+        self, path: Path, *, content: Content, retention: Retention, key: bytes, expects_chain: bool = False
+    ) -> None:
         self._path = path
         self._content = content
         self._retention = retention
@@ -58,7 +60,7 @@ class Committer:
         self.overflowed = 0
         """Rows that were not added, since too many waited. The only one that is counted on another thread."""
 
-        self._ledger = Ledger(key)
+        self._ledger = Ledger(key, expects_chain=expects_chain)
         self.chain = self._ledger.chain
         """The chain's name."""
         self.synced_seq = 0

@@ -5,7 +5,7 @@ import itertools
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 import structlog
@@ -40,10 +40,10 @@ class Extension:
         self.head = msgspec.structs.replace(self.head, last_seq=seq, last_mac=mac)
         return numbered
 
-    def began(self) -> None:
+    def began(self, kind: Literal["began", "begun again"]) -> None:
         """The chain begins after the rows that are there."""
         last_seq, last_mac = self.head.last_seq, self.head.last_mac
-        self._add("began", 1, last_seq, calls=last_seq, since=time.time(), before=GENESIS, after=last_mac)
+        self._add(kind, 1, last_seq, calls=last_seq, since=time.time(), before=GENESIS, after=last_mac)
 
     def complete(self, at: float, dropped: int) -> None:
         """All that was recorded before ``at``, in Unix seconds, is in the chain, but for ``dropped`` rows since the
@@ -77,6 +77,9 @@ class Extension:
         before = notes.mac_before(self._connection, first_seq)
         known = notes.latest(self._connection, kind)
         number = None
+        again = notes.latest(self._connection, "begun again")
+        if known and again and known.number < again.number:
+            known = None  # it is of the chain before
         # What somebody else wrote is not made ours.
         if known and known.last_seq == first_seq - 1 and known.calls is not None and self._seal.signed(known):
             number, first_seq, since, before = known.number, known.first_seq, known.since, known.before
@@ -109,10 +112,14 @@ class Extension:
 class Ledger:
     """Where the chain stands, between commits. What is in the file is believed only as far as it is signed, and never
     where it is behind what this process wrote.
+
+    ``expects_chain``: the key was there before this start, so there is a chain to go on with. Were a database without
+    its end taken for a first start's, whoever removes the end could have all that is left passed off as old.
     """
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, *, expects_chain: bool = False) -> None:
         self._seal = Seal(key)
+        self._expects_chain = expects_chain
         self._head: Head | None = None
         self._dropped = 0
 
@@ -157,14 +164,19 @@ class Ledger:
     def _begin(self, connection: sqlite3.Connection) -> Extension:
         last_seq, checkpoints = notes.ends(connection)
         last_mac = notes.mac_before(connection, last_seq + 1)
-        if last_mac != GENESIS or checkpoints:
+        if self._expects_chain:
+            _log.error(
+                "the database has no end of a chain that audit.key signed: it was removed, replaced or changed; the "
+                "chain begins again, and `toold audit verify` reports it"
+            )
+        elif last_mac != GENESIS or checkpoints:
             _log.error("the audit's chain was signed with another key, or was changed; a new one begins")
         head = Head(
             chain=self._seal.chain, last_seq=last_seq, last_mac=last_mac, checkpoints=checkpoints, at=time.time(),
             closed=False,
         )  # fmt: skip
         extension = self._extension(connection, head)
-        extension.began()
+        extension.began("begun again" if self._expects_chain else "began")
         return extension
 
     def _extension(self, connection: sqlite3.Connection, head: Head) -> Extension:

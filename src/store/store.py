@@ -31,17 +31,20 @@ _log = structlog.get_logger(__name__)
 
 
 class Store:
-    """One SQLite file, one writer thread, one reader thread. ``key`` (``KEY_BYTES`` long) signs the audit's chain.
+    """One SQLite file, one writer thread, one reader thread. ``key`` (``KEY_BYTES`` long) signs the audit's chain;
+    ``expects_chain`` where it did so before this start.
 
     Raises:
         NewerSchemaError: a newer toold wrote the file.
         StoreError: the file cannot be made, read or written.
     """
 
-    def __init__(self, path: Path, *, content: Content, retention: Retention, key: bytes) -> None:
+    def __init__(
+        self, path: Path, *, content: Content, retention: Retention, key: bytes, expects_chain: bool = False
+    ) -> None:
         self._path = path
         self._result_ttl_s = retention.result_ttl_s
-        self._writer = Writer(path, content=content, retention=retention, key=key)
+        self._writer = Writer(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
         self._reader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._reading: sqlite3.Connection | None = None
         self.record: Final[Callable[[CallRow], None]] = self._writer.record

@@ -42,8 +42,10 @@ class Writer:
     they need no lock.
     """
 
-    def __init__(self, path: Path, *, content: Content, retention: Retention, key: bytes) -> None:
-        self._committer = Committer(path, content=content, retention=retention, key=key)
+    def __init__(
+        self, path: Path, *, content: Content, retention: Retention, key: bytes, expects_chain: bool = False
+    ) -> None:
+        self._committer = Committer(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
         self.chain: Final = self._committer.chain
         """The name of the audit's chain."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from toold.audit import Findings, OtherKeyError, verify_local
 from toold.store import CallRow, Retention, Seal, Settled, Store, open_archive
 
@@ -144,6 +145,64 @@ async def test_rows_of_before_the_chain(path: Path, row: Callable[..., CallRow],
     await store.close()
     findings = verified(path, audit_key)
     assert (findings.intact, findings.checked, findings.older) == (True, 1, 1)
+
+
+FORGERIES = {
+    "rows without macs, no head, no checkpoints": [
+        "UPDATE call SET tool = 'x', mac = NULL",
+        "DELETE FROM call WHERE seq > 7",
+        "DELETE FROM head",
+        "DELETE FROM checkpoint",
+    ],
+    "the end is changed": ["UPDATE call SET mac = NULL", "UPDATE head SET last_seq = 9", "DELETE FROM checkpoint"],
+    "another key's end": ["UPDATE call SET mac = NULL", "UPDATE head SET chain = 'x'", "DELETE FROM checkpoint"],
+    "everything is removed": [
+        f"DELETE FROM {table}"  # noqa: S608 - our own names
+        for table in ("call", "head", "checkpoint", "outbox")
+    ],
+    "the checkpoints stay": ["DELETE FROM head", "DELETE FROM call"],
+}
+
+
+@pytest.mark.parametrize("statements", FORGERIES.values(), ids=FORGERIES.keys())
+async def test_no_start_signs_what_was_forged(
+    written: Path, row: Callable[..., CallRow], audit_key: bytes, statements: list[str]
+) -> None:
+    """Whatever takes the end of the chain away, a start does not pass what is left off as old: it is told, with what to
+    do where it was done on purpose, and what was written since is checked.
+    """
+    tamper(written, *statements)
+    with capture_logs() as lines:
+        store = Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
+    assert "`toold audit verify` reports it" in lines[0]["event"]
+    store.record(row(id="new"))
+    await store.close()
+    findings = verified(written, audit_key)
+    assert [one.fault for one in findings.problems] == ["missing"]
+    assert "moves audit.key away with it" in findings.problems[0].message
+    assert findings.checked == 1
+    assert findings.checkpoints["begun again"].checkpoints == 1
+
+
+@pytest.mark.parametrize("empty", [True, False])
+async def test_a_database_that_is_gone_is_told(written: Path, audit_key: bytes, empty: bool) -> None:
+    """An empty file in its place, or none, beside the key that signed it is no intact audit after the next start."""
+    for file in written.parent.iterdir():
+        file.unlink()
+    if empty:
+        written.touch()
+    with capture_logs():
+        await Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True).close()
+    findings = verified(written, audit_key)
+    assert told(findings) == [("missing", 0, 0)]
+
+
+async def test_rows_without_a_mac_after_the_beginning(written: Path, audit_key: bytes) -> None:
+    """Nothing passes for older than the chain that stands after its beginning."""
+    tamper(written, "UPDATE call SET mac = NULL WHERE seq > 8")
+    findings = verified(written, audit_key)
+    assert told(findings) == [("changed", 9, 9), ("changed", 10, 10), ("changed", 11, 11)]
+    assert findings.older == 0
 
 
 def test_json_names_what_people_read(written: Path, audit_key: bytes) -> None:

@@ -13,7 +13,7 @@ from toold.daemon.daemon import Daemon, running
 from toold.daemon.setting_sources import SettingsError
 from toold.daemon.state import AlreadyRunningError, StateFolder, read_address
 from toold.protocol.errors import ServiceUnavailableError
-from toold.store import StoreError
+from toold.store import StoreError, open_archive
 from websockets.asyncio.client import connect
 
 NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}
@@ -68,6 +68,35 @@ async def test_a_start_that_fails_half_way_leaves_nothing_open(
     assert read_address(state_dir) is None
     async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
         pass
+
+
+async def test_a_start_that_cannot_use_the_database_stays_a_first_start(settings_with: Any, state_dir: Path) -> None:
+    """The key that it made signed nothing and goes, so that the chain of the next start is a first one too."""
+    (state_dir / "toold.db").mkdir(parents=True)
+    state_dir.chmod(0o700)
+    with pytest.raises(StoreError):
+        async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+            pytest.fail("it started")
+    assert not (state_dir / "audit.key").exists()
+    (state_dir / "toold.db").rmdir()
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+        assert beginnings(state_dir) == ["began"]
+
+
+async def test_a_database_that_is_gone_beside_its_key(settings_with: Any, state_dir: Path) -> None:
+    """A start without the database that the key signed is no first start: its chain begins again, and says so."""
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+        assert beginnings(state_dir) == ["began"]
+    for path in state_dir.glob("toold.db*"):
+        path.unlink()
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+        assert beginnings(state_dir) == ["begun again"]
+
+
+def beginnings(state_dir: Path) -> list[str]:
+    """The kinds of the chain's checkpoints, where it has just begun."""
+    with open_archive(state_dir / "toold.db") as archive:
+        return [one.kind for one in archive.trail().checkpoints]
 
 
 async def test_one_daemon_a_state_folder(run_with: Any, settings_with: Any) -> None:

@@ -192,6 +192,16 @@ def test_the_first_start_makes_the_audits_key(state: StateFolder) -> None:
     assert state.load_or_create_audit_key() == read_audit_key(state.path) == key
 
 
+def test_a_key_that_signed_nothing_is_removed(state: StateFolder) -> None:
+    """It is told from one that signed a chain, and the next start makes another; removing none does nothing."""
+    had = [state.has_audit_key]
+    key = state.load_or_create_audit_key()
+    assert [*had, state.has_audit_key] == [False, True]
+    state.remove_audit_key()
+    state.remove_audit_key()
+    assert state.load_or_create_audit_key() != key
+
+
 def test_a_key_file_open_to_others_is_closed(state: StateFolder) -> None:
     """Whoever could read it could forge; from now on nobody can, and the log says so, without the key."""
     key = state.load_or_create_audit_key()

@@ -260,6 +260,35 @@ async def test_a_database_that_was_set_back(
     assert told(await verified()) == [("added", 2, 2)]
 
 
+async def test_a_chain_that_began_again(
+    path: Path, audit_key: bytes, store: Store, verified: Verified, send: Callable[[], Awaitable[None]], database: Any,
+    row: MakeRow, service_key: str, gateway: Any,
+) -> None:  # fmt: skip
+    """A start on a database whose end was removed is told by the database, and by Supabase where the database is set
+    back; the calls from before it are not taken for added ones.
+    """
+    for name in "ab":
+        store.record(row(id=name))
+    await send()
+    await store.close()
+    with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(path.with_name("old.db"))) as copy:
+        connection.backup(copy)
+        connection.execute("DELETE FROM head")
+        connection.commit()
+    again = Store(path, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
+    again.record(row(id="c"))
+    await again.flush()
+    sender = Sender(again, lambda: SupabaseRemote(gateway.url, SecretStr(service_key), again.chain))
+    sender.start()
+    await sender.close(60)
+    await again.close()
+    findings = await verified()
+    assert told(findings) == [("missing", 1, 2)]
+    assert (findings.checked, findings.older) == (1, 2)
+    path.write_bytes(path.with_name("old.db").read_bytes())
+    assert ("missing", 1, 2) in told(await verified())
+
+
 @pytest.mark.usefixtures("sent")
 async def test_many_pages(
     verified: Verified, store: Store, send: Callable[[], Awaitable[None]], row: MakeRow, monkeypatch: pytest.MonkeyPatch

@@ -218,14 +218,52 @@ def test_another_key_begins_anew(connection: sqlite3.Connection, ledger: Ledger,
 def test_a_head_that_was_changed_is_not_signed_again(
     connection: sqlite3.Connection, ledger: Ledger, row: MakeRow, audit_key: bytes, change: str
 ) -> None:
-    """At a start nothing that is not signed is made good: the chain begins anew, and nothing is numbered twice."""
+    """At a start nothing that is not signed is made good: the chain begins again, and nothing is numbered twice."""
     add(connection, ledger, row(id="a"), row(id="b"))
     connection.execute(change)
     with capture_logs() as lines:
-        add(connection, Ledger(audit_key), row(id="c"))
+        add(connection, Ledger(audit_key, expects_chain=True), row(id="c"))
     assert [line["log_level"] for line in lines] == ["error"]
-    assert kinds(connection)[1:] == [("began", 1, 2, 2)]
+    assert kinds(connection)[1:] == [("begun again", 1, 2, 2)]
     assert [one.seq for one in outbox.unsent(connection, 0, 10)] == [1, 2, 3]
+
+
+def test_a_chain_that_goes_on_says_nothing(
+    connection: sqlite3.Connection, ledger: Ledger, row: MakeRow, audit_key: bytes
+) -> None:
+    """A key that is older than the start finds the end that it signed, and no second beginning."""
+    add(connection, ledger, row(id="a"))
+    with ledger.extending(connection, closed=True):
+        pass
+    with capture_logs() as lines:
+        add(connection, Ledger(audit_key, expects_chain=True), row(id="b"))
+    assert lines == []
+    assert kinds(connection) == [("began", 1, 0, 0)]
+
+
+def test_an_empty_database_beside_an_older_key(connection: sqlite3.Connection, audit_key: bytes, seal: Seal) -> None:
+    """A database that was removed or emptied does not pass for a first start: the beginning says so, signed."""
+    with capture_logs() as lines, Ledger(audit_key, expects_chain=True).extending(connection):
+        pass
+    assert [line["log_level"] for line in lines] == ["error"]
+    assert kinds(connection) == [("begun again", 1, 0, 0)]
+    assert all(seal.signed(one) for one in noted(connection))
+
+
+def test_a_checkpoint_of_the_chain_before_is_not_extended(
+    connection: sqlite3.Connection, ledger: Ledger, row: MakeRow, audit_key: bytes
+) -> None:
+    """What expires after the chain began again has a checkpoint of its own, which is checked with it."""
+    add(connection, ledger, *(row(id=str(at), started_at=float(at)) for at in (1, 2)))
+    with ledger.extending(connection) as chain:
+        calls.forget(connection, chain, before=2.0, now=1e9, keep_bytes=2**40)
+    connection.execute("DELETE FROM head")
+    with capture_logs():
+        again = Ledger(audit_key, expects_chain=True)
+        add(connection, again, row(id="3", started_at=3.0))
+    with again.extending(connection) as chain:
+        calls.forget(connection, chain, before=4.0, now=1e9, keep_bytes=2**40)
+    assert [one for one in kinds(connection) if one[0] == "expired"] == [("expired", 1, 1, 1), ("expired", 2, 3, 2)]
 
 
 def test_a_running_writer_believes_itself(connection: sqlite3.Connection, ledger: Ledger, row: MakeRow) -> None:
