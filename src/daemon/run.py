@@ -170,7 +170,7 @@ def banner(daemon: Daemon) -> str:
         f"  Token      {token}",
     ]
     lines += [f"  {row['label']:<16} {_answers(row)}" for row in daemon.providers()]
-    lines.append(f"  Tools      {len(daemon.registry.tools)}: {', '.join(tool.name for tool in daemon.registry.tools)}")
+    lines.append(f"  Tools      {len(daemon.registry.tools)} (`toold tools` lists them)")
     if daemon.simulated:
         lines.append("  SIMULATED: no vendor is asked; a local simulator makes the answers up, and they say so.")
     lines += ["Try it, in a second terminal:", f"  {_example(daemon)}"]

@@ -104,9 +104,8 @@ async def test_the_banner_has_where_who_and_how_many(printed: Any, state_dir: Pa
     assert str(state_dir / "token") in text
     assert (state_dir / "token").read_text().strip() not in text
     assert text.count("  simulated") == 2
-    names = [tool.name for tool in load_registry(simulated_tools(state_dir / EFFECT_LOG)).tools]
-    assert f"  Tools      {len(names)}: {', '.join(names)}\n" in text
-    assert "chat" in names
+    number = len(load_registry(simulated_tools(state_dir / EFFECT_LOG)).tools)
+    assert f"  Tools      {number} (`toold tools` lists them)\n" in text
     assert "SIMULATED" in text
 
 
