@@ -1,8 +1,11 @@
-"""A context for tools under test: a real catalogue, real files, and a model that says what the test tells it."""
+"""A context for tools under test: a real catalogue, real files, and a model that says what the test tells it.
+
+And a real daemon with a real client, whose vendors are a simulator that counts what it is asked.
+"""
 
 import datetime as dt
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from toold.client import MCPWebSocketClient
+from toold.daemon.daemon import running
+from toold.daemon.setting_sources import load_settings
 from toold.protocol.calls import LOCAL, ClientInfo, Principal
 from toold.protocol.errors import NotFoundError, ServiceUnavailableError
 from toold.providers import (
@@ -23,6 +29,7 @@ from toold.providers import (
     Price,
     ProviderName,
 )
+from toold.providers.simulator import SIMULATOR_KEY, Simulator
 from toold.tools import FileAccess, Operation, Turn
 
 T = TypeVar("T")
@@ -146,6 +153,49 @@ class Context:
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+
+@dataclass
+class Served:
+    """A daemon that runs: its client, and its simulated vendors."""
+
+    client: MCPWebSocketClient
+    simulator: Simulator
+    close: Callable[[], Awaitable[None]]
+    """End the client, the daemon and its vendors before the test does."""
+
+
+Serve = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture
+async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
+    """``await serve(folder, **environment)``: a daemon with this workspace, whose vendors are simulated."""
+    async with AsyncExitStack() as daemons:
+
+        async def served(folder: Path, **env: str) -> Served:
+            stack = await daemons.enter_async_context(AsyncExitStack())
+            simulator = await stack.enter_async_context(Simulator())
+            environment = {
+                "TOOLD_PORT": "0",
+                "TOOLD_HTTP_PORT": "0",
+                "TOOLD_STATE_DIR": str(tmp_path / "state"),
+                "TOOLD_TOKEN": "a-token-for-the-tests",
+                "TOOLD_GRACE_PERIOD_S": "0.1",
+                "TOOLD_KIMI_SDK": "http",
+                "TOOLD_GLM_SDK": "http",
+                "TOOLD_WORKSPACE": str(folder),
+                "KIMI_API_KEY": SIMULATOR_KEY,
+                "KIMI_BASE_URL": simulator.kimi_base_url,
+                "GLM_API_KEY": SIMULATOR_KEY,
+                "GLM_BASE_URL": simulator.glm_base_url,
+            }
+            settings = load_settings({}, env=environment | env, cwd=tmp_path)
+            daemon = await stack.enter_async_context(running(settings))
+            client = MCPWebSocketClient(daemon.address().url, token=environment["TOOLD_TOKEN"])
+            return Served(await stack.enter_async_context(client), simulator, stack.aclose)
+
+        yield served
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.protocol.errors import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
 from toold.tools import FileAccess
-from toold.tools.files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, TextFile, image_type
+from toold.tools.files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, TextFile, image_type
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -43,6 +43,16 @@ async def test_a_byte_order_mark_is_not_text(access: FileAccess, write: Write) -
     """A mark that some editors put first is left out."""
     write("a.txt", b"\xef\xbb\xbfhello")
     assert (await access.read_text("a.txt")).text == "hello"
+
+
+async def test_any_file_is_read_as_it_is(access: FileAccess, write: Write) -> None:
+    """Bytes are what they are, up to the bound that is given, and no further from where they may be read."""
+    write("a.bin", b"\0\xff")
+    assert await access.read_bytes("a.bin", 2) == BinaryFile("a.bin", b"\0\xff")
+    with pytest.raises(InvalidArgumentsError, match="has 2 bytes; 1 are allowed"):
+        await access.read_bytes("a.bin", 1)
+    with pytest.raises(PermissionDeniedError):
+        await access.read_bytes("toold.toml", 1)
 
 
 async def test_every_spelling_of_a_path_leads_to_the_file(access: FileAccess, write: Write) -> None:

@@ -1,6 +1,7 @@
 """The files and images that go with a question, read as the caller named them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from ...protocol.errors import InvalidArgumentsError, NotFoundError, PermissionDeniedError
@@ -48,32 +49,29 @@ def number_lines(text: str) -> str:
     return "".join(f"{number:{width}}| {line}\n" for number, line in enumerate(lines, 1))
 
 
-async def read_bytes(
-    paths: Sequence[str], context: ToolContext, *, max_bytes: int, field: str = "files"
-) -> tuple[BinaryFile, ...]:
-    """The files at these paths, whatever is in them, of ``max_bytes`` together at most.
+async def read_bytes(path: str, context: ToolContext, *, max_bytes: int, field: str) -> BinaryFile:
+    """The file at this path, whatever is in it, of ``max_bytes`` at most.
 
     Raises:
-        CallError: as ``read_files``; InvalidArgumentsError where they are too large together.
+        CallError: as ``read_files``; ``field`` is the argument itself.
     """
-    files = context.files.starting_at(context.client.workspace)
-    left = max_bytes
-
-    async def read(path: str) -> BinaryFile:
-        nonlocal left
-        file = await files.read_bytes(path, left)
-        left -= len(file.content)
-        return file
-
-    return tuple(await _each(field, paths, read))
+    with _of(field):
+        return await context.files.starting_at(context.client.workspace).read_bytes(path, max_bytes)
 
 
 async def _each(field: str, paths: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[T]:
     results = []
     for index, path in enumerate(paths):
-        try:
+        with _of(f"{field}.{index}"):
             results.append(await read(path))
-        except (InvalidArgumentsError, NotFoundError, PermissionDeniedError) as error:
-            details = {"fields": {f"{field}.{index}": error.message}}
-            raise type(error)(f"{field}.{index}: {error.message}", details=details) from error
     return results
+
+
+@contextmanager
+def _of(field: str) -> Iterator[None]:
+    """Have errors say which argument they are of."""
+    try:
+        yield
+    except (InvalidArgumentsError, NotFoundError, PermissionDeniedError) as error:
+        details = {"fields": {field: error.message}}
+        raise type(error)(f"{field}: {error.message}", details=details) from error

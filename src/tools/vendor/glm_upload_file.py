@@ -4,9 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from ..asking import read_bytes
 from ..context import ToolContext
 from ..tool import Answer, Arguments, tool
-from .remote_files import UPLOAD_TIMEOUT_S, line, row, send
+from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, line, row, send
 
 
 class GlmUploadFileArguments(Arguments):
@@ -25,5 +26,6 @@ async def glm_upload_file(arguments: GlmUploadFileArguments, context: ToolContex
 
     GLM's chat does not read uploaded files: to ask about a file use smart_file_query. Sent twice, it is there twice.
     """
-    (sent,) = await send("glm", [arguments.file], arguments.purpose, context, field="file")
+    file = await read_bytes(arguments.file, context, max_bytes=MAX_UPLOAD_BYTES, field="file")
+    (sent,) = await send("glm", [file], arguments.purpose, context)
     return Answer(line(sent), {"provider": "glm", **row(sent)})

@@ -4,9 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ..asking import read_bytes
 from ..context import ToolContext
+from ..files import BinaryFile
 from ..tool import Answer, Arguments, tool
-from .remote_files import UPLOAD_TIMEOUT_S, line, row, send
+from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, line, row, send
 
 
 class KimiUploadFilesArguments(Arguments):
@@ -26,5 +28,9 @@ async def kimi_upload_files(arguments: KimiUploadFilesArguments, context: ToolCo
 
     They stay in the key's account until kimi_manage_files deletes them. Sent twice, a file is there twice.
     """
-    sent = await send("kimi", arguments.files, arguments.purpose, context)
+    read: list[BinaryFile] = []
+    for index, path in enumerate(arguments.files):
+        left = MAX_UPLOAD_BYTES - sum(len(file.content) for file in read)
+        read.append(await read_bytes(path, context, max_bytes=left, field=f"files.{index}"))
+    sent = await send("kimi", read, arguments.purpose, context)
     return Answer("\n".join(map(line, sent)), {"provider": "kimi", "files": [row(file) for file in sent]})

@@ -1,4 +1,4 @@
-"""Files at a vendor: sent there from the workspace, told of, and read back."""
+"""Files at a vendor: sent there, told of, and read back."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from ...protocol.errors import CallError, ServiceUnavailableError
 from ...providers import Files, ProviderName, RemoteFile, extracted_text
-from ..asking import read_bytes
 from ..context import ToolContext
+from ..files import BinaryFile
 
 MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024
 """Of all files of one call, since they are read before the first is sent; either vendor takes no larger one."""
@@ -31,24 +31,22 @@ def files_of(provider: ProviderName, context: ToolContext) -> Files:
 
 
 async def send(
-    provider: ProviderName, paths: Sequence[str], purpose: str, context: ToolContext, *, field: str = "files"
+    provider: ProviderName, files: Sequence[BinaryFile], purpose: str, context: ToolContext
 ) -> list[RemoteFile]:
-    """Send files of the workspace, one after the other. None is sent where one cannot be read, or is not taken.
+    """Send files, one after the other. None is sent where one is not taken.
 
     Raises:
-        InvalidArgumentsError, NotFoundError, PermissionDeniedError: of reading (``read_bytes``), or of what the
-            vendor takes.
+        InvalidArgumentsError: the vendor does not take one of them for this purpose.
         CallError: what the vendor said; ``details.uploaded`` has those that were sent before.
     """
-    files = files_of(provider, context)
-    read = await read_bytes(paths, context, max_bytes=MAX_UPLOAD_BYTES, field=field)
-    for file in read:
-        files.check(file.name, len(file.content), purpose)
+    there = files_of(provider, context)
+    for file in files:
+        there.check(file.name, len(file.content), purpose)
     sent: list[RemoteFile] = []
-    for number, file in enumerate(read):
-        context.progress(f"sending {file.name}", number, len(read))
+    for number, file in enumerate(files):
+        context.progress(f"sending {file.name}", number, len(files))
         try:
-            sent.append(await context.vendor(provider, partial(files.upload, file.name, file.content, purpose)))
+            sent.append(await context.vendor(provider, partial(there.upload, file.name, file.content, purpose)))
         except CallError as error:
             if not sent:
                 raise

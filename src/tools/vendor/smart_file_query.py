@@ -92,7 +92,8 @@ async def _material(arguments: SmartFileQueryArguments, context: ToolContext) ->
         text = await extracted(arguments.file_id, context)
         name = arguments.file_id
         return _Material("extracted", name, AttachedFile(name, text), file_id=arguments.file_id)
-    (file,) = await read_bytes([arguments.file_path or ""], context, max_bytes=MAX_UPLOAD_BYTES, field="file_path")
+    path = arguments.file_path or ""
+    file = await read_bytes(path, context, max_bytes=MAX_UPLOAD_BYTES, field="file_path")
     text_of_it = embeddable(file.content)
     if text_of_it is not None:
         return _Material("embedded", file.name, AttachedFile(file.name, text_of_it))

@@ -48,6 +48,8 @@ def chosen(need: Need, models: tuple[Model, ...] = MODELS) -> Model:
         (Need(300_000), THINKER),
         (Need(300_000, temperature=True), UNPRICED),
         (Need(2_000_000), THINKER),
+        (Need(100, provider="glm"), WORDY),
+        (Need(300_000, provider="glm"), UNPRICED),
     ],
     ids=str,
 )

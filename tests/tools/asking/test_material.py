@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.errors import NotFoundError
-from toold.tools.asking import read_files, read_images
+from toold.protocol.errors import InvalidArgumentsError, NotFoundError
+from toold.tools.asking import read_bytes, read_files, read_images
 from toold.tools.asking.material import number_lines
 
 if TYPE_CHECKING:
@@ -31,6 +31,14 @@ async def test_an_error_names_the_item_of_the_argument(context: "Context", read:
         await read(["gone.py"], context, field="relevant_files")  # type: ignore[misc] # one of two async functions
     assert caught.value.details is not None
     assert list(caught.value.details["fields"]) == ["relevant_files.0"]
+
+
+async def test_a_single_file_is_an_argument_of_its_own(context: "Context", write: Callable[..., Path]) -> None:
+    """Read whatever is in it; errors name the argument."""
+    write("a.bin", b"\0\xff")
+    assert (await read_bytes("a.bin", context, max_bytes=2, field="file")).content == b"\0\xff"
+    with pytest.raises(InvalidArgumentsError, match=r"^file: 'a.bin' has 2 bytes; 1 are allowed"):
+        await read_bytes("a.bin", context, max_bytes=1, field="file")
 
 
 def test_numbers_are_as_wide_as_the_last() -> None:

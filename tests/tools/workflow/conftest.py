@@ -1,19 +1,19 @@
 """A daemon with the real tools whose vendors are a simulator that counts what it is asked; and a definition to try."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from toold.client import MCPWebSocketClient
-from toold.daemon.daemon import running
-from toold.daemon.setting_sources import load_settings
 from toold.protocol.errors import CallError
-from toold.providers.simulator import SIMULATOR_KEY, Simulator
+from toold.providers.simulator import Simulator
 from toold.tools.workflow.definition import Definition
+
+if TYPE_CHECKING:
+    from tests.tools.conftest import Served
 
 ROOT = Path(__file__).parents[3]
 
@@ -70,33 +70,14 @@ OpenHouse = Callable[..., Awaitable[House]]
 
 
 @pytest.fixture
-async def open_house(tmp_path: Path) -> AsyncIterator[OpenHouse]:
-    """``await open_house(**environment)``: a daemon whose vendors are simulated; the workspace is this repository."""
-    async with AsyncExitStack() as houses:
+def open_house(serve: Callable[..., Awaitable["Served"]]) -> OpenHouse:
+    """``await open_house(**environment)``: a daemon whose workspace is this repository."""
 
-        async def open_with(**env: str) -> House:
-            stack = await houses.enter_async_context(AsyncExitStack())
-            simulator = await stack.enter_async_context(Simulator())
-            environment = {
-                "TOOLD_PORT": "0",
-                "TOOLD_HTTP_PORT": "0",
-                "TOOLD_STATE_DIR": str(tmp_path / "state"),
-                "TOOLD_TOKEN": "a-token-for-the-tests",
-                "TOOLD_GRACE_PERIOD_S": "0.1",
-                "TOOLD_KIMI_SDK": "http",
-                "TOOLD_GLM_SDK": "http",
-                "TOOLD_WORKSPACE": str(ROOT),
-                "KIMI_API_KEY": SIMULATOR_KEY,
-                "KIMI_BASE_URL": simulator.kimi_base_url,
-                "GLM_API_KEY": SIMULATOR_KEY,
-                "GLM_BASE_URL": simulator.glm_base_url,
-            }
-            settings = load_settings({}, env=environment | env, cwd=tmp_path)
-            daemon = await stack.enter_async_context(running(settings))
-            client = MCPWebSocketClient(daemon.address().url, token=environment["TOOLD_TOKEN"])
-            return House(await stack.enter_async_context(client), simulator, stack.aclose)
+    async def open_with(**env: str) -> House:
+        served = await serve(ROOT, **env)
+        return House(served.client, served.simulator, served.close)
 
-        yield open_with
+    return open_with
 
 
 @pytest.fixture
