@@ -14,6 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+from .files import close_to_others
+
 _SETTINGS = """
 PRAGMA auto_vacuum = INCREMENTAL;         -- before the first table; lets the file shrink where retention empties it
 PRAGMA journal_mode = WAL;                -- readers and the writer do not wait for each other
@@ -74,13 +76,16 @@ def _shipped_steps() -> tuple[str, ...]:
 STEPS: Final = _shipped_steps()
 SCHEMA: Final = len(STEPS)
 """The schema that this toold writes."""
+_PRIMARY: Final = 0xFF
+"""The part of an SQLite error's code that says what it is; the rest says more of it."""
 
 
 def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
     """Open the database for its one writer, made (mode 0600) or brought to the newest schema where needed.
 
-    Before an older schema is changed, the file is copied to ``<name>.v<schema>.bak`` beside it. The connection may
-    move to another thread; transactions are the caller's to begin and end.
+    Where the files are open to others they are closed to them. Before an older schema is changed, the file is copied to
+    ``<name>.v<schema>.bak`` beside it. The connection may move to another thread; transactions are the caller's to
+    begin and end.
 
     Raises:
         NewerSchemaError: the file has a schema that ``steps`` do not reach.
@@ -91,6 +96,7 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
         # SQLite's other connections too, and the next program that opens the database would take it for abandoned.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        close_to_others(path)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise _unusable(path, error) from None
@@ -158,6 +164,9 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
 
 def _unusable(path: Path, error: sqlite3.Error | OSError) -> StoreError:
     reason = str(error.strerror if isinstance(error, OSError) else error)
+    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & _PRIMARY in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        told = f"{path} is in use by another program ({reason}); end that program, or try again"
+        return StoreError(told, reason)
     return StoreError(
         f"{path} cannot be used as the database ({reason}); free the disk or mend its permissions, "
         "or move the file away to start with an empty one",

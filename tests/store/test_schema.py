@@ -1,5 +1,6 @@
 """Opening the database: new, older, newer, broken."""
 
+import functools
 import sqlite3
 import stat
 import subprocess
@@ -9,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from toold.store import SCHEMA, CallRow, Store, StoreError, schema_version
 from toold.store.schema import STEPS, NewerSchemaError, open_database
 
@@ -154,6 +156,28 @@ def test_a_folder_that_is_not_there_is_told(open_store: Callable[..., Store], da
     database.mkdir()
     with pytest.raises(StoreError, match=r"toold\.db cannot be used"):
         open_store()
+
+
+def test_a_database_that_another_program_locks_is_told_as_such(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is advised to move a file away, and all that it keeps, for a lock that somebody has at the moment."""
+    open_database(database, STEPS[:1]).close()
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, timeout=0))
+        with pytest.raises(StoreError, match="end that program, or try again") as raised:
+            open_database(database)
+    assert "move" not in str(raised.value)
+    assert raised.value.reason == "database is locked"
+
+
+def test_files_that_are_open_to_others_are_closed_at_the_opening(database: Path) -> None:
+    """A mode that was loosened is tightened before anything is written, and the files beside it have the same one."""
+    open_database(database).close()
+    database.chmod(0o644)
+    with capture_logs() as lines, closing(open_database(database)):
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in database.parent.glob("toold.db*")}
+    assert modes == {0o600}
+    assert [line["log_level"] for line in lines] == ["warning"]
 
 
 def test_looking_at_the_schema_makes_no_file(database: Path) -> None:
