@@ -14,6 +14,7 @@ import structlog
 
 from . import calls, commit, journal
 from .commit import Item, Kept, Restarted
+from .files import OpenedFiles
 from .journal import Interrupted
 from .ledger import Ledger
 from .retention import Retention, keep_bounds
@@ -42,6 +43,7 @@ class Committer:
         self._content = content
         self._retention = retention
         self._connection = open_database(path)
+        self._files = OpenedFiles(path)
         self._syncing = False  # whether the connection's commits are synced
         self.group: list[Item] = []
         """Added and not yet committed."""
@@ -145,6 +147,11 @@ class Committer:
             return None
 
     def _commit(self) -> None:
+        gone = self._files.gone()
+        if gone:
+            # Not opened anew: another file would know nothing of the calls that run.
+            told = "was removed or replaced under the running daemon: put it back, or restart the daemon"
+            raise StoreError(f"{gone} {told}", f"{gone.name} {told}")
         if self.problem:
             self._reconnect()
         try:

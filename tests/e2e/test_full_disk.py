@@ -54,3 +54,24 @@ async def test_a_full_disk_stops_what_must_be_journalled_and_nothing_else(start_
     assert effects.read_text().split() == ["before", f"full-{number}"]
     assert daemon.stop() == 0
     assert "Traceback" not in daemon.logged()
+
+
+async def test_a_database_that_is_removed_under_the_daemon_is_noticed(start_daemon: Any) -> None:
+    """Writes are refused and do not run, no session is told that it is on the disk, and health says what to do."""
+    daemon = start_daemon()
+    async with daemon.peer(features=["resume"]) as peer:
+        assert (await peer.call("before", "sim_effect", text="before"))["error"] is None
+        for path in daemon.state.glob("toold.db*"):
+            path.unlink()
+        error = await refused(peer, 1)
+        assert error is not None
+        assert (error["code"], error["executed"]) == ("SERVICE_UNAVAILABLE", "no")
+        assert "restart the daemon" in error["message"]
+        assert (await peer.call("local", "echo", text="still here"))["error"] is None
+        assert any("restart the daemon" in problem for problem in (await peer.status())["problems"])
+        async with daemon.peer(features=["resume"]) as newcomer:
+            assert newcomer.ack["durability"] == "memory"
+    assert (daemon.state / "sim_effect.log").read_text().split() == ["before"]
+    assert list(daemon.state.glob("toold.db*")) == []
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.logged()

@@ -98,6 +98,29 @@ def test_what_was_refused_is_not_started_later(
     assert result(again)
 
 
+def test_a_database_that_was_removed_takes_nothing_more(committer: Committer, call: Call, database: Path) -> None:
+    """What goes into files that nobody will find again is not called written; no other file is made in their place."""
+    attempt(committer, Item(call.session), asked(call.starts()))
+    paths = list(database.parent.glob("toold.db*"))
+    kept = [path.rename(path.with_name(f"kept-{path.name}")) for path in paths]
+    start = asked(call.starts("2"))
+    done = start.done
+    with capture_logs() as lines:
+        attempt(committer, start)
+        committer.attempt()
+    assert done
+    assert "restart the daemon" in str(done.exception(0))
+    assert str(database.parent) not in str(done.exception(0))
+    assert committer.problem
+    assert [line["log_level"] for line in lines] == ["error"]
+    assert not database.exists()
+    for path, old in zip(paths, kept, strict=True):
+        old.rename(path)
+    again = asked(call.starts("2"))
+    attempt(committer, again)
+    assert result(again)
+
+
 def test_an_end_that_was_refused_is_written_later(
     committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
