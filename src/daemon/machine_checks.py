@@ -96,7 +96,7 @@ def database(path: Path) -> Check:
             "database",
             "fail",
             f"{path} has schema {found}, this toold knows up to {SCHEMA}",
-            f"install the newer toold again, or move {path} away",
+            f"install the newer toold again, or move {path} away, and audit.key with it",
         )
     return Check(
         "database", "ok", f"schema {found}" + ("" if found == SCHEMA else f", brought to {SCHEMA} at the next start")

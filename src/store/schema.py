@@ -60,7 +60,7 @@ class NewerSchemaError(StoreError):
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
             f"{path} has schema {found}, and this toold knows up to {known}: install the newer toold again, "
-            f"or move the file away to start with an empty one",
+            f"or move the file away, and audit.key with it, to start with an empty one",
             "a newer toold wrote the database",
         )
 
@@ -169,6 +169,6 @@ def _unusable(path: Path, error: sqlite3.Error | OSError) -> StoreError:
         return StoreError(told, reason)
     return StoreError(
         f"{path} cannot be used as the database ({reason}); free the disk or mend its permissions, "
-        "or move the file away to start with an empty one",
+        "or move the file away, and audit.key with it, to start with an empty one",
         reason,
     )
