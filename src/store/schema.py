@@ -96,12 +96,12 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
         # SQLite's other connections too, and the next program that opens the database would take it for abandoned.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        close_to_others(path)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise _unusable(path, error) from None
     try:
         _prepare(connection, path, steps)
+        close_to_others(path)  # what is refused stays as it is
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error | OSError):
