@@ -71,7 +71,7 @@ class Daemon:
         self.sender = parts.sender(settings, store)
         self._vendors = vendors
         self._default_model = parts.default_model(settings, catalogue, vendors)
-        self._files = FileAccess(settings.workspace, denied=parts.denied(settings))
+        self._files = FileAccess(settings.workspace, denied=parts.denied(settings), secrets=settings.readable_secrets)
         self._certificate = parts.certificate(settings)
         self._conversations = Conversations(store, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()
@@ -219,7 +219,7 @@ class Daemon:
         self.router.permits.resize(settings.max_running)
         for name, gate in self.gates.items():
             gate.permits.resize(concurrency(settings)[name])
-        self._files.look_below(settings.workspace, denied=parts.denied(settings))
+        self._files.look_below(settings.workspace, denied=parts.denied(settings), secrets=settings.readable_secrets)
         self._conversations.max_tokens = settings.conversation_tokens
         self._default_model = parts.default_model(settings, self.catalogue, self._vendors)
         self._store.go_by(content_kept(settings.audit_content), parts.retention(settings))

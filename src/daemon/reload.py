@@ -20,6 +20,7 @@ AT_ONCE: Final = frozenset(
         "progress_window_s",
         # What a call is given.
         "workspace",
+        "readable_secrets",
         "default_model",
         # What is written down.
         "log_format",

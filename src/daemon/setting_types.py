@@ -101,6 +101,15 @@ def _folder(path: Path) -> Path:
     return path.resolve()
 
 
+def _pattern(pattern: str) -> str:
+    if re.search(r"^/|(^|/)\.\.(/|$)|\s|^[*/?]*$", pattern):
+        raise PydanticCustomError(
+            "pattern",
+            "must be names below the workspace, such as .env.test or certs/*.pem, without spaces, and not all files",
+        )
+    return pattern
+
+
 def _model(name: str) -> str:
     try:
         return Catalogue.load().resolve(name).id
@@ -123,5 +132,6 @@ ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 Token = Annotated[SecretStr, AfterValidator(_token)]
 ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, _split_at(",")]
+FilePatterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], NoDecode, _split_at(",")]
 Folder = Annotated[Path, AfterValidator(_folder)]
 Folders = Annotated[tuple[Folder, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

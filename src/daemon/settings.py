@@ -16,6 +16,7 @@ from .setting_types import (
     ApiKey,
     CaseInsensitive,
     Count,
+    FilePatterns,
     Folder,
     Folders,
     FrameBytes,
@@ -59,6 +60,7 @@ class Settings(BaseSettings):
     token: Token | None = None
     auth: bool = True
     workspace: Folders = Field(default_factory=lambda: (Path.cwd(),))
+    readable_secrets: FilePatterns = ()
     workflow_dir: Folder | None = None
 
     # The vendors.

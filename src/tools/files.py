@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ..protocol.errors import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from .secrets import allowed, begins_like_a_key, named_like_a_secret
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
 """Of one text file: some 260,000 tokens at four bytes a token."""
@@ -42,20 +43,24 @@ class FileAccess:
     """Reads files below the roots, with symbolic links resolved, and nothing else.
 
     ``denied`` files and folders are not read even below a root: the state folder holds the token, and
-    ``toold.toml`` may hold keys. Relative paths start at the first root, or at ``start``, a client's own folder.
+    ``toold.toml`` may hold keys. What looks like a secret (``secrets.py``) is read only where a pattern of ``secrets``
+    fits it. Relative paths start at the first root, or at ``start``, a client's own folder.
     """
 
-    def __init__(self, roots: Iterable[Path], *, denied: Iterable[Path] = (), start: str = "") -> None:
+    def __init__(
+        self, roots: Iterable[Path], *, denied: Iterable[Path] = (), secrets: Iterable[str] = (), start: str = ""
+    ) -> None:
         self._client_folder = start
         self._denied: tuple[Path, ...] = ()
-        self.look_below(roots, denied=denied)
+        self.look_below(roots, denied=denied, secrets=secrets)
 
     def __repr__(self) -> str:
         return f"<FileAccess below {', '.join(map(str, self.roots)) or 'nothing'}>"
 
-    def look_below(self, roots: Iterable[Path], *, denied: Iterable[Path] = ()) -> None:
-        """From now on read below these roots; what was denied before stays so."""
+    def look_below(self, roots: Iterable[Path], *, denied: Iterable[Path] = (), secrets: Iterable[str] = ()) -> None:
+        """From now on read below these roots, and these secrets; what was denied before stays so."""
         # First: a thread may be reading between these lines.
+        self._secrets = tuple(secrets)
         self._denied += tuple(Path(os.path.realpath(path)) for path in denied)
         self.roots: tuple[Path, ...] = tuple(Path(os.path.realpath(root)) for root in roots)
         self._start = (self.roots[0] if self.roots else Path.cwd()) / self._client_folder
@@ -64,7 +69,7 @@ class FileAccess:
         """The same, with relative paths starting at the client's folder where it names one (``hello.client``)."""
         if not folder or "\0" in folder:
             return self
-        return FileAccess(self.roots, denied=self._denied, start=folder)
+        return FileAccess(self.roots, denied=self._denied, secrets=self._secrets, start=folder)
 
     async def read_text(self, path: str) -> TextFile:
         """The text file at ``path``, read off the event loop.
@@ -72,8 +77,8 @@ class FileAccess:
         Raises:
             InvalidArgumentsError: no path at all, not a regular file, over ``MAX_TEXT_BYTES``, binary, or not UTF-8.
             NotFoundError: there is no such file below the roots.
-            PermissionDeniedError: it leads outside the roots or to what is denied, whether or not it exists; or the
-                operating system refuses it.
+            PermissionDeniedError: it leads outside the roots or to what is denied, whether or not it exists; it looks
+                like a secret; or the operating system refuses it.
         """
         return await asyncio.to_thread(self._read_text, path)
 
@@ -126,7 +131,13 @@ class FileAccess:
         root = next((root for root in self.roots if target.is_relative_to(root)), None)
         if root is None or any(target.is_relative_to(denied) for denied in self._denied):
             raise self._outside(path)
+        if self._is_kept(name := target.relative_to(root).as_posix()) and named_like_a_secret(name):
+            raise _secret(path)
         return root, target
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether a file of this name is not read if it looks like a secret."""
+        return not allowed(name, self._secrets)
 
     def _read(self, path: str, max_bytes: int) -> tuple[str, bytes]:
         """The file's name below its root, and what is in it."""
@@ -142,7 +153,10 @@ class FileAccess:
                 hint = self._beginning(path)
                 raise NotFoundError(f"{_shown(path)} does not exist.{hint}") from error
             raise _refused(path, error) from error
-        return target.relative_to(root).as_posix(), data
+        name = target.relative_to(root).as_posix()
+        if self._is_kept(name) and begins_like_a_key(data):
+            raise _secret(path)
+        return name, data
 
     def _open(self, root: Path, target: Path, path: str) -> int:
         """Open ``target``, which holds no link, folder by folder from the root down, following none.
@@ -219,6 +233,13 @@ def _existing(paths: Iterable[Path]) -> list[os.stat_result]:
 def _shown(path: str) -> str:
     """The path as the caller gave it, bounded."""
     return repr(path if len(path) <= _SHOWN_PATH_CHARS else f"{path[:_SHOWN_PATH_CHARS]}…")
+
+
+def _secret(path: str) -> PermissionDeniedError:
+    return PermissionDeniedError(
+        f"{_shown(path)} looks like a secret, which is never read because a caller asks; "
+        "the operator can allow it by name in TOOLD_READABLE_SECRETS."
+    )
 
 
 def _not_regular(path: str, mode: int) -> InvalidArgumentsError:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
-from toold.daemon.setting_types import ApiKey, HttpUrl, Origins, Port, Token, tls_context
+from toold.daemon.setting_types import ApiKey, FilePatterns, HttpUrl, Origins, Port, Token, tls_context
 
 
 @pytest.mark.parametrize("url", ["http://h", "https://h:8443/v1", "http://[::1]:9/", "https://user:pass@h/x?y=1"])
@@ -35,6 +35,19 @@ def test_no_origins(origin: str) -> None:
     """Patterns and paths are refused, since they would never match."""
     with pytest.raises(ValidationError):
         TypeAdapter(Origins).validate_python([origin])
+
+
+@pytest.mark.parametrize("pattern", [".env.test", "certs/*.pem", "*.pem"])
+def test_file_patterns(pattern: str) -> None:
+    """Names, and folders before them, separated by commas in one string."""
+    assert TypeAdapter(FilePatterns).validate_python(f"{pattern}, other.key") == (pattern, "other.key")
+
+
+@pytest.mark.parametrize("pattern", ["*", "**/*", "?", "/etc/key.pem", "../key.pem", "a/../b", "a b"])
+def test_no_file_patterns(pattern: str) -> None:
+    """What would let everything be read, or lies elsewhere, is refused."""
+    with pytest.raises(ValidationError, match="must be names below the workspace"):
+        TypeAdapter(FilePatterns).validate_python([pattern])
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -55,6 +55,25 @@ async def test_any_file_is_read_as_it_is(access: FileAccess, write: Write) -> No
         await access.read_bytes("toold.toml", 1)
 
 
+async def test_what_looks_like_a_secret_is_not_read(workspace: Path, write: Write) -> None:
+    """By name or by content, text or bytes, there or not, through a link or not; unless the operator named it."""
+    access = FileAccess((workspace,), secrets=("test/.env",))
+    write(".env", "KEY=s3cret")
+    write("test/.env", "KEY=none")
+    write("notes.txt", "-----BEGIN PRIVATE KEY-----\ns3cret")
+    (workspace / "link.txt").symlink_to(".env")
+    for path in (".env", "gone.pem", "notes.txt", "link.txt"):
+        for reading in (access.read_text(path), access.read_bytes(path, 100), access.starting_at("x").read_text(path)):
+            with pytest.raises((PermissionDeniedError, NotFoundError)) as caught:
+                await reading
+            assert "s3cret" not in caught.value.message
+    with pytest.raises(PermissionDeniedError, match=r"looks like a secret.*TOOLD_READABLE_SECRETS"):
+        await access.read_text("link.txt")
+    assert (await access.read_text("test/.env")).text == "KEY=none"
+    access.look_below([workspace], secrets=[".env"])
+    assert (await access.read_text(".env")).text == "KEY=s3cret"
+
+
 async def test_every_spelling_of_a_path_leads_to_the_file(access: FileAccess, write: Write) -> None:
     """Relative, absolute, with dots and through a link inside the root: it is the same file."""
     path = write("docs/a.md", "hi")

@@ -67,6 +67,17 @@ async def test_only_files_of_the_workspace_are_sent(house: "House") -> None:
     assert isinstance(await house.refuse(UPLOAD, files=["none.txt"]), NotFoundError)
 
 
+async def test_secrets_are_sent_only_where_the_operator_allows_it(open_house: "OpenHouse") -> None:
+    """By name in the configuration; a caller cannot ask for more."""
+    house = await open_house(TOOLD_READABLE_SECRETS=".env.test")
+    house.write(".env", "KEY=s3cret")
+    house.write(".env.test", "KEY=none")
+    error = await house.refuse(UPLOAD, files=[".env.test", ".env"])
+    assert isinstance(error, PermissionDeniedError)
+    assert "files.1: '.env' looks like a secret" in error.message
+    await house.call(UPLOAD, files=[".env.test"])
+
+
 async def test_what_was_sent_before_a_failure_is_told(house: "House") -> None:
     """It is at the vendor, so the call had its effect: sent again as it is, the first file would be there twice."""
     house.write("a.txt", "alpha")
