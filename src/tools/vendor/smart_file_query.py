@@ -109,10 +109,9 @@ async def _extract(file: BinaryFile, context: ToolContext) -> _Material:
     sent = await context.vendor("kimi", partial(files.upload, file.name, file.content, "file-extract"))
     material = _Material("extracted", file.name, file_id=sent.id, uploaded=True)
     try:
-        text = await extracted(sent.id, context)
+        return replace(material, file=AttachedFile(file.name, await extracted(sent.id, context)))
     except CallError as error:
         raise _uploaded_for_nothing(error, material) from error
-    return _Material("extracted", file.name, AttachedFile(file.name, text), file_id=sent.id, uploaded=True)
 
 
 def _about(material: _Material, question: Question) -> Question:
