@@ -17,8 +17,8 @@ BATCH: Final = 200
 """Calls sent at once, at most. After a failure half as many are tried, so that a server that cannot take so many in
 its time takes some."""
 PACE_S: Final = 0.25
-"""Between two batches: a backlog is caught up with 800 calls a second at most, which a daemon that is wholly busy does not
-feel above the machine's noise (`make bench-audit`; at 0.1 s it did)."""
+"""Between two batches: a backlog is caught up with 800 calls a second at most, which a daemon that is wholly busy does
+not feel above the machine's noise (`make bench-audit`; at 0.1 s it did)."""
 SEARCH_PACE_S: Final = 0.1
 """Before a refused batch is halved to find which rows are refused: where all are, that is two requests a row."""
 LOOK_EVERY_S: Final = 1.0
