@@ -111,10 +111,6 @@ LIVE = pytest.mark.live
 """On what asks the real vendors: ``make test-live`` runs it, with the keys that are set."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "live: asks the real vendors, for money; run by `make test-live` alone")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what asks the real vendors, unless it is asked for by ``-m live``: it is no part of the usual run."""
     if "live" in config.option.markexpr:
