@@ -107,9 +107,6 @@ date = 2026-01-01
 PATIENCE_S = 30.0
 """How long anything is waited for that has to come: far more than it takes, so that a test fails and never hangs."""
 
-LIVE = pytest.mark.live
-"""On what asks the real vendors: ``make test-live`` runs it, with the keys that are set."""
-
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what asks the real vendors, unless it is asked for by ``-m live``: it is no part of the usual run."""
