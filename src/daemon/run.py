@@ -58,7 +58,8 @@ async def _serve(settings: Settings) -> None:
             signal.signal(number, stop.on_signal)
         hangup = _Hangup(daemon, stop, bound_to_terminal)
         loop.add_signal_handler(signal.SIGHUP, hangup.on_signal)
-        print(banner(daemon), flush=True)  # noqa: T201 - for the person who started it
+        with contextlib.suppress(OSError):  # its terminal may be closed already; then SIGHUP says so
+            print(banner(daemon), flush=True)  # noqa: T201 - for the person who started it
         await stop.event.wait()
     _log.info("stopped")
     await _leave()
