@@ -29,8 +29,47 @@ class TextContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="
     text: str
 
 
+class ImageContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="image", rename="camel"):
+    """An MCP content block of a picture."""
+
+    data: str
+    """As base64."""
+    mime_type: str
+
+
+class AudioContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="audio", rename="camel"):
+    """An MCP content block of sound."""
+
+    data: str
+    """As base64."""
+    mime_type: str
+
+
+class EmbeddedResource(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="resource"):
+    """An MCP content block of a resource's contents: ``uri``, ``mimeType``, and ``text`` or ``blob``."""
+
+    resource: dict[str, Json]
+
+
+class ResourceLink(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="resource_link", rename="camel"
+):
+    """An MCP content block that says where a resource is."""
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    """In bytes."""
+
+
+ContentBlock = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
+
+
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens of one or more completions, as the vendor counted them."""
+    """Tokens of one or more completions, as the vendor counted them; where it did not, by our own estimate."""
 
     input_tokens: int
     output_tokens: int
@@ -38,6 +77,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Part of ``output_tokens``."""
     cached_tokens: int = 0
     """Part of ``input_tokens``, billed at the lower price."""
+    estimated: bool = False
+    """Whether some of it is our own estimate: the vendor counted nothing, or the completion was cut off."""
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -45,15 +86,45 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
             self.output_tokens + other.output_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.estimated or other.estimated,
         )
 
 
-class Cost(msgspec.Struct, frozen=True, gc=False):
+class Cost(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the tokens cost by the catalogue's list price."""
 
     amount: float
     currency: str
     """ISO 4217: ``USD`` or ``CNY``."""
+    estimated: bool = False
+    """Whether the tokens are, as far as it was made of them."""
+
+
+class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the completions of one model came to, within one call."""
+
+    provider: str
+    model: str
+    completions: int
+    usage: Usage
+    cost: Cost | None = None
+    """None where the model has no known price."""
+
+    def __add__(self, other: "Spent") -> "Spent":
+        """Both together; they are of the same model, and so of the same currency."""
+        return Spent(
+            self.provider,
+            self.model,
+            self.completions + other.completions,
+            self.usage + other.usage,
+            _sum(self.cost, other.cost),
+        )
+
+
+def _sum(one: Cost | None, other: Cost | None) -> Cost | None:
+    if one is None or other is None:
+        return one or other
+    return Cost(round(one.amount + other.amount, 9), one.currency, one.estimated or other.estimated)
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
@@ -79,6 +150,12 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Why ``model`` was asked, where the choice was left to the daemon."""
     provider_calls: int = 0
     """Requests that vendors were sent for it: completions, uploads, searches; those that failed too."""
+    spent: tuple[Spent, ...] = ()
+    """What each model took, where it was more than one: ``usage`` and ``cost`` are their sums."""
+    shaping: dict[str, Json] | None = None
+    """What was done to a result before it was answered (docs/shaping.md, the report)."""
+    spilled: bool | None = None
+    """True where the answer was too large to be sent: it is kept as a file, and ``structured`` has its handle."""
     replayed: bool | None = None
 
 
@@ -98,6 +175,8 @@ class ToolInfo(msgspec.Struct, frozen=True, rename="camel"):
     description: str
     input_schema: dict[str, Any]
     annotations: Annotations
+    output_schema: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """Of ``structured``, where it is known."""
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
@@ -140,7 +219,8 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """What dispatch hands back: outputs, or one error; never both, never neither."""
 
     metadata: Metadata
-    outputs: tuple[TextContent, ...] = ()
+    outputs: tuple[ContentBlock, ...] = ()
+    """A text block first."""
     structured: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
 
@@ -152,6 +232,22 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
     def outcome(self) -> str:
         """``ok``, or the error's code."""
         return self.error.code if self.error else "ok"
+
+    @property
+    def text(self) -> str:
+        """Its text blocks, one below the other."""
+        return "\n".join(block.text for block in self.outputs if isinstance(block, TextContent))
+
+    @property
+    def value(self) -> Json:
+        """What a step, a program or a file has of it: the data where there is any, else the text; where there are
+        pictures, sounds or resources, all blocks under ``content``.
+        """
+        if self.structured is not msgspec.UNSET:
+            return self.structured
+        if all(isinstance(block, TextContent) for block in self.outputs):
+            return self.text
+        return {"content": [msgspec.to_builtins(block) for block in self.outputs]}
 
 
 encode_result = msgspec.json.Encoder().encode

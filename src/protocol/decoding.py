@@ -136,15 +136,35 @@ def _id_is_usable(value: dict[str, Any]) -> bool:
 
 
 _AT = re.compile(r"^(?P<what>.*) - at `\$\.?(?P<path>.*)`$", re.DOTALL)
+_MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$")
+_WRONG_TYPE = re.compile(r"^Expected `(?P<types>.*)`, got `(?P<got>.*)`$")
+_TYPES: Final = {
+    "int": "a number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+"""msgspec's words for types, in JSON's words; null is the same in both."""
+_CHOICES: Final = {"on_disconnect": "keep or cancel"}
 
 
 def _field_message(message: str) -> str:
-    """``Expected `object`, got `array` - at `$.arguments``` → ``arguments: expected object, got array.``"""
+    """``Expected `object`, got `array` - at `$.arguments``` → ``arguments: should be an object, not an array.``"""
+    if missing := _MISSING.match(message):
+        return f"{missing['name']}: missing."
     found = _AT.match(message)
     if found is None:
         return _bounded(message.replace("`", "")) + "."
-    what = found["what"].replace("`", "")
-    return f"{found['path']}: {_bounded(what[:1].lower() + what[1:])}."
+    path, what = found["path"], found["what"]
+    if path in _CHOICES:
+        return f"{path}: should be {_CHOICES[path]}."
+    if wrong := _WRONG_TYPE.match(what):
+        types = dict.fromkeys(_TYPES.get(one, one) for one in wrong["types"].split(" | "))
+        return f"{path}: should be {' or '.join(types)}, not {_TYPES.get(wrong['got'], wrong['got'])}."
+    what = what.replace("`", "")
+    return f"{path}: {_bounded(what[:1].lower() + what[1:])}."
 
 
 def _json_type(value: object) -> str:

@@ -242,7 +242,7 @@ class ResultTooLargeError(CallError):
 
 
 class ResultExpiredError(CallError):
-    """The result was kept for its time and is gone."""
+    """The call has run, and its result is not kept any more; make it again only where that does no harm."""
 
     code = ErrorCode.RESULT_EXPIRED
     default_executed = "yes"
@@ -250,7 +250,7 @@ class ResultExpiredError(CallError):
 
 
 class RequestIdConflictError(CallError):
-    """This request id belongs to another call of this session, with other content."""
+    """This request id belongs to another call of this session, with other content; use a new one."""
 
     code = ErrorCode.REQUEST_ID_CONFLICT
     default_executed = "no"

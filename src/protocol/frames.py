@@ -140,6 +140,9 @@ class HelloAck(_Frame, tag="hello_ack", omit_defaults=True, frozen=True):
     protocol: int | None = None
     server: ServerInfo | None = None
     features: tuple[str, ...] | None = None
+    toolset: str | None = None
+    tools_rev: str | None = None
+    """``rev`` of the listing, as ``list_tools_res`` and ``tools_changed`` have it."""
     instructions: str | None = None
     resumed: bool | None = None
     resume_key: str | None = None
@@ -184,7 +187,7 @@ class CallToolRes(_Frame, tag="call_tool_res", frozen=True):
 
     request_id: RequestId
     outputs: Sequence[Any]
-    """MCP content blocks, a text block first: ``TextContent`` where it is sent, dicts where it is received."""
+    """MCP content blocks, a text block first: ``ContentBlock`` where it is sent, dicts where it is received."""
     error: ToolError | None
     metadata: Metadata
     structured: Json | msgspec.UnsetType = msgspec.UNSET
@@ -205,7 +208,7 @@ class CallStatusRes(_Frame, tag="call_status_res", frozen=True):
 
 
 class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True, frozen=True):
-    """The tools, in a stable order; ``rev`` changes when they do."""
+    """The tools of the session's toolset, in a stable order; ``rev`` changes when they do."""
 
     tools: tuple[ToolInfo, ...]
     rev: str
@@ -239,7 +242,7 @@ class GoingAway(_Frame, tag="going_away", frozen=True):
 
 
 class ToolsChanged(_Frame, tag="tools_changed", frozen=True):
-    """The list of tools is another one now."""
+    """The listing of the session's toolset is another one now."""
 
     rev: str
 

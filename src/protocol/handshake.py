@@ -1,4 +1,4 @@
-"""What becomes of a connection's first frame. Pure: the token check and the maker of labels are handed in."""
+"""What becomes of a connection's first frame. Pure: who the token is from, and the maker of labels, are handed in."""
 
 import re
 from collections.abc import Callable, Collection
@@ -7,21 +7,26 @@ from typing import Final
 
 import msgspec
 
+from .access import Access, Denied
 from .calls import ClientInfo, Principal
 from .decoding import decode_client_frame
-from .errors import CallError, PermissionDeniedError, ProtocolError, ToolError, UnauthorizedError
-from .frames import CLOSE_NO_HELLO, CLOSE_NOT_HELLO, CLOSE_NOT_JSON, CLOSE_UNAUTHORIZED, Hello
+from .errors import (
+    CallError,
+    PermissionDeniedError,
+    ProtocolError,
+    ServiceUnavailableError,
+    ToolError,
+    UnauthorizedError,
+)
+from .frames import CLOSE_NO_HELLO, CLOSE_NOT_HELLO, CLOSE_NOT_JSON, CLOSE_RESTART, CLOSE_UNAUTHORIZED, Hello
+from .suggest import MAX_WORD_CHARS, close_names, did_you_mean
 
-SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away")
-"""What this server understands beyond plain. ``tools_changed`` is not spoken yet."""
-DEFAULT_TOOLSET: Final = "standard"
+SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away", "tools_changed")
+"""What this server understands beyond plain."""
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{3,64}")
 _MAX_CLIENT_FIELD: Final = 200
 _MAX_RESUME_KEY_CHARS: Final = 200
-
-Authenticate = Callable[[str | None], Principal | None]
-"""The token of a hello → who that is, or None. Compares in constant time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +35,20 @@ class Accepted:
 
     label: str
     label_generated: bool
-    principal: Principal
+    access: Access
     features: tuple[str, ...]
     """What both sides have, in the order of ``SERVER_FEATURES``."""
     client: ClientInfo
     resume_key: str | None
     """Of the session that the client comes back to; None where it asks for a new one."""
+    toolset: str | None
+    """That the client asked for; None leaves it to the operator."""
     notice: str | None
     """What was not taken as it was sent, for the person who reads the ack."""
+
+    @property
+    def principal(self) -> Principal:
+        return self.access.principal
 
     @property
     def plain(self) -> bool:
@@ -58,14 +69,8 @@ class Refused:
     error: ToolError
 
 
-def judge_hello(
-    data: str | bytes,
-    *,
-    authenticate: Authenticate,
-    make_label: Callable[[], str],
-    toolsets: Collection[str] = (DEFAULT_TOOLSET,),
-) -> Accepted | Refused:
-    """The first frame's payload → the connection's standing, or why there is none."""
+def read_hello(data: str | bytes) -> Hello | Refused:
+    """The first frame, where it is a hello."""
     try:
         value = msgspec.json.decode(data) if isinstance(data, str) else None
     except (msgspec.DecodeError, RecursionError):
@@ -75,14 +80,31 @@ def judge_hello(
     frame = decode_client_frame(data) if value.get("op") == "hello" else None
     if not isinstance(frame, Hello):
         return _refused(CLOSE_NOT_HELLO, ProtocolError('The first frame must be {"op":"hello",…}.'))
-    principal = authenticate(frame.token if isinstance(frame.token, str) else None)
-    if principal is None:
-        return _refused(CLOSE_UNAUTHORIZED, UnauthorizedError(_unauthorized_message(frame.token)))
-    if frame.toolset is not None and frame.toolset not in tuple(toolsets):
-        offered = ", ".join(sorted(toolsets))
-        message = f"toolset: not one that you may use; there is {offered}. Leave it out for the default."
-        return _refused(CLOSE_UNAUTHORIZED, PermissionDeniedError(message))
-    return _accepted(frame, principal, make_label)
+    return frame
+
+
+def token_of(frame: Hello) -> str | None:
+    """The token of a hello, where it has one."""
+    return frame.token if isinstance(frame.token, str) else None
+
+
+def judge_hello(
+    frame: Hello,
+    access: Access | Denied,
+    *,
+    make_label: Callable[[], str],
+    toolsets: Collection[str],
+) -> Accepted | Refused:
+    """A hello, and who it is from → the connection's standing, or why there is none.
+
+    ``toolsets`` are the names that there are.
+    """
+    if isinstance(access, Denied):
+        return _denied(access)
+    usable = access.usable(toolsets)
+    if not usable or (frame.toolset is not None and frame.toolset not in usable):
+        return _refused(CLOSE_UNAUTHORIZED, _no_such_toolset(frame.toolset, usable))
+    return _accepted(frame, access, make_label)
 
 
 def no_hello(timeout_s: float) -> Refused:
@@ -90,13 +112,27 @@ def no_hello(timeout_s: float) -> Refused:
     return _refused(CLOSE_NO_HELLO, ProtocolError(f"No hello came within {timeout_s:g} s."))
 
 
-def _accepted(frame: Hello, principal: Principal, make_label: Callable[[], str]) -> Accepted:
+def _denied(denied: Denied) -> Refused:
+    match denied.why:
+        case "missing":
+            message = "token: missing. `toold token` prints the daemon's; send it in hello."
+            return _refused(CLOSE_UNAUTHORIZED, UnauthorizedError(message))
+        case "insufficient_scope":
+            return _refused(CLOSE_UNAUTHORIZED, PermissionDeniedError(f"token: {denied.message}"))
+        case "unavailable":
+            return _refused(CLOSE_RESTART, ServiceUnavailableError(denied.message, executed="no"))
+        case "invalid":
+            return _refused(CLOSE_UNAUTHORIZED, UnauthorizedError(f"token: {denied.message}"))
+
+
+def _accepted(frame: Hello, access: Access, make_label: Callable[[], str]) -> Accepted:
     notices: list[str] = []
     label, generated = _label(frame.session_id, make_label, notices)
     features = _features(frame.features, notices)
     client = _client(frame.client, notices)
     resume_key = _resume_key(frame.resume, features, notices)
-    return Accepted(label, generated, principal, features, client, resume_key, "; ".join(notices) or None)
+    notice = "; ".join(notices) or None
+    return Accepted(label, generated, access, features, client, resume_key, frame.toolset, notice)
 
 
 def _label(wished: object, make_label: Callable[[], str], notices: list[str]) -> tuple[str, bool]:
@@ -142,10 +178,16 @@ def _resume_key(wished: object, features: tuple[str, ...], notices: list[str]) -
     return None
 
 
-def _unauthorized_message(token: object) -> str:
-    if token is None:
-        return "token: missing. `toold token` prints the daemon's; send it in hello."
-    return "token: not the daemon's. `toold token` prints it; a daemon that was set up anew has a new one."
+def _no_such_toolset(wished: object, toolsets: Collection[str]) -> PermissionDeniedError:
+    names = sorted(toolsets)
+    if not names:
+        return PermissionDeniedError("toolset: this token may use none of those that there are.")
+    wrong = "not a name."
+    if isinstance(wished, str):
+        hint = did_you_mean(close_names(wished, names, n=1))
+        wrong = f"there is no {wished[:MAX_WORD_CHARS]!r} that you may use{f'; {hint}' if hint else '.'}"
+    message = f"toolset: {wrong} You may use {', '.join(names)}, or leave it out for the default."
+    return PermissionDeniedError(message, details={"toolsets": names})
 
 
 def _refused(close_code: int, error: CallError) -> Refused:

@@ -52,9 +52,9 @@ class Address(msgspec.Struct, frozen=True):
         return f"http://{_bracketed(connectable(self.host))}:{self.http_port}/"
 
 
-def websocket_url(host: str, port: int, *, tls: bool = False) -> str:
+def websocket_url(host: str, port: int, *, tls: bool = False, path: str = "/") -> str:
     """``ws://host:port/``, an IPv6 address in brackets."""
-    return f"{'wss' if tls else 'ws'}://{_bracketed(host)}:{port}/"
+    return f"{'wss' if tls else 'ws'}://{_bracketed(host)}:{port}{path}"
 
 
 def is_loopback(host: str) -> bool:

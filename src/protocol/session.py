@@ -32,7 +32,7 @@ class Verdict(Enum):
     """What ``SessionCalls.accept`` says of a call."""
 
     NEW = "new"
-    """It is in the book now and is to be run, once."""
+    """It is entered and is to be run, once."""
     SAME = "same"
     """It runs already; the sender gets that call's one answer."""
     DONE = "done"
@@ -74,14 +74,14 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
         if self.name != name:
             return False
         if isinstance(self.arguments, bytes):
-            return self.arguments == _digest(arguments)
+            return self.arguments == arguments_digest(arguments)
         return _canonical(self.arguments) == _canonical(arguments)
 
     def done(self, frame_bytes: int, now: float, *, journalled: bool) -> "_Call":
         """The same, now that it has its answer, without holding on to large arguments."""
         arguments = self.arguments
         if frame_bytes > _SMALL_BYTES and not isinstance(arguments, bytes):
-            arguments = _digest(arguments)
+            arguments = arguments_digest(arguments)
         return _Call(self.name, arguments, self.echo_id, now, journalled)
 
 
@@ -117,6 +117,13 @@ class SessionCalls:
 
     def accept(self, key: str, name: str, arguments: dict[str, Any], now: float, *, echo_id: bool = False) -> Verdict:
         """Judge a call and, where it is new, enter it."""
+        verdict = self.judge(key, name, arguments, now)
+        if verdict is Verdict.NEW:
+            self._running[key] = _Call(name, arguments, echo_id)
+        return verdict
+
+    def judge(self, key: str, name: str, arguments: dict[str, Any], now: float) -> Verdict:
+        """What ``accept`` would say of a call."""
         known = self._running.get(key)
         if known is not None:
             return Verdict.SAME if known.same_as(name, arguments) else Verdict.CONFLICT
@@ -126,7 +133,6 @@ class SessionCalls:
                 return verdict
         if len(self._running) + self._sending >= self.max_accepted:
             return Verdict.FULL
-        self._running[key] = _Call(name, arguments, echo_id)
         return Verdict.NEW
 
     def finish(
@@ -176,7 +182,7 @@ class SessionCalls:
     def arguments_hash(self, key: str) -> bytes:
         """What is remembered of the arguments of a call that is known, where they themselves are not to be."""
         arguments = (self._running.get(key) or self._done[key]).arguments
-        return arguments if isinstance(arguments, bytes) else _digest(arguments)
+        return arguments if isinstance(arguments, bytes) else arguments_digest(arguments)
 
     def forget(self, keys: Iterable[str]) -> list[str]:
         """The client has these results; they need not be kept. Returns the keys of those that were done."""
@@ -235,5 +241,6 @@ def _may_come_again(result: ToolResult) -> bool:
     return result.error is not None and result.error.executed == "no" and result.error.retryable
 
 
-def _digest(arguments: dict[str, Any]) -> bytes:
+def arguments_digest(arguments: dict[str, Any]) -> bytes:
+    """What is remembered of a call's arguments where they themselves are not."""
     return hashlib.blake2b(_canonical(arguments), digest_size=16).digest()

@@ -17,3 +17,8 @@ def close_names(word: str, known: Iterable[str], n: int = 3) -> list[str]:
 def did_you_mean(names: Sequence[str]) -> str:
     """``did you mean 'chat'?``, ``did you mean 'chat' or 'echo'?``; empty where there are no names."""
     return f"did you mean {' or '.join(map(repr, names))}?" if names else ""
+
+
+def as_sentence(told: str) -> str:
+    """With a full stop, unless it ends as a sentence does, as where it asks what was meant."""
+    return told if told.endswith((".", "!", "?")) else f"{told}."

@@ -63,7 +63,12 @@ def test_each_op_becomes_its_frame(text: str, kind: type) -> None:
         ('{"op":5}', "PROTOCOL_ERROR", "op"),
         ('{"op":"pin"}', "PROTOCOL_ERROR", "did you mean 'ping'?"),
         ('{"op":"zzzzzz"}', "PROTOCOL_ERROR", "call_tool"),
-        ('{"op":"cancel"}', "INVALID_REQUEST", "request_id"),
+        ('{"op":"cancel"}', "INVALID_REQUEST", "request_id: missing."),
+        (
+            '{"op":"forget","request_ids":[true]}',
+            "INVALID_REQUEST",
+            "request_ids[0]: should be a number or a string",
+        ),
         ("[" * 100_000, "PROTOCOL_ERROR", "JSON"),
     ],
 )
@@ -85,15 +90,15 @@ def test_an_unknown_op_is_answered_under_its_request_id() -> None:
 @pytest.mark.parametrize(
     ("fields", "word"),
     [
-        ({"request_id": "a", "name": "echo", "arguments": []}, "arguments: expected object | null, got array"),
+        ({"request_id": "a", "name": "echo", "arguments": []}, "arguments: should be an object or null, not an array."),
         ({"request_id": "a", "name": "echo", "arguments": "x"}, "arguments"),
         ({"request_id": "a", "name": 5}, "name"),
         ({"request_id": "a"}, "name: missing"),
         ({"request_id": "a", "name": ""}, "name: missing"),
         ({"request_id": "a", "tool": {"nome": "x"}}, "name: missing"),
         ({"request_id": "a", "name": "x", "timeout_ms": 0}, "timeout_ms"),
-        ({"request_id": "a", "name": "x", "timeout_ms": "5"}, "timeout_ms"),
-        ({"request_id": "a", "name": "x", "on_disconnect": "maybe"}, "on_disconnect"),
+        ({"request_id": "a", "name": "x", "timeout_ms": "5"}, "timeout_ms: should be a number or null, not a string."),
+        ({"request_id": "a", "name": "x", "on_disconnect": "maybe"}, "on_disconnect: should be keep or cancel."),
         ({"request_id": "a", "name": "x", "arguments": {"a": float("inf")}}, "JSON"),
         ({"request_id": "a", "name": "x", "arguments": {"a": float("nan")}}, "JSON"),
         ({"request_id": "a", "name": "x", "arguments": {"a": "\ud800"}}, "truncated"),

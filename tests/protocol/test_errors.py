@@ -87,7 +87,7 @@ def test_messages_are_sentences() -> None:
     """What a client reads begins with a capital letter or a name, and ends with a full stop or a question mark."""
     ill_written = []
     for place, (first, *_, last) in ((place, [*parts, parts[-1]]) for place, parts in written_messages()):
-        begins = not isinstance(first, ast.Constant) or re.match(r"[A-Z]|[a-z_]+: |hello ", str(first.value))
+        begins = not isinstance(first, ast.Constant) or re.match(r"[A-Z]|[a-z_.]+: |hello ", str(first.value))
         ends = str(last.value).endswith((".", "?")) if isinstance(last, ast.Constant) else names_its_end(last)
         if not (begins and ends):
             ill_written.append(place)
@@ -96,6 +96,12 @@ def test_messages_are_sentences() -> None:
 
 
 def names_its_end(part: ast.expr) -> bool:
-    """A value at the end is a hint, which is a whole clause, or the end that fits what was said."""
+    """A value at the end is a hint, which is a whole clause, the end that fits what was said, another's message, or the
+    one sentence that several rooms say.
+    """
     value = part.value if isinstance(part, ast.FormattedValue) else None
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id == "secret_refused"
+    if isinstance(value, ast.Attribute):
+        return value.attr == "message"
     return isinstance(value, ast.Name) and value.id in {"hint", "end"}

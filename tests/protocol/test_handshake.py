@@ -5,18 +5,25 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.calls import LOCAL, ClientInfo, Principal
-from toold.protocol.handshake import Accepted, Refused, judge_hello, no_hello
+from toold.protocol.access import Access, Denied
+from toold.protocol.calls import LOCAL, ClientInfo
+from toold.protocol.handshake import Accepted, Refused, judge_hello, no_hello, read_hello, token_of
 
 TOKEN = "a-token-of-the-test"
 
 
-def authenticate(token: str | None) -> Principal | None:
-    return LOCAL if token == TOKEN else None
+def authenticate(token: str | None) -> Access | Denied:
+    if token == TOKEN:
+        return Access(LOCAL)
+    return Denied("missing", "Send a token.") if token is None else Denied("invalid", "not the daemon's.")
 
 
-def judge(data: str | bytes) -> Accepted | Refused:
-    return judge_hello(data, authenticate=authenticate, make_label=lambda: "made-by-server")
+def judge(data: str | bytes, access: Access | Denied | None = None) -> Accepted | Refused:
+    frame = read_hello(data)
+    if isinstance(frame, Refused):
+        return frame
+    access = access or authenticate(token_of(frame))
+    return judge_hello(frame, access, make_label=lambda: "made-by-server", toolsets=("standard", "lean"))
 
 
 def hello(**fields: object) -> Accepted:
@@ -100,13 +107,34 @@ def test_a_wish_to_resume_is_never_silently_dropped(resume: object) -> None:
     assert "needs the feature 'resume'" in (hello(resume={"key": "k"}).notice or "")
 
 
-def test_a_toolset_that_may_not_be_used_is_refused() -> None:
-    """The refusal names what there is."""
-    assert isinstance(judge(json.dumps({"op": "hello", "token": TOKEN, "toolset": "standard"})), Accepted)
-    found = judge(json.dumps({"op": "hello", "token": TOKEN, "toolset": "root"}))
+def test_a_client_may_ask_for_a_toolset() -> None:
+    """Whether it did is told, so that the default is the operator's to choose."""
+    assert hello(toolset="lean").toolset == "lean"
+    assert hello().toolset is None
+    assert hello(toolset=None).toolset is None
+
+
+@pytest.mark.parametrize(
+    ("wished", "says"),
+    [
+        (
+            "laen",
+            "there is no 'laen' that you may use; did you mean 'lean'? You may use lean, standard, or leave it out",
+        ),
+        ("x" * 500, "xxx' that you may use. You may use lean, standard, or leave it out for the default."),
+        (5, "toolset: not a name. You may use lean, standard,"),
+        (["lean"], "toolset: not a name. You may use lean, standard,"),
+        ("", "there is no '' that you may use. You may use lean, standard,"),
+    ],
+)
+def test_a_toolset_that_may_not_be_used_is_refused(wished: object, says: str) -> None:
+    """The refusal names what there is, in words and for programs, and what may have been meant."""
+    found = judge(json.dumps({"op": "hello", "token": TOKEN, "toolset": wished}))
     assert isinstance(found, Refused)
     assert (found.close_code, found.error.code) == (4003, "PERMISSION_DENIED")
-    assert "standard" in found.error.message
+    assert says in found.error.message
+    assert len(found.error.message) < 300
+    assert found.error.details == {"toolsets": ["lean", "standard"]}
 
 
 def test_the_client_may_introduce_itself() -> None:

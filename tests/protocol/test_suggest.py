@@ -1,12 +1,13 @@
 """What is offered for a misspelt name, and what offering it costs."""
 
 import difflib
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.suggest import MAX_WORD_CHARS, close_names, did_you_mean
+from toold.protocol.suggest import MAX_WORD_CHARS, as_sentence, close_names, did_you_mean
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -49,7 +50,8 @@ def test_a_word_of_megabytes_costs_no_more_than_a_short_one(monkeypatch: pytest.
 
 def test_nobody_else_compares_names() -> None:
     """This is the one place that looks for close names, so that the bound holds for all."""
-    users = [path.name for path in SRC.rglob("*.py") if "difflib" in path.read_text(encoding="utf-8")]
+    compares = re.compile("get_close_matches|SequenceMatcher")
+    users = [path.name for path in SRC.rglob("*.py") if compares.search(path.read_text(encoding="utf-8"))]
     assert users == ["suggest.py"]
 
 
@@ -58,3 +60,10 @@ def test_the_offer_in_words() -> None:
     assert did_you_mean(["chat"]) == "did you mean 'chat'?"
     assert did_you_mean(["chat", "echo"]) == "did you mean 'chat' or 'echo'?"
     assert did_you_mean([]) == ""
+
+
+def test_a_question_gets_no_full_stop() -> None:
+    """What ends as a sentence stays; all else gets its full stop."""
+    assert as_sentence("a is wrong") == "a is wrong."
+    assert as_sentence("a is wrong.") == "a is wrong."
+    assert as_sentence("a is wrong; did you mean 'b'?") == "a is wrong; did you mean 'b'?"

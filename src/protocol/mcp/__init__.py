@@ -1,0 +1,1 @@
+"""MCP's messages to calls, and the calls' answers to messages, whichever way the messages travel. Pure."""

@@ -1,0 +1,72 @@
+"""Tools in MCP's words."""
+
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from toold.protocol.calls import Annotations, Metadata, Timings, ToolInfo, ToolResult
+from toold.protocol.errors import ToolExecutionError
+from toold.protocol.mcp.entries import answer_schema, tool_entry
+from toold.protocol.mcp.results import call_result
+from toold.protocol.mcp.revisions import REVISIONS
+
+NEW = REVISIONS["2026-07-28"]
+ASKED = REVISIONS["2025-11-25"]
+HINTS = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+
+
+def info(schema: dict[str, Any] | None = None, name: str = "t") -> ToolInfo:
+    return ToolInfo(name, "A tool.", schema or {"type": "object"}, HINTS)
+
+
+def test_a_tool_in_mcps_words() -> None:
+    """Name, description, schema and annotations; where calls can be asked for as tasks, that too."""
+    assert tool_entry(info(), NEW) == {
+        "name": "t",
+        "description": "A tool.",
+        "inputSchema": {"type": "object"},
+        "annotations": {
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": False,
+            "openWorldHint": False,
+        },
+    }
+    assert tool_entry(info(), ASKED)["execution"] == {"taskSupport": "optional"}
+
+
+def test_schemas_are_shown_as_they_are() -> None:
+    """But for names of headers, which clients would repeat arguments in and nobody reads."""
+    schema = {
+        "type": "object",
+        "$defs": {"a": {"const": None}},
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}, "rest": True, "n": {"default": None}},
+        "additionalProperties": False,
+    }
+    entry = tool_entry(info(schema), NEW)
+    assert entry["inputSchema"] == schema | {
+        "properties": {"region": {"type": "string"}, "rest": True, "n": {"default": None}}
+    }
+    assert schema["properties"]["region"]["x-mcp-header"] == "Region"  # type: ignore[index] # the tool's own stays
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}, {"a": 1}),
+        ({"type": "array", "items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "integer"}}}, [1, 2]),
+        ({"type": ["object", "null"]}, None),
+    ],
+)
+def test_what_is_answered_fits_the_output_schema(schema: dict[str, Any], value: Any) -> None:
+    """Clients hold answers against it: the tool's own data, wrapped where it is no object, and errors fit; else not."""
+    published = answer_schema(schema)
+    assert published["type"] == "object"
+    metadata = Metadata(1.0, Timings())
+    failed = ToolResult(metadata, error=ToolExecutionError("no").to_tool_error())
+    for result in (ToolResult(metadata, (), value), failed):
+        structured = msgspec.to_builtins(call_result(result, NEW))["structuredContent"]
+        jsonschema.validate(structured, published)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"a": "x", "result": ["x"]}, published)

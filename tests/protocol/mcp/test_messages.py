@@ -1,0 +1,131 @@
+"""Bytes to messages and back."""
+
+import json
+from typing import Any
+
+import mcp_types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import jsonrpc
+from toold.protocol.mcp import messages
+from toold.protocol.mcp.messages import Malformed, Notification, Problem, Reply, Request, read
+
+
+def test_requests_and_notifications() -> None:
+    """A message with an id is owed an answer, one without is not; parameters may be left out."""
+    assert read(b'{"jsonrpc":"2.0","id":7,"method":"ping"}') == Request(7, "ping", {})
+    assert read(b'{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1},"more":0}') == Request("a", "m", {"x": 1})
+    assert read(b'{"jsonrpc":"2.0","method":"notifications/initialized"}') == Notification(
+        "notifications/initialized", {}
+    )
+    assert read(b'{"jsonrpc":"2.0","id":1,"result":{}}') == Reply(1, {})
+    assert read(b'{"jsonrpc":"2.0","id":1,"error":{}}') == Reply(1, None)
+
+
+def test_a_batch() -> None:
+    """Each message of an array is judged by itself."""
+    batch = read(b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"n"},7]')
+    assert isinstance(batch, list)
+    assert [type(one) for one in batch] == [Request, Notification, Malformed]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"nonsense",
+        b'{"jsonrpc":"2.0",}',
+        b"[" * 100_000,
+        b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":"\xff"}}',
+        b'[{"jsonrpc":"2.0","id":1,"method":"\xff"}]',
+    ],
+)
+def test_what_is_no_json(body: bytes) -> None:
+    """It is told as a parse error."""
+    found = read(body)
+    assert isinstance(found, Malformed)
+    assert (found.problem.code, found.id) == (jsonrpc.PARSE_ERROR, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "request_id"),
+    [
+        ({"id": 3, "method": "ping"}, 3),
+        ({"jsonrpc": "1.0", "id": "x", "method": "ping"}, "x"),
+        ({"jsonrpc": "2.0", "id": None, "method": "ping"}, None),
+        ({"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, None),
+        ({"jsonrpc": "2.0", "id": True, "method": "ping"}, None),
+        ({"jsonrpc": "2.0", "id": 3, "method": 7}, 3),
+        ({"jsonrpc": "2.0", "id": 3, "method": "m", "params": []}, 3),
+        ({"jsonrpc": "2.0", "id": 3}, 3),
+        ({"jsonrpc": "2.0"}, None),
+        (7, None),
+        (None, None),
+    ],
+)
+def test_what_is_no_message(value: Any, request_id: object) -> None:
+    """It is told as an invalid request, under its id where that can be read."""
+    found = read(json.dumps(value).encode())
+    assert isinstance(found, Malformed)
+    assert (found.problem.code, found.id) == (jsonrpc.INVALID_REQUEST, request_id)
+
+
+KEYS = st.sampled_from(["jsonrpc", "id", "method", "params", "result"]) | st.text()
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
+)
+
+
+@given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_reading_never_raises(body: bytes) -> None:
+    """Whatever is posted, there is something to say about it."""
+    found = read(body)
+    assert isinstance(found, list | Request | Notification | Reply | Malformed)
+
+
+def test_answers_are_the_sdks_messages() -> None:
+    """Results, errors and notifications are what the official types take for one."""
+    adapter = jsonrpc.jsonrpc_message_adapter
+    assert isinstance(adapter.validate_json(messages.answer(1, {"a": 1})), jsonrpc.JSONRPCResponse)
+    error = adapter.validate_json(messages.failure("x", Problem(-32602, "no", {"a": 1})))
+    assert isinstance(error, jsonrpc.JSONRPCError)
+    assert (error.id, error.error.code, error.error.data) == ("x", -32602, {"a": 1})
+    assert json.loads(messages.failure(None, Problem(-32700, "no"))) == {
+        "id": None,
+        "error": {"code": -32700, "message": "no"},
+        "jsonrpc": "2.0",
+    }
+    assert isinstance(adapter.validate_json(messages.notification("n", {})), jsonrpc.JSONRPCNotification)
+
+
+def test_the_codes_are_the_specifications() -> None:
+    """They are the SDK's, and each has a status for HTTP."""
+    names = {
+        "MISSING_CLIENT_CAPABILITY": "MISSING_REQUIRED_CLIENT_CAPABILITY",
+        "UNSUPPORTED_VERSION": "UNSUPPORTED_PROTOCOL_VERSION",
+    }
+    for name in (
+        "PARSE_ERROR",
+        "INVALID_REQUEST",
+        "METHOD_NOT_FOUND",
+        "INVALID_PARAMS",
+        "INTERNAL_ERROR",
+        "HEADER_MISMATCH",
+        *names,
+    ):
+        code = getattr(messages, name)
+        assert code == getattr(mcp_types.jsonrpc, names.get(name, name))
+        assert code in messages.HTTP_STATUS
+
+
+def test_an_event_is_one_message() -> None:
+    """Line breaks within a message's strings are escaped, so that none ends the event."""
+    event = messages.event(messages.notification("n", {"text": "one\ntwo\r\n\n"}))
+    assert event.endswith(b"\n\n")
+    assert event.count(b"\n") == 3
+    assert b"\r" not in event
