@@ -21,6 +21,9 @@ event loop gets it back after up to 5 ms (measured: 1 ms a row with ``executeman
 SLICE: Final = 500
 """Rows that one step of the retention removes: some milliseconds, so that the writer is soon back at its queue."""
 
+SEARCHED_ROWS: Final = 20_000
+"""Of the newest so many are looked through for those of a principal: some hundredths of a second."""
+
 Values = tuple[Any, ...]
 """One row's column values, in the order of ``COLUMNS``."""
 
@@ -78,8 +81,9 @@ def forget(connection: sqlite3.Connection, chain: Extension, *, before: float, n
         "SELECT seq, started_at, bytes FROM call JOIN call_size USING (seq) ORDER BY seq LIMIT ?", (SLICE,)
     )
     # Rows of the future, made by a wrong clock, are as old as what came after them.
+    # With the + it is looked for from the first row on, and mostly is that one; by the index all rows would be sorted.
     known = connection.execute(
-        "SELECT started_at FROM call WHERE started_at <= ? ORDER BY seq LIMIT 1", (now,)
+        "SELECT started_at FROM call WHERE +started_at <= ? ORDER BY seq LIMIT 1", (now,)
     ).fetchone()
     begins_old = known is not None and known[0] < before
     excess = kept_bytes(connection) - keep_bytes
@@ -110,6 +114,35 @@ def recent(connection: sqlite3.Connection, limit: int) -> list[CallRow]:
         (limit,),
     )
     return [row(fields) for fields in found]
+
+
+_ENDED = f"""
+SELECT {", ".join(COLUMNS)} FROM call
+WHERE seq > coalesce((SELECT max(seq) FROM call), 0) - {SEARCHED_ROWS} AND principal = ?1
+  AND (?2 IS NULL OR tool = ?2)
+  AND (?3 IS NULL OR outcome = ?3 OR (?3 = 'error' AND outcome != 'ok'))
+ORDER BY seq DESC LIMIT ?4
+"""  # noqa: S608 - our own names
+
+
+def ended(
+    connection: sqlite3.Connection, principal: str, limit: int, tool: str | None, outcome: str | None
+) -> list[CallRow]:
+    """A principal's calls that ended last, the last one first, by tool and outcome where given."""
+    return [row(fields) for fields in connection.execute(_ENDED, (principal, tool, outcome, limit))]
+
+
+_FIND = f"""
+SELECT {", ".join(COLUMNS)} FROM call
+WHERE seq > coalesce((SELECT max(seq) FROM call), 0) - {SEARCHED_ROWS} AND id = ? AND principal = ?
+ORDER BY seq DESC LIMIT 1
+"""  # noqa: S608 - our own names
+
+
+def find(connection: sqlite3.Connection, call_id: str, principal: str) -> CallRow | None:
+    """A principal's call by its id, where it ended not too long ago."""
+    found = connection.execute(_FIND, (call_id, principal)).fetchone()
+    return None if found is None else row(found)
 
 
 def row(columns: Iterable[Any]) -> CallRow:

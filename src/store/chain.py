@@ -88,8 +88,7 @@ class Seal:
     def row(self, before: bytes, row: bytes) -> bytes:
         """The mac of a row (``canonical``) that follows one with the mac ``before``."""
         signing = self._row.copy()  # half the time of a new one
-        signing.update(before)
-        signing.update(row)
+        signing.update(before + row)
         return signing.digest()
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:

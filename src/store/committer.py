@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import structlog
 
-from . import calls, commit, journal
-from .commit import Item, Kept, Restarted
+from . import calls, commit, journal, sessions, spending
+from .commit import Item, Kept, Restarted, TakenUp
+from .conversations import Spoken
 from .files import OpenedFiles
 from .journal import Interrupted
 from .ledger import Ledger
 from .retention import Retention, keep_bounds
 from .rows import CallRow, Ended, Started
-from .schema import StoreError, open_database, sync_commits
+from .schema import MEND_DAMAGE, StoreError, is_damaged, open_database, sync_commits, unusable
 
 RETENTION_EVERY_S: Final = 3600.0
 
@@ -57,6 +58,8 @@ class Committer:
         """Rows committed."""
         self.unfit = 0
         """Rows that SQLite cannot hold, or that a damaged file held."""
+        self.copied = 0
+        """Copies committed; also one where the retention may have noted that conversations ended."""
         self.described_bytes = 0
         """Arguments that were let go of."""
         self.overflowed = 0
@@ -89,9 +92,9 @@ class Committer:
         """
         try:
             interrupted = journal.started(self._connection, time.time())
-            plain = journal.has_plain(self._connection)
+            plain = sessions.has_plain(self._connection)
         except sqlite3.Error as error:
-            raise StoreError(f"{self._path} cannot be read ({error})", str(error)) from None
+            raise unusable(self._path, error) from None
         if interrupted:
             _log.warning("calls were interrupted when the daemon last ended", calls=len(interrupted))
         lost = sum(call.row is None for call in interrupted)
@@ -109,6 +112,8 @@ class Committer:
             case Ended(row=CallRow() as row) | Interrupted(row=CallRow() as row):
                 item.row = calls.values(row, self._kept(row))
                 self.described_bytes += row.arguments_bytes
+        if isinstance(item.entry, Ended):
+            item.spent = spending.by_day(item.entry.row, item.entry.spent, item.entry.at)
         self.group.append(item)
 
     def attempt(self) -> None:
@@ -124,11 +129,12 @@ class Committer:
         """Tell those who wait, and keep what has happened for the next attempt."""
         if not self.problem:
             told = "the store cannot be written; local calls go on without their audit rows, others are refused"
-            _log.error(told, reason=str(error), exc_info=exc_info)
+            damaged = isinstance(error, sqlite3.Error) and is_damaged(error)
+            _log.error(told, reason=f"{error}; {MEND_DAMAGE}" if damaged else str(error), exc_info=exc_info)
         self.problem = _reason(error)
         for item in self.group:
             _tell(item, self.problem)
-        self.group = [item for item in self.group if not isinstance(item.entry, Started | Kept)]
+        self.group = [item for item in self.group if not isinstance(item.entry, Started | Kept | TakenUp)]
 
     def close(self) -> None:
         """Close the file, and sign the chain as ended where nothing is left to write."""
@@ -166,7 +172,8 @@ class Committer:
             self.problem = None
 
     def _commit_items(self, items: Sequence[Item]) -> None:
-        sync = any(item.durable for item in items)
+        entered = [item for item in items if item.entry is not None]  # of most there is the row alone
+        sync = any(item.durable for item in entered)
         if sync != self._syncing:
             sync_commits(self._connection, each=sync)
             self._syncing = sync
@@ -174,7 +181,8 @@ class Committer:
         if sync:
             self.synced_seq = self._ledger.last_seq
         self.written += sum(item.row is not None for item in items)
-        for item in items:
+        self.copied += sum(len(item.entry.said) for item in entered if isinstance(item.entry, Spoken))
+        for item in entered:
             if item.done:
                 item.done.set_result(item.answer)
 
@@ -213,6 +221,7 @@ class Committer:
             self.retention_due = now + RETENTION_EVERY_S
             if keep_bounds(self._connection, self._ledger, self._retention, time.time()):
                 self.retention_due = now
+            self.copied += 1
 
 
 def _tell(item: Item, reason: str) -> None:

@@ -32,7 +32,6 @@ class OpenedFiles:
     """
 
     def __init__(self, database: Path) -> None:
-        self._database = database
         self._opened = dict(_found(database))
 
     def gone(self) -> Path | None:
@@ -41,9 +40,12 @@ class OpenedFiles:
         Raises:
             OSError: it cannot be told.
         """
-        found = dict(_found(self._database))
         for path, opened in self._opened.items():
-            if path not in found or not os.path.samestat(found[path], opened):
+            try:
+                found = path.stat()
+            except FileNotFoundError:
+                return path
+            if not os.path.samestat(found, opened):
                 return path
         return None
 

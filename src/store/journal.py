@@ -1,4 +1,4 @@
-"""The SQL of the journal: sessions that can be come back to, and calls from before they start until they are forgotten.
+"""The SQL of the journal: calls from before they start until they are forgotten; ``sessions`` reads what is known.
 
 Each function is one short piece of work within a transaction of the caller's.
 """
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ..protocol.session import REMEMBERED_IDS
+from . import detached, runs
 from .calls import ROWS_PER_STATEMENT, SLICE, Values
-from .rows import CallRow, Ended, KeptCall, KeptSession, SessionRow, Started
+from .rows import CallRow, Ended, KeptCall, Started
 
 REMEMBERED_S: Final = 7 * 86400.0
 """How long an id is known after its call ended, and a session after it was last seen: docs/protocol.md, 'The same id
@@ -32,87 +32,11 @@ class Interrupted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its audit row, as ``Started`` had it; None where that cannot be read any more."""
 
 
-# --- sessions --------------------------------------------------------------------------------------------------------
-
-
-def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
-    """Add a session; one that is there stays as it is."""
-    connection.execute(
-        "INSERT INTO session (id, key_hash, principal, label, opened_at, seen_at) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (id) DO NOTHING",
-        (row.id, row.key_hash, row.principal, row.label, row.opened_at, row.opened_at),
-    )
-
-
-def see(connection: sqlite3.Connection, session_ids: Sequence[str], at: float) -> None:
-    """Note that clients hold, or held, these sessions at a Unix time."""
-    connection.execute(
-        "UPDATE session SET seen_at = max(seen_at, ?) WHERE id IN (SELECT value FROM json_each(?))",
-        (at, json.dumps(session_ids)),
-    )
-
-
-def close_session(connection: sqlite3.Connection, session_id: str) -> None:
-    """Remove a session and its calls; one that has not ended yet goes when it ends."""
-    connection.execute("DELETE FROM session WHERE id = ?", (session_id,))
-    connection.execute("DELETE FROM journal WHERE session_id = ? AND state != 'started'", (session_id,))
-    connection.execute("UPDATE journal SET session_closed = 1 WHERE session_id = ?", (session_id,))
-
-
-def has_plain(connection: sqlite3.Connection) -> bool:
-    """Whether there are calls of clients that cannot come back: those without a session."""
-    (found,) = connection.execute(
-        "SELECT EXISTS (SELECT 1 FROM journal WHERE session_id NOT IN (SELECT id FROM session))"
-    ).fetchone()
-    return bool(found)
-
-
-def remove_plain(connection: sqlite3.Connection) -> None:
-    """Remove them, as far as they have ended; for the start of a daemon, when nobody holds such a session."""
-    connection.execute("DELETE FROM journal WHERE state != 'started' AND session_id NOT IN (SELECT id FROM session)")
-
-
-_FOUND: Final = ("request_key", "echo_id", "tool", "arguments_hash", "local", "state", "result", "ended_at")
-
-
-def session(connection: sqlite3.Connection, key_hash: bytes, *, results_since: float) -> KeptSession | None:
-    """A session by its key, with those of its calls that ended last, as many as a session has in memory.
-
-    Results that are older than a Unix time count as gone.
-    """
-    found = connection.execute(
-        "SELECT id, key_hash, principal, label, opened_at FROM session WHERE key_hash = ?", (key_hash,)
-    ).fetchone()
-    if found is None:
-        return None
-    row = SessionRow(**dict(zip(SessionRow.__struct_fields__, found, strict=True)))
-    # The newest are found without their results, and sorted here: SQLite would carry the results through its sorter.
-    ended = connection.execute(
-        f"SELECT {', '.join(_FOUND)} FROM journal LEFT JOIN result USING (number) WHERE number IN ("  # noqa: S608 - our own names
-        "SELECT number FROM journal WHERE session_id = ? AND state != 'started' "
-        "ORDER BY ended_at DESC, number DESC LIMIT ?) ORDER BY number",
-        (row.id, REMEMBERED_IDS),
-    )
-    kept = (_kept(row.id, fields, results_since) for fields in ended)
-    return KeptSession(row=row, calls=sorted(filter(None, kept), key=lambda call: call.at))
-
-
-def _kept(session_id: str, columns: Iterable[Any], results_since: float) -> KeptCall | None:
-    fields = dict(zip(_FOUND, columns, strict=True))
-    at = fields.pop("ended_at")
-    if fields["state"] == "done" and at < results_since:
-        if fields["local"]:
-            return None
-        fields |= {"state": "expired", "result": None}
-    fields |= {"local": bool(fields["local"]), "echo_id": bool(fields["echo_id"])}
-    return KeptCall(session_id=session_id, at=at, **fields)
-
-
 # --- calls -----------------------------------------------------------------------------------------------------------
 
 # A local answer that is stored under this id makes way: its call may run again, as another one too.
 _START = """
-INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at)
+INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at, child)
 VALUES {}
 ON CONFLICT (session_id, request_key) DO UPDATE SET
     tool = excluded.tool, echo_id = excluded.echo_id, arguments_hash = excluded.arguments_hash, local = 0,
@@ -163,6 +87,12 @@ SELECT journal.number, answer.result FROM answer CROSS JOIN journal USING (sessi
 WHERE journal.local
 """
 
+_MAKE_WAY = """
+WITH again (session_id, request_key) AS (VALUES {})
+DELETE FROM journal WHERE state IN ('interrupted', 'expired') AND child
+AND (session_id, request_key) IN (SELECT session_id, request_key FROM again)
+"""
+
 _KNOWN = """
 WITH asked (session_id, request_key) AS (VALUES {})
 SELECT session_id, request_key FROM asked JOIN journal USING (session_id, request_key) WHERE NOT local
@@ -172,6 +102,7 @@ SELECT session_id, request_key FROM asked JOIN journal USING (session_id, reques
 def start(connection: sqlite3.Connection, calls: Sequence[Started]) -> list[bool]:
     """Write down that calls start. For each whether it may: False where its id is known, and nothing is written."""
     keys = [(call.session_id, call.request_key) for call in calls]
+    _execute(connection, _MAKE_WAY, [key for key, call in zip(keys, calls, strict=True) if call.again])
     known = set(_execute(connection, _KNOWN, keys))
     new: list[bool] = []
     for key in keys:
@@ -184,6 +115,8 @@ def start(connection: sqlite3.Connection, calls: Sequence[Started]) -> list[bool
         _TEMPLATES,
         [(call.session_id, call.request_key, msgspec.json.encode(call.row).decode()) for call in starting],
     )
+    runs.begin(connection, starting)
+    detached.begin(connection, starting)
     return new
 
 
@@ -191,7 +124,7 @@ def _started(call: Started) -> Values:
     row = call.row
     return (
         *(call.session_id, call.request_key, row.principal, row.tool, call.echo_id, call.arguments_hash),
-        *(False, "started", row.started_at),
+        *(False, "started", row.started_at, call.child),
     )
 
 
@@ -225,11 +158,13 @@ def keep(connection: sqlite3.Connection, calls: Iterable[KeptCall], *, max_bytes
 
 
 def started(connection: sqlite3.Connection, at: float) -> list[Interrupted]:
-    """The calls that are written down as started, as interrupted ones; for the start of a daemon."""
+    """The calls that are written down as started, as interrupted ones, but for those that go on; for the start of a
+    daemon.
+    """
     found = connection.execute(
         # As bytes, for what is no text either is to be found out row by row.
         "SELECT session_id, request_key, CAST(audit_row AS BLOB) FROM journal LEFT JOIN template USING (number) "
-        "WHERE state = 'started' ORDER BY number"
+        "WHERE state = 'started' AND number NOT IN (SELECT number FROM detached) ORDER BY number"
     )
     return [
         Interrupted(session_id=session_id, request_key=key, at=at, row=_template(template))
@@ -313,7 +248,7 @@ def forget_old(connection: sqlite3.Connection, now: float, *, result_ttl_s: floa
         "AND NOT EXISTS (SELECT 1 FROM journal WHERE session_id = session.id) LIMIT ?)",
         (now - REMEMBERED_S, SLICE),
     ).rowcount
-    return max(results, ids, sessions)
+    return max(results, ids, sessions, runs.forget_old(connection, now - REMEMBERED_S))
 
 
 @functools.cache

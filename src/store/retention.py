@@ -3,7 +3,7 @@
 import sqlite3
 from dataclasses import dataclass
 
-from . import calls, conversations, journal
+from . import calls, conversations, copies, journal, spending
 from .ledger import Ledger
 
 
@@ -20,17 +20,25 @@ class Retention:
     kept_bytes: int = 128 * 1024**2
     """Of one principal's results; past it the oldest go. This is kept at each commit."""
     conversation_days: int = 30
-    """Conversations that nobody went on with since."""
+    """Conversations that nobody went on with since, and copies of what was said that were not sent."""
     conversation_bytes: int = 256 * 1024**2
-    """Of all conversations; past it those go that nobody went on with for the longest time."""
+    """Of all conversations; past it those go that nobody went on with for the longest time. Copies that were not sent
+    may take as much again; past it the oldest go."""
 
 
 def keep_bounds(connection: sqlite3.Connection, ledger: Ledger, retention: Retention, now: float) -> bool:
     """Remove a slice of what is past its bounds at a Unix time; returns whether there may be more."""
     with ledger.extending(connection) as chain:
+        spending.forget_old(connection, now)
         removed = max(
             journal.forget_old(connection, now, result_ttl_s=retention.result_ttl_s),
             conversations.forget_old(
+                connection,
+                before=now - retention.conversation_days * 86400,
+                now=now,
+                keep_bytes=retention.conversation_bytes,
+            ),
+            copies.forget_old(
                 connection,
                 before=now - retention.conversation_days * 86400,
                 keep_bytes=retention.conversation_bytes,

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..protocol.calls import Spent
 from .chain import Checkpoint
 
 
@@ -130,6 +131,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of its resume key, which itself is nowhere."""
     principal: str
     label: str
+    toolset: str
     opened_at: float
     """Unix time in seconds."""
 
@@ -145,6 +147,35 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     arguments_hash: bytes
     row: CallRow
     """Its audit row, should nobody live to write a better one: without arguments, outcome ``OUTCOME_UNKNOWN``."""
+    child: bool = False
+    """A call made it: ``session_id`` is its parent's run, ``request_key`` its name there."""
+    composing: bool = False
+    """It makes calls."""
+    again: bool = False
+    """A child that is known to have been cut off, or is remembered without its result, runs once more."""
+    detached: "Order | None" = None
+    """Of a call that goes on at the next start, where it has not ended."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a detached call was asked for, by whom, and until when."""
+
+    arguments: bytes
+    """JSON, as its caller sent them."""
+    client: bytes
+    """JSON."""
+    deadline_at: float
+    """Unix time in seconds."""
+
+
+class KeptDetached(Order, frozen=True, kw_only=True, gc=False):
+    """A detached call that has started and not ended."""
+
+    call_id: str
+    request_key: str
+    tool: str
+    started_at: float
+    session: SessionRow
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -157,6 +188,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: float
     """Unix time in seconds."""
     row: CallRow
+    spent: tuple[Spent, ...] = ()
+    """What its completions took, by model."""
 
 
 KeptState = Literal["done", "interrupted", "expired"]

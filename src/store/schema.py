@@ -9,6 +9,7 @@ Exceptions::
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -76,8 +77,15 @@ def _shipped_steps() -> tuple[str, ...]:
 STEPS: Final = _shipped_steps()
 SCHEMA: Final = len(STEPS)
 """The schema that this toold writes."""
+MEND_DAMAGE: Final = (
+    "stop the daemon and put back a copy that is whole, or move the file away, and audit.key with it, to start with an "
+    "empty one"
+)
+"""What to do with a damaged database."""
 _PRIMARY: Final = 0xFF
 """The part of an SQLite error's code that says what it is; the rest says more of it."""
+_STEPS_BETWEEN_LOOKS: Final = 10_000
+"""Of SQLite's machine between two looks at the clock: some tenths of a millisecond."""
 
 
 def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
@@ -98,14 +106,14 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
-        raise _unusable(path, error) from None
+        raise unusable(path, error) from None
     try:
         _prepare(connection, path, steps)
         close_to_others(path)  # what is refused stays as it is
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error | OSError):
-            raise _unusable(path, error) from None
+            raise unusable(path, error) from None
         raise
     return connection
 
@@ -129,7 +137,33 @@ def schema_version(path: Path) -> int:
         with contextlib.closing(open_for_reading(path)) as connection:
             return _version(connection)
     except sqlite3.Error as error:
-        raise _unusable(path, error) from None
+        raise unusable(path, error) from None
+
+
+def is_damaged(error: sqlite3.Error) -> bool:
+    """Whether SQLite found that a page of the file is not what it wrote."""
+    return _primary(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def find_damage(path: Path, *, within_s: float) -> str | None:
+    """The first thing that is wrong with the pages of an existing database, in SQLite's words; None where nothing is
+    found within so many seconds. Changes nothing.
+
+    Raises:
+        StoreError: it cannot be read for another reason.
+    """
+    deadline = time.monotonic() + within_s
+    try:
+        with contextlib.closing(open_for_reading(path)) as connection:
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        if is_damaged(error):
+            return str(error)
+        if _primary(error) == sqlite3.SQLITE_INTERRUPT:
+            return None
+        raise unusable(path, error) from None
+    return None if found == "ok" else " ".join(found.split())
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -162,9 +196,17 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
     unfinished.replace(target)
 
 
-def _unusable(path: Path, error: sqlite3.Error | OSError) -> StoreError:
+def _primary(error: BaseException) -> int:
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return code & _PRIMARY
+
+
+def unusable(path: Path, error: sqlite3.Error | OSError) -> StoreError:
+    """Why a database cannot be used, from what SQLite or the system said, and what to do."""
     reason = str(error.strerror if isinstance(error, OSError) else error)
-    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & _PRIMARY in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+    if isinstance(error, sqlite3.Error) and is_damaged(error):
+        return StoreError(f"{path} is damaged ({reason}); {MEND_DAMAGE}", reason)
+    if _primary(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         told = f"{path} is in use by another program ({reason}); end that program, or try again"
         return StoreError(told, reason)
     return StoreError(

@@ -11,13 +11,27 @@ from typing import Final, TypeVar
 
 import structlog
 
-from . import calls, conversations, journal, notes, outbox
+from . import calls, conversations, copies, detached, notes, outbox, runs, sessions, spending
 from .chain import Checkpoint
 from .committer import Content
 from .conversations import KeptConversation, Spoken
+from .copies import CopiesState, Copy, SettledCopies
 from .retention import Retention
-from .rows import CallRow, ChainedRow, Ended, KeptCall, KeptSession, OutboxState, SessionRow, Settled, Started, Totals
-from .schema import StoreError, open_for_reading
+from .rows import (
+    CallRow,
+    ChainedRow,
+    Ended,
+    KeptCall,
+    KeptDetached,
+    KeptSession,
+    OutboxState,
+    SessionRow,
+    Settled,
+    Started,
+    Totals,
+)
+from .schema import MEND_DAMAGE, StoreError, is_damaged, open_for_reading
+from .spending import DaySpent
 from .writer import Writer
 
 CLOSE_TIMEOUT_S: Final = 5.0
@@ -32,7 +46,7 @@ _log = structlog.get_logger(__name__)
 
 class Store:
     """One SQLite file, one writer thread, one reader thread. ``key`` (``KEY_BYTES`` long) signs the audit's chain;
-    ``expects_chain`` where it did so before this start.
+    ``expects_chain`` where it did so before this start. ``copying``: what is said in conversations is to be copied.
 
     Raises:
         NewerSchemaError: a newer toold wrote the file.
@@ -40,17 +54,28 @@ class Store:
     """
 
     def __init__(
-        self, path: Path, *, content: Content, retention: Retention, key: bytes, expects_chain: bool = False
+        self,
+        path: Path,
+        *,
+        content: Content,
+        retention: Retention,
+        key: bytes,
+        expects_chain: bool = False,
+        copying: bool = False,
     ) -> None:
+        self.copying = copying
+        """Whether what is said in conversations is to be copied, and copies that wait may be sent."""
         self._path = path
         self._result_ttl_s = retention.result_ttl_s
         self._writer = Writer(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
         self._reader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._reading: sqlite3.Connection | None = None
+        self.damage: str | None = None
+        """What a read found first that is broken in the file, and what to do; None as long as none has."""
         self.record: Final[Callable[[CallRow], None]] = self._writer.record
         """Have a call's row written soon. Never blocks, never raises; on the event loop's thread only."""
-        self.settle: Final[Callable[[Settled], None]] = self._writer.settle
-        """Have it written soon what became of calls that were unsent. Never blocks."""
+        self.settle: Final[Callable[[Settled | SettledCopies], None]] = self._writer.settle
+        """Have it written soon what became of calls, or copies, that were unsent. Never blocks."""
         self.open_session: Final[Callable[[SessionRow], None]] = self._writer.open_session
         """Have a session written soon, before any call of it that is started after this. Never blocks."""
         self.seen: Final[Callable[[Sequence[str]], None]] = self._writer.seen
@@ -59,6 +84,11 @@ class Store:
         """Have the results of a session's calls (request keys) dropped soon, since their client has them."""
         self.close_session: Final[Callable[[str], None]] = self._writer.close_session
         """Have a session and its calls removed soon, since nobody can come back to it; those that run when they end."""
+
+    @property
+    def path(self) -> Path:
+        """The database's file."""
+        return self._path
 
     @property
     def chain(self) -> str:
@@ -76,14 +106,20 @@ class Store:
         return self._writer.written
 
     @property
+    def copied(self) -> int:
+        """Changes when there may be new copies."""
+        return self._writer.copied
+
+    @property
     def dropped(self) -> int:
         """Rows lost since the start: the disk refused for too long, SQLite cannot hold them, or the file was damaged
         where a crash left them.
         """
         return self._writer.dropped
 
-    def go_by(self, content: Content, retention: Retention) -> None:
-        """From now on, keep this of calls' arguments, and what is kept for so long."""
+    def go_by(self, content: Content, retention: Retention, *, copying: bool = False) -> None:
+        """From now on, keep this of calls' arguments, what is kept for so long, and copy conversations or do not."""
+        self.copying = copying
         self._result_ttl_s = retention.result_ttl_s
         self._writer.go_by(content, retention)
 
@@ -108,6 +144,53 @@ class Store:
         """
         await asyncio.wrap_future(self._writer.end(ended))
 
+    async def child(self, run: str, name: str, principal: str) -> KeptCall | None:
+        """What is known of a child of a run; None where it never started, is forgotten, or is somebody else's.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        await self.flush()
+        since = time.time() - self._result_ttl_s
+        return await self._read(
+            lambda connection: sessions.child(connection, run, name, principal, results_since=since)
+        )
+
+    async def run(self, call_id: str, principal: str, tool: str) -> str | None:
+        """The run of a principal's call of this tool; None where there is no such call, or it is too long ago.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        await self.flush()
+        return await self._read(lambda connection: runs.find(connection, call_id, principal, tool))
+
+    async def take_up(self, call_id: str, run: str) -> None:
+        """Return once it is on the disk that a call that has started goes on with an earlier run.
+
+        Raises:
+            StoreError: the disk refuses, and it is not written down, now or later.
+        """
+        await asyncio.wrap_future(self._writer.take_up(call_id, run))
+
+    async def detached(self) -> list[KeptDetached]:
+        """The detached calls that have started and not ended, the oldest first.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        await self.flush()
+        return await self._read(detached.begun)
+
+    async def call(self, call_id: str, principal: str) -> CallRow | None:
+        """A principal's call that has ended, where it is among the last ``calls.SEARCHED_ROWS`` of all.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        await self.flush()
+        return await self._read(lambda connection: calls.find(connection, call_id, principal))
+
     async def keep(self, answers: Sequence[KeptCall]) -> None:
         """Return once the results of local calls are on the disk. Those of sessions that were not opened are left out.
 
@@ -126,7 +209,7 @@ class Store:
         """
         await self.flush()
         since = time.time() - self._result_ttl_s
-        found = await self._read(lambda connection: journal.session(connection, key_hash, results_since=since))
+        found = await self._read(lambda connection: sessions.session(connection, key_hash, results_since=since))
         if found:
             self.seen([found.row.id])
         return found
@@ -153,6 +236,25 @@ class Store:
         """Return once all rows recorded so far have been committed, or the disk has refused them."""
         await asyncio.wrap_future(self._writer.flush())
 
+    async def sync(self) -> None:
+        """Return once a commit, with nothing of its own, has reached the disk.
+
+        Raises:
+            StoreError: the disk refuses.
+        """
+        await asyncio.wrap_future(self._writer.sync())
+
+    async def ended(
+        self, principal: str, limit: int, *, tool: str | None = None, outcome: str | None = None
+    ) -> list[CallRow]:
+        """A principal's calls that ended last, the last one first: those of a tool, or with an outcome (``error`` is
+        every code), among the last ``calls.SEARCHED_ROWS`` of all.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return await self._read(lambda connection: calls.ended(connection, principal, limit, tool, outcome))
+
     async def recent(self, limit: int) -> list[CallRow]:
         """The calls that ended last, the last one first; those of the last 100 ms may not be there yet.
 
@@ -168,6 +270,14 @@ class Store:
             StoreError: the file cannot be read.
         """
         return await self._read(calls.totals)
+
+    async def spent_since(self, day: str) -> list[DaySpent]:
+        """What was spent at the vendors on this day (``YYYY-MM-DD``, UTC) and after it, the newest day first.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return await self._read(lambda connection: spending.since(connection, day))
 
     async def outbox(self) -> OutboxState:
         """How far the calls have been sent to Supabase.
@@ -199,6 +309,30 @@ class Store:
         """
         return await self._read(lambda connection: notes.unsent(connection, limit))
 
+    async def copies(self) -> CopiesState:
+        """How far copies of conversations have been sent to Supabase.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        return await self._read(copies.state)
+
+    async def unsent_copies(self, after: int, limit: int, max_bytes: int) -> list[Copy]:
+        """The oldest copies after a number (``Copy.number``), in order: so many, and of so many bytes, at most, but one
+        in any case. They outlive a power cut: an id that Supabase has must not be given to another message.
+
+        None as long as nothing is to be copied: what waits stays here.
+
+        Raises:
+            StoreError: the file cannot be read, or the disk refuses.
+        """
+        if not self.copying:
+            return []
+        found = await self._read(lambda connection: copies.unsent(connection, after, limit, max_bytes))
+        if found:
+            await self.sync()
+        return found
+
     async def close(self) -> None:
         """Write what is left, within 5 s, and close the file. A read that takes more than 1 s more is left behind."""
         loop = asyncio.get_running_loop()
@@ -222,6 +356,9 @@ class Store:
                 self._reading = open_for_reading(self._path)
             return query(self._reading)
         except sqlite3.Error as error:
+            if is_damaged(error) and self.damage is None:
+                _log.error("the database is damaged", path=str(self._path), reason=str(error), remedy=MEND_DAMAGE)
+                self.damage = f"the database is damaged ({error}): {MEND_DAMAGE}"
             raise StoreError(f"the database cannot be read ({error})", str(error)) from None
 
     def _end_reading(self) -> None:

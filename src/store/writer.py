@@ -16,9 +16,10 @@ import msgspec
 import structlog
 
 from . import calls
-from .commit import Closed, Forgotten, Item, Kept, Secured, Seen
+from .commit import Closed, Forgotten, Item, Kept, Secured, Seen, TakenUp
 from .committer import Committer, Content, not_written
 from .conversations import Spoken
+from .copies import SettledCopies
 from .ledger import GROUP_WINDOW_S
 from .retention import Retention
 from .rows import CallRow, Ended, KeptCall, SessionRow, Settled, Started
@@ -75,6 +76,11 @@ class Writer:
         return self._committer.written
 
     @property
+    def copied(self) -> int:
+        """Changes when there may be new copies."""
+        return self._committer.copied
+
+    @property
     def dropped(self) -> int:
         """Rows lost since the start."""
         return self._committer.dropped
@@ -93,7 +99,7 @@ class Writer:
             return
         self._put(Item(self._bounded(row)))
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: Settled | SettledCopies) -> None:
         """Have it written down soon. What is lost in a crash is sent again, which does no harm."""
         self._put(Item(settled))
 
@@ -133,6 +139,10 @@ class Writer:
         """Write down answers of local calls; done once they are on the disk. Fails as ``start`` does."""
         return self._ask(Item(Kept(answers)))
 
+    def take_up(self, call_id: str, run: str) -> concurrent.futures.Future[bool]:
+        """Write down that a call goes on with an earlier run; done once it is on the disk. Fails as ``start`` does."""
+        return self._ask(Item(TakenUp(call_id, run)))
+
     def go_on(self, spoken: Spoken) -> concurrent.futures.Future[bool]:
         """Write down how a conversation went on; done once it is committed. Fails as ``end`` does."""
         return self._ask(Item(spoken), keep=True)
@@ -140,10 +150,14 @@ class Writer:
     def secure(self, seq: int) -> concurrent.futures.Future[bool]:
         """Have a row that is committed outlive a power cut; done once it does. Fails as ``start`` does."""
         if seq > self._committer.synced_seq:
-            return self._ask(Item(Secured()))
+            return self.sync()
         done = concurrent.futures.Future[bool]()
         done.set_result(True)
         return done
+
+    def sync(self) -> concurrent.futures.Future[bool]:
+        """Have all that is committed outlive a power cut; done once it does. Fails as ``start`` does."""
+        return self._ask(Item(Secured()))
 
     def go_by(self, content: Content, retention: Retention) -> None:
         """Go by these from now on; what is kept already is looked through soon. On the event loop's thread."""

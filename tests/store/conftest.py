@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from toold.protocol.calls import Spent
 from toold.store import CallRow, Ended, KeptCall, Retention, SessionRow, Started, Store
 from toold.store.ledger import Ledger
 
@@ -18,15 +19,17 @@ class Journalled:
 
     def __init__(self, row: MakeRow) -> None:
         self._row = row
-        self.session = SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", opened_at=time.time())
+        self.session = SessionRow(
+            id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard", opened_at=time.time()
+        )
 
     def starts(self, key: str = "1", **fields: Any) -> Started:
         row = self._row(id=f"call-{key}", tool="chat", outcome="OUTCOME_UNKNOWN", **fields)
         return Started(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"hash", row=row)
 
-    def ends(self, key: str = "1", result: bytes | None = b"{}", **fields: Any) -> Ended:
+    def ends(self, key: str = "1", result: bytes | None = b"{}", spent: tuple[Spent, ...] = (), **fields: Any) -> Ended:
         row = self._row(id=f"call-{key}", tool="chat", **fields)
-        return Ended(session_id="s-1", request_key=key, result=result, at=time.time(), row=row)
+        return Ended(session_id="s-1", request_key=key, result=result, at=time.time(), row=row, spent=spent)
 
     def local(self, key: str = "1", result: bytes = b"{}") -> KeptCall:
         return KeptCall(

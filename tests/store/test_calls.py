@@ -59,6 +59,29 @@ def test_forgetting_stops_at_a_slice(connection: sqlite3.Connection, row: MakeRo
     assert steps == [calls.SLICE, 10, 0]
 
 
+def test_a_step_takes_no_longer_where_there_is_more(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Removing a row costs SQLite as many steps beside some thousand as beside some hundred."""
+
+    def steps_beside(rows: int) -> int:
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        add(connection, row(started_at=1.0), *(row(started_at=5.0) for _ in range(rows)))
+        connection.set_progress_handler(count, 1)
+        assert forget(connection) == 1
+        connection.set_progress_handler(None, 0)
+        forget(connection, keep_bytes=0)
+        return steps
+
+    few = steps_beside(calls.SLICE - 1)
+    while forget(connection, keep_bytes=0):
+        pass
+    assert steps_beside(8 * calls.SLICE) < 1.5 * few
+
+
 def test_a_clock_that_was_wrong_blocks_no_retention(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Rows from the future do not keep the old ones behind them: they are as old as those."""
     add(connection, *(row(id="future", started_at=9e9) for _ in range(calls.SLICE)), row(id="old", started_at=1.0))
@@ -145,3 +168,26 @@ def test_sums_are_those_of_the_rows(groups: list[list[tuple[str, str, str | None
     assert totals.all.input_tokens == sum(used for *_, used in everything)
     assert sum(sums.calls for sums in totals.by_tool.values()) == len(everything)
     assert sum(sums.calls for sums in totals.by_model) == sum(model is not None for _, _, model, _ in everything)
+
+
+def test_a_principals_last_calls_by_tool_and_outcome(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """The last one first, nobody else's, as many as asked for; ``error`` is every outcome but ok."""
+    rows = [("1", "echo", "ok"), ("2", "chat", "TIMEOUT"), ("3", "chat", "ok"), ("4", "echo", "CANCELLED")]
+    add(connection, *(row(id=id_, tool=tool, outcome=outcome) for id_, tool, outcome in rows))
+    add(connection, row(id="other", principal="ann"))
+
+    def ids(
+        limit: int = 10, tool: str | None = None, outcome: str | None = None, principal: str = "local"
+    ) -> list[str]:
+        return [one.id for one in calls.ended(connection, principal, limit, tool, outcome)]
+
+    assert ids() == ["4", "3", "2", "1"]
+    assert (ids(2), ids(tool="chat"), ids(outcome="ok")) == (["4", "3"], ["3", "2"], ["3", "1"])
+    assert (ids(outcome="error"), ids(tool="chat", outcome="TIMEOUT")) == (["4", "2"], ["2"])
+    assert (ids(principal="ann"), ids(principal="bob")) == (["other"], [])
+
+
+def test_only_the_newest_calls_are_looked_through(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """So that a filter that nothing fits takes no longer with a large trail."""
+    add(connection, row(id="old", tool="rare"), *(row() for _ in range(calls.SEARCHED_ROWS)))
+    assert calls.ended(connection, "local", 5, "rare", None) == []

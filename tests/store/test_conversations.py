@@ -19,7 +19,10 @@ def spoken(conversation_id: str = "c-1", **fields: Any) -> Spoken:
         "state": "null",
         "bytes": 10,
         "first_number": 1,
+        "last_number": 1,
         "turns": [KeptTurn(1, 5, '{"role":"user"}')],
+        "session_id": "s-1",
+        "call_id": "call-1",
     }
     return Spoken(**plain | fields)
 
@@ -58,10 +61,14 @@ async def test_what_was_said_is_found_in_order(store: Store) -> None:
 async def test_turns_before_the_first_number_go(store: Store) -> None:
     """A conversation that has become too long loses its beginning."""
     await store.go_on(spoken(turns=[KeptTurn(1, 5, '"a"'), KeptTurn(2, 6, '"b"')]))
-    await store.go_on(spoken(first_number=2, turns=[KeptTurn(3, 7, '"c"')]))
+    await store.go_on(spoken(first_number=2, last_number=3, turns=[KeptTurn(3, 7, '"c"')]))
     found = await store.conversation("c-1", "local")
     assert found is not None
     assert [turn.number for turn in found.turns] == [2, 3]
+    await store.go_on(spoken(first_number=5, last_number=4, turns=[]))
+    found = await store.conversation("c-1", "local")
+    assert found is not None
+    assert (found.turns, found.last_number) == ([], 4)
 
 
 async def test_another_principal_finds_nothing(store: Store) -> None:

@@ -37,7 +37,8 @@ async def caller(store, round, name):
 
 async def main():
     store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
-    store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", opened_at=time.time()))
+    store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard",
+                                  opened_at=time.time()))
     await asyncio.gather(*(caller(store, sys.argv[2], name) for name in range(CALLERS)))
 
 asyncio.run(main())
@@ -131,7 +132,8 @@ async def refused(waiting):
 
 async def main():
     store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
-    store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", opened_at=time.time()))
+    store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard",
+                                  opened_at=time.time()))
     assert await store.start(starts("runs")) and await store.start(starts("small"))
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.protocol.session import REMEMBERED_IDS
-from toold.store import CallRow, Ended, KeptCall, SessionRow, Started, journal
+from toold.store import CallRow, Ended, KeptCall, SessionRow, Started, journal, sessions
 from toold.store.calls import ROWS_PER_STATEMENT, SLICE
 from toold.store.journal import REMEMBERED_S, Interrupted
 from toold.store.schema import STEPS, open_database
@@ -40,7 +40,7 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def session_row(name: str = "s", at: float = 0.0, principal: str = "local") -> SessionRow:
-    return SessionRow(id=name, key_hash=name.encode(), principal=principal, label="l", opened_at=at)
+    return SessionRow(id=name, key_hash=name.encode(), principal=principal, label="l", toolset="standard", opened_at=at)
 
 
 def starting(*keys: str, session: str = "s", row: CallRow = ROW) -> list[Started]:
@@ -85,7 +85,7 @@ def kept_bytes(connection: sqlite3.Connection) -> int:
 
 
 def results(connection: sqlite3.Connection, since: float = 0.0) -> dict[str, tuple[str, bytes | None]]:
-    found = journal.session(connection, b"s", results_since=since)
+    found = sessions.session(connection, b"s", results_since=since)
     assert found
     return {call.request_key: (call.state, call.result) for call in found.calls}
 
@@ -95,9 +95,9 @@ def results(connection: sqlite3.Connection, since: float = 0.0) -> dict[str, tup
 
 def test_a_call_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
     """A session is found by its key's hash, with all that is needed to answer a repeat of its calls."""
-    journal.open_session(connection, session_row(at=3.0))
+    sessions.open_session(connection, session_row(at=3.0))
     run(connection, ending("a", b"[1]"))
-    found = journal.session(connection, b"s", results_since=0.0)
+    found = sessions.session(connection, b"s", results_since=0.0)
     assert found
     assert found.row == session_row(at=3.0)
     assert found.calls == [
@@ -113,13 +113,13 @@ def test_a_call_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
             at=10.0,
         )
     ]
-    assert journal.session(connection, b"other", results_since=0.0) is None
+    assert sessions.session(connection, b"other", results_since=0.0) is None
 
 
 @pytest.mark.parametrize("end", [None, ending("a"), ending("a", None)])
 def test_an_id_is_new_once(connection: sqlite3.Connection, end: Ended | None) -> None:
     """An id that is started, done or expired is known, and what is known of it stays; in another session it is new."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     assert journal.start(connection, starting("a")) == [True]
     journal.end(connection, [end] if end else [], max_bytes=PLENTY)
     before = connection.execute("SELECT * FROM journal").fetchall()
@@ -138,7 +138,7 @@ def test_many_at_once(connection: sqlite3.Connection) -> None:
     keys = [str(number) for number in range(2 * ROWS_PER_STATEMENT + 1)]
     assert all(journal.start(connection, starting(*keys)))
     journal.end(connection, [ending(key, key.encode()) for key in keys], max_bytes=PLENTY)
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     assert results(connection) == {key: ("done", key.encode()) for key in keys}
 
 
@@ -177,7 +177,7 @@ def test_a_template_that_cannot_be_read(connection: sqlite3.Connection) -> None:
 
 def test_a_call_ends_once(connection: sqlite3.Connection) -> None:
     """An end of what has ended, or never started, changes nothing."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     run(connection, ending("a", b"first"))
     journal.end(connection, [ending("a", b"second"), ending("never")], max_bytes=PLENTY)
     assert results(connection) == {"a": ("done", b"first")}
@@ -185,7 +185,7 @@ def test_a_call_ends_once(connection: sqlite3.Connection) -> None:
 
 def test_a_result_that_nobody_can_come_for_is_not_kept(connection: sqlite3.Connection) -> None:
     """Without a result, or with one over the bound, a call is remembered as expired."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     journal.start(connection, starting("none", "large", "fits"))
     ends = [ending("none", None), ending("large", b"123"), ending("fits", b"12")]
     journal.end(connection, ends, max_bytes=2)
@@ -194,17 +194,17 @@ def test_a_result_that_nobody_can_come_for_is_not_kept(connection: sqlite3.Conne
 
 def test_an_interrupted_call_is_remembered_so(connection: sqlite3.Connection) -> None:
     """What a crash left started becomes interrupted, without a result."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     journal.start(connection, starting("a"))
     journal.end(connection, journal.started(connection, 7.0), max_bytes=PLENTY)
-    found = journal.session(connection, b"s", results_since=100.0)
+    found = sessions.session(connection, b"s", results_since=100.0)
     assert found
     assert [(call.state, call.result, call.at) for call in found.calls] == [("interrupted", None, 7.0)]
 
 
 def test_calls_come_in_the_order_in_which_they_ended(connection: sqlite3.Connection) -> None:
     """Not in that in which they started; one that still runs is not among them."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     journal.start(connection, starting("a", "b", "c", "runs"))
     journal.end(connection, [ending("b", at=3.0), ending("c", at=1.0), ending("a", at=2.0)], max_bytes=PLENTY)
     assert list(results(connection)) == ["c", "a", "b"]
@@ -212,7 +212,7 @@ def test_calls_come_in_the_order_in_which_they_ended(connection: sqlite3.Connect
 
 def test_a_session_comes_back_with_its_last_calls(connection: sqlite3.Connection) -> None:
     """As many as a session has in memory; older ids are known to the journal still."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     run(connection, *(ending(str(number), None, at=float(number)) for number in range(REMEMBERED_IDS + 1)))
     found = results(connection)
     assert len(found) == REMEMBERED_IDS
@@ -225,10 +225,10 @@ def test_a_session_comes_back_with_its_last_calls(connection: sqlite3.Connection
 
 def test_local_answers_are_stored_for_sessions_that_are_there(connection: sqlite3.Connection) -> None:
     """The answer of a local call comes back as such; where nobody can come back, or it is too large, none is stored."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     kept = [answer("a", b"12"), answer("b", b"123"), answer("c", session="plain")]
     journal.keep(connection, kept, max_bytes=2)
-    found = journal.session(connection, b"s", results_since=0.0)
+    found = sessions.session(connection, b"s", results_since=0.0)
     assert found
     assert found.calls == kept[:1]
     assert states(connection, "plain") == {}
@@ -236,7 +236,7 @@ def test_local_answers_are_stored_for_sessions_that_are_there(connection: sqlite
 
 def test_a_local_answer_gives_way(connection: sqlite3.Connection) -> None:
     """A later answer under its id takes its place, and a call that writes may start; a journalled call stays."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     journal.keep(connection, [answer("a", b"1")], max_bytes=PLENTY)
     journal.keep(connection, [answer("a", b"2")], max_bytes=PLENTY)
     assert results(connection) == {"a": ("done", b"2")}
@@ -248,7 +248,7 @@ def test_a_local_answer_gives_way(connection: sqlite3.Connection) -> None:
 
 def test_forgetting(connection: sqlite3.Connection) -> None:
     """The client has the answers: journalled ids stay known without, local ones go, others are untouched."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     run(connection, ending("a"), ending("b"))
     journal.start(connection, starting("crash", "runs"))
     journal.end(connection, journal.started(connection, 11.0)[:1], max_bytes=PLENTY)
@@ -259,52 +259,13 @@ def test_forgetting(connection: sqlite3.Connection) -> None:
     assert states(connection, "t") == {"a": "done"}
 
 
-# --- sessions --------------------------------------------------------------------------------------------------------
-
-
-def test_a_closed_session_is_gone(connection: sqlite3.Connection) -> None:
-    """Its calls go with it; one that runs goes when it ends. Others' stay."""
-    for name in "st":
-        journal.open_session(connection, session_row(name))
-        run(connection, ending("a", session=name))
-        journal.start(connection, starting("runs", session=name))
-    journal.close_session(connection, "s")
-    assert journal.session(connection, b"s", results_since=0.0) is None
-    assert states(connection) == {"runs": "started"}
-    journal.end(connection, [ending("runs"), ending("runs", session="t")], max_bytes=PLENTY)
-    assert states(connection) == {}
-    assert states(connection, "t") == {"a": "done", "runs": "done"}
-    assert kept_bytes(connection) == 4
-
-
-def test_a_plain_clients_ids_are_known_as_long_as_it_is_there(connection: sqlite3.Connection) -> None:
-    """Calls of a client that cannot come back are journalled too, and go at its end or at the next start."""
-    journal.open_session(connection, session_row())
-    run(connection, ending("a"), ending("a", None, session="plain"))
-    assert journal.start(connection, starting("a", "runs", session="plain")) == [False, True]
-    assert journal.has_plain(connection)
-    journal.remove_plain(connection)
-    assert (states(connection), states(connection, "plain")) == ({"a": "done"}, {"runs": "started"})
-    journal.close_session(connection, "plain")
-    journal.end(connection, journal.started(connection, 1.0), max_bytes=PLENTY)
-    assert not journal.has_plain(connection)
-
-
-def test_opening_a_session_again_changes_nothing(connection: sqlite3.Connection) -> None:
-    """The key that counts is the first."""
-    journal.open_session(connection, session_row())
-    journal.open_session(connection, SessionRow(id="s", key_hash=b"x", principal="p", label="", opened_at=9.0))
-    assert journal.session(connection, b"x", results_since=0.0) is None
-    assert journal.session(connection, b"s", results_since=0.0)
-
-
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_oldest_results_of_a_principal_go_first(connection: sqlite3.Connection) -> None:
     """Past the bound as many go as must; local ones altogether; another principal's are not counted."""
-    journal.open_session(connection, session_row())
-    journal.open_session(connection, session_row("t", principal="other"))
+    sessions.open_session(connection, session_row())
+    sessions.open_session(connection, session_row("t", principal="other"))
     run(connection, ending("b", b"22", at=2.0), ending("c", b"333", at=3.0), ending("d", b"44", at=4.0))
     journal.keep(connection, [answer("a", b"1", at=1.0), answer("z", b"9" * 7, at=0.0, session="t")], max_bytes=PLENTY)
     journal.keep_bound(connection, 8)
@@ -319,7 +280,7 @@ def test_the_oldest_results_of_a_principal_go_first(connection: sqlite3.Connecti
 
 def test_results_are_gone_after_their_time(connection: sqlite3.Connection) -> None:
     """For who asks at once, and from the disk when the retention comes: journalled ids stay, local ones do not."""
-    journal.open_session(connection, session_row(at=1e9))
+    sessions.open_session(connection, session_row(at=1e9))
     run(connection, ending("old", at=1e9), ending("new", at=1e9 + DAY))
     journal.keep(connection, [answer("local", at=1e9)], max_bytes=PLENTY)
     now = 1e9 + DAY + 1
@@ -332,12 +293,12 @@ def test_results_are_gone_after_their_time(connection: sqlite3.Connection) -> No
 
 def test_ids_and_sessions_are_remembered_for_a_week(connection: sqlite3.Connection) -> None:
     """Then they go: an id after its call ended, a session without ids after it was last seen; what runs stays."""
-    journal.open_session(connection, session_row("s", at=0.0))
-    journal.open_session(connection, session_row("idle", at=0.0))
-    journal.open_session(connection, session_row("held", at=0.0))
+    sessions.open_session(connection, session_row("s", at=0.0))
+    sessions.open_session(connection, session_row("idle", at=0.0))
+    sessions.open_session(connection, session_row("held", at=0.0))
     run(connection, ending("a", at=DAY))
     journal.start(connection, starting("runs"))
-    journal.see(connection, ["held", "never"], REMEMBERED_S)
+    sessions.see(connection, ["held", "never"], REMEMBERED_S)
     journal.forget_old(connection, REMEMBERED_S + 1, result_ttl_s=DAY)
     assert states(connection) == {"a": "expired", "runs": "started"}
     assert {name for (name,) in connection.execute("SELECT id FROM session")} == {"s", "held"}
@@ -345,17 +306,9 @@ def test_ids_and_sessions_are_remembered_for_a_week(connection: sqlite3.Connecti
     assert states(connection) == {"runs": "started"}
 
 
-def test_seeing_never_goes_back(connection: sqlite3.Connection) -> None:
-    """Told late of an earlier time, a session counts as seen at the later one."""
-    journal.open_session(connection, session_row())
-    journal.see(connection, ["s"], 9.0)
-    journal.see(connection, ["s"], 5.0)
-    assert connection.execute("SELECT seen_at FROM session").fetchone() == (9.0,)
-
-
 def test_the_retention_stops_at_a_slice(connection: sqlite3.Connection) -> None:
     """One step removes no more than a slice of each, so that calls that start need not wait for it."""
-    journal.open_session(connection, session_row())
+    sessions.open_session(connection, session_row())
     run(connection, *(ending(str(number), at=0.0) for number in range(SLICE + 10)))
     steps = [journal.forget_old(connection, 2 * REMEMBERED_S, result_ttl_s=DAY) for _ in range(4)]
     assert steps == [SLICE, 10, 0, 0]
@@ -382,7 +335,7 @@ def test_the_sums_are_those_of_the_results(steps: list[tuple[str, ...]]) -> None
     """Whatever is done in whatever order, what a principal's results come to is known, and a result means done."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(";".join(STEPS))
-        journal.open_session(connection, session_row())
+        sessions.open_session(connection, session_row())
         for at, (what, *how) in enumerate(steps):
             match what, how:
                 case "start", [key]:
@@ -397,11 +350,11 @@ def test_the_sums_are_those_of_the_results(steps: list[tuple[str, ...]]) -> None
                     journal.keep_bound(connection, int(most))
                     assert kept_bytes(connection) <= int(most)
                 case "close", _:
-                    journal.close_session(connection, "s")
-                    journal.open_session(connection, session_row())
+                    sessions.close_session(connection, "s")
+                    sessions.open_session(connection, session_row())
                 case "crash", _:
                     journal.end(connection, journal.started(connection, float(at)), max_bytes=8)
-                    journal.remove_plain(connection)
+                    sessions.remove_plain(connection)
                 case _:
                     journal.forget_old(connection, float(at), result_ttl_s=5.0)
             (sizes,) = connection.execute("SELECT coalesce(sum(length(result)), 0) FROM result").fetchone()

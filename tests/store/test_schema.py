@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from toold.store import SCHEMA, CallRow, Store, StoreError, schema_version
+from toold.store import SCHEMA, CallRow, Store, StoreError, find_damage, schema_version
 from toold.store.schema import STEPS, NewerSchemaError, open_database
 
 SECOND = "ALTER TABLE call ADD COLUMN mood TEXT; UPDATE call SET mood = 'good'"
@@ -206,3 +206,28 @@ def test_opening_it_again_keeps_the_locks_of_the_process(database: Path) -> None
         assert count() == 1
         again.execute("INSERT INTO refused VALUES (2, 'a reason', 0)")
         assert count() == 2
+
+
+def test_damage_is_found(database: Path, damage: Callable[[Path, str], None]) -> None:
+    """A page that is not what was written is named; a look that ends too soon finds nothing."""
+    open_database(database).close()
+    assert find_damage(database, within_s=60) is None
+    damage(database, "session")
+    assert "error code 11" in str(find_damage(database, within_s=60))
+
+
+def test_a_long_look_ends_in_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes longer than it may finds nothing."""
+    monkeypatch.setattr("toold.store.schema._STEPS_BETWEEN_LOOKS", 1)
+    open_database(database).close()
+    assert find_damage(database, within_s=-1) is None
+
+
+def test_what_is_no_database_is_damage(database: Path) -> None:
+    """A file of something else altogether, and one that is not there, are told apart."""
+    with pytest.raises(StoreError, match="unable to open"):
+        find_damage(database, within_s=60)
+    database.write_bytes(b"This is no database at all. " * 1000)
+    assert find_damage(database, within_s=60) == "file is not a database"
+    with pytest.raises(StoreError, match=r"is damaged .*put back a copy"):
+        open_database(database)

@@ -343,3 +343,43 @@ async def test_an_ordinary_end_leaves_one_file(open_store: Callable[..., Store],
     await store.recent(1)
     await store.close()
     assert list(database.parent.iterdir()) == [database]
+
+
+async def test_a_damaged_page_is_told_once(
+    open_store: Callable[..., Store], database: Path, call: Call, damage: Callable[[Path, str], None]
+) -> None:
+    """In the log, with what to do, and from then on for who asks; what does not touch the page goes on."""
+    store = open_store()
+    store.open_session(call.session)
+    await store.close()
+    damage(database, "session")
+    with capture_logs() as lines:
+        store = open_store()
+        assert store.damage is None
+        for _ in range(3):
+            with pytest.raises(StoreError, match="malformed"):
+                await store.session(b"key")
+        assert await store.recent(10) == []
+        assert "put back a copy that is whole" in str(store.damage)
+        await store.close()
+    told = [line for line in lines if line["event"] == "the database is damaged"]
+    assert [(line["log_level"], line["path"], "put back" in line["remedy"]) for line in told] == [
+        ("error", str(database), True)
+    ]
+
+
+async def test_a_damaged_page_that_is_written_to_is_told_once(
+    open_store: Callable[..., Store], database: Path, call: Call, damage: Callable[[Path, str], None]
+) -> None:
+    """Calls that cannot be journalled are refused, and the log says why and what to do."""
+    store = open_store()
+    await store.close()
+    damage(database, "template")
+    with capture_logs() as lines:
+        store = open_store()
+        for key in "12":
+            with pytest.raises(StoreError, match="malformed"):
+                await store.start(call.starts(key))
+        assert "malformed" in str(store.problem)
+        await store.close()
+    assert [("put back a copy" in line["reason"]) for line in lines if "cannot be written" in line["event"]] == [True]
