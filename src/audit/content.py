@@ -11,6 +11,8 @@ from .shape import shape
 
 MAX_CONTENT_BYTES: Final = 16 * 1024
 """Of the JSON that is kept of one call's arguments; what is longer is cut, where it is cut an ellipsis stands."""
+MAX_MESSAGE_BYTES: Final = 64 * 1024
+"""Of the JSON of one message of a conversation, cut in the same way."""
 MAX_DEPTH: Final = 16
 _OVERLAP: Final = 512
 """Characters read beyond a cut, so that a secret that lies across it is still recognised."""
@@ -48,6 +50,18 @@ def _content_as_json(arguments: Json) -> str | None:
 def redact(arguments: Json) -> Json:
     """A copy without secrets (by name and by look), cut to about half of ``MAX_CONTENT_BYTES``."""
     return _Copy(MAX_CONTENT_BYTES // 2).of(arguments, MAX_DEPTH)
+
+
+def redact_message(content: Json) -> Json:
+    """A copy of a message without secrets, of at most ``MAX_MESSAGE_BYTES`` as JSON."""
+    budget = MAX_MESSAGE_BYTES
+    while True:
+        copied = _Copy(budget).of(content, MAX_DEPTH)
+        size = len(_encode(copied))
+        if size <= MAX_MESSAGE_BYTES:
+            return copied
+        # Of most scripts a character takes several bytes, and so does an escape.
+        budget = budget * MAX_MESSAGE_BYTES // size - _OVERLAP
 
 
 class _Copy:

@@ -18,11 +18,11 @@ PAGE: Final = 1000
 TIMEOUT_S: Final = 30.0
 
 _NEEDED: Final = {
-    "toold_calls": "chain,seq,mac",
+    "toold_calls": "chain,seq,mac,parent_id",
     "toold_provider_calls": "chain,seq",
     "toold_sessions": "id",
     "toold_checkpoints": "id",
-    "toold_conversations": "id",
+    "toold_conversations": "id,ended_at",
     "toold_messages": "id",
 }
 """Tables and columns that all migrations together make."""

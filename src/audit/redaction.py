@@ -21,6 +21,7 @@ _LOOKS = re.compile(
     | \b [0-9a-f]{32} \. [A-Za-z0-9]{8,}                                    # GLM
     | \b eyJ [A-Za-z0-9_-]{8,} (?: \. [A-Za-z0-9_-]+ ){1,2}                 # JSON Web Tokens, such as Supabase's
     | \b sb_secret_ [A-Za-z0-9_-]{8,}
+    | \b toold_ [A-Za-z0-9_-]{43}                                           # our own, with names
     | \b (?: gh[a-z]_ | github_pat_ | glpat- | xox[a-z]- ) [A-Za-z0-9_-]{12,}
     | \b A[KS]IA [A-Z0-9]{16} \b
     | (?<= \b bearer\ ) \S{8,}

@@ -1,5 +1,6 @@
 """Supabase's tables, through the asynchronous client of the ``supabase`` package."""
 
+import asyncio
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, Protocol
@@ -7,10 +8,10 @@ from typing import Any, Final, Protocol
 import httpx
 from pydantic import SecretStr
 
-from ..store import ChainedRow, Checkpoint
+from ..store import ChainedRow, Checkpoint, Copy
 from . import verdict
 from .verdict import Failure
-from .wire import checkpoint_record, records
+from .wire import checkpoint_record, copy_records, records
 
 TIMEOUT_S: Final = 30.0
 """For each step of a request; a Supabase that is slow is not yet one that is down."""
@@ -37,6 +38,14 @@ class Remote(Protocol):
 
     async def write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
         """Have these there as they are now.
+
+        Raises:
+            NotWrittenError: not all of them are.
+        """
+        ...
+
+    async def write_copies(self, copies: Sequence[Copy]) -> None:
+        """Have these messages, and what is known of their conversations, there; what is there already stays once.
 
         Raises:
             NotWrittenError: not all of them are.
@@ -72,6 +81,11 @@ class SupabaseRemote:
 
     async def write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
         await self._upsert("toold_checkpoints", [checkpoint_record(one, self._chain) for one in checkpoints])
+
+    async def write_copies(self, copies: Sequence[Copy]) -> None:
+        for table, some in (await asyncio.to_thread(copy_records, copies)).items():
+            if some:
+                await self._upsert(table, some)
 
     async def _upsert(self, table: str, some: list[dict[str, Any]]) -> None:
         request = self._client.table(table).upsert(some, on_conflict="id", returning="minimal")

@@ -1,212 +1,44 @@
-"""The audit's way to Supabase: from the outbox, in batches, in order, at its own pace. No call waits for it."""
+"""The audit's way to Supabase. No call waits for it."""
 
 import asyncio
-import contextlib
-import random
-import time
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Callable
+from typing import Any
 
-import structlog
-
-from ..store import ChainedRow, OutboxState, Settled, Store, StoreError
-from .remote import NotWrittenError, Remote
-from .verdict import pause_s
-
-BATCH: Final = 200
-"""Calls sent at once, at most. After a failure half as many are tried, so that a server that cannot take so many in
-its time takes some."""
-PACE_S: Final = 0.25
-"""Between two batches: a backlog is caught up with 800 calls a second at most, which a daemon that is wholly busy does
-not feel above the machine's noise (`make bench-audit`; at 0.1 s it did)."""
-SEARCH_PACE_S: Final = 0.1
-"""Before a refused batch is halved to find which rows are refused: where all are, that is two requests a row."""
-LOOK_EVERY_S: Final = 1.0
-"""How often a sender that has nothing to do looks whether there is something; costs one comparison."""
-
-State = Literal["starting", "idle", "sending", "retrying", "stopped"]
-
-_log = structlog.get_logger(__name__)
+from ..store import ChainedRow, Copy, Store
+from .lane import Lane
+from .outgoing import Calls, Copies
+from .remote import Remote
 
 
 class Sender:
-    """Sends what is unsent, from ``start`` to ``close``, as a task of its own on the running loop."""
+    """Sends calls and copies of conversations, each in a lane of its own: what keeps one from Supabase, such as a table
+    that is missing there, holds up no other.
+    """
 
     def __init__(self, store: Store, connect: Callable[[], Remote]) -> None:
-        """``connect`` is called in a thread, once; it may take its time, and raise ImportError."""
-        self._store = store
-        self._connect = connect
-        self._closing = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-        # Where it stands. What is settled is on its way to the store; the cursor is ahead of what the store has.
-        self._cursor = 0
-        self._batch = BATCH
-        self._failures = 0  # in a row
-        self._state: State = "starting"
-        self._problem: str | None = None
-
-        # For the backlog between two looks at the outbox.
-        self._unsent = 0
-        self._written = 0
+        """``connect`` is called in a thread, once a lane; it may take its time, and raise ImportError."""
+        self._outgoing = Calls(store)
+        self._calls: Lane[ChainedRow] = Lane(store, self._outgoing, connect)
+        self._copies: Lane[Copy] = Lane(store, Copies(store), connect)
 
     @property
     def backlog(self) -> int:
         """Calls that are in the store and not yet sent."""
-        return self._unsent + self._store.written - self._written
+        return self._outgoing.backlog
 
     async def status(self) -> dict[str, Any]:
-        """For people: state, backlog, what was sent, refused and dropped since ever, the last failure.
+        """``Lane.status`` of the calls, and under ``copies`` of the copies.
 
         Raises:
             StoreError: the outbox cannot be read.
         """
-        outbox = await self._store.outbox()
-        return {
-            "state": self._state,
-            "backlog": outbox.backlog,
-            "sent": outbox.sent,
-            "refused": outbox.refused,
-            "dropped": outbox.dropped,
-            "last_sent_at": outbox.last_sent_at,
-            "failures_in_a_row": self._failures,
-            "last_error": self._problem,
-        }
+        return {**await self._calls.status(), "copies": await self._copies.status()}
 
     def start(self) -> None:
         """Begin. Whatever Supabase and the store do, it goes on until it is closed."""
-        self._task = asyncio.create_task(self._run(), name="audit sender")
+        self._calls.start()
+        self._copies.start()
 
     async def close(self, within_s: float) -> None:
         """Send what is left as long as that works, for at most so many seconds, and end. Does nothing before start."""
-        self._closing.set()
-        if self._task is None:
-            return
-        await asyncio.wait([self._task], timeout=within_s)
-        self._task.cancel()
-        await asyncio.wait([self._task])
-
-    async def _run(self) -> None:
-        remote = await self._connected()
-        if remote is None:
-            self._state = "stopped"
-            return
-        try:
-            await self._until_closed(remote)
-        finally:
-            self._state = "stopped"
-            await remote.close()
-
-    async def _connected(self) -> Remote | None:
-        """The way to Supabase; None where there can be none, and ``_problem`` says why."""
-        try:
-            return await asyncio.to_thread(self._connect)
-        except ImportError as error:
-            self._problem = f"{error}; install it with: pip install 'toold[audit]'"
-            _log.error("the audit is not sent", reason=self._problem)
-        except Exception as error:  # noqa: BLE001 - else the task would end unseen, and seem to be starting for ever
-            self._problem = type(error).__name__
-            _log.exception("the audit is not sent", reason=self._problem)
-        return None
-
-    async def _until_closed(self, remote: Remote) -> None:
-        while True:
-            last_round = self._closing.is_set()
-            try:
-                if last_round:
-                    await self._store.flush()
-                seen = self._store.written
-                self._know(await self._store.outbox(), seen)
-                more = await self._send(remote)
-            except Exception as error:  # noqa: BLE001 - without this task the backlog would grow, and nobody would know why
-                self._failed(error)
-                if last_round:
-                    return
-                await self._wait(pause_s(self._failures, random.random()))  # noqa: S311 - a pause, no secret
-                continue
-            self._worked()
-            if more:
-                await self._wait(PACE_S)
-            elif last_round:
-                return
-            else:
-                self._state = "idle"
-                while self._store.written == seen and not self._closing.is_set():
-                    await self._wait(LOOK_EVERY_S)
-
-    async def _wait(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), seconds)
-
-    def _know(self, outbox: OutboxState, written: int) -> None:
-        self._cursor = max(self._cursor, outbox.settled_seq)
-        self._unsent = outbox.backlog - max(0, self._cursor - outbox.settled_seq)
-        self._written = written
-
-    async def _send(self, remote: Remote) -> bool:
-        """Send one batch, and what is noted of the chain; whether there may be more."""
-        rows = await self._store.unsent(self._cursor, self._batch)
-        if rows:
-            self._state = "sending"
-            await self._deliver(remote, rows)
-        await self._send_checkpoints(remote)
-        return len(rows) == self._batch
-
-    async def _deliver(self, remote: Remote, rows: Sequence[ChainedRow]) -> None:
-        """Have these calls there or set aside, the oldest first. Where some are refused, halves find which."""
-        try:
-            await remote.write(rows)
-        except NotWrittenError as error:
-            if error.failure.verdict != "refused":
-                raise
-            if len(rows) > 1:
-                await self._wait(SEARCH_PACE_S)
-                middle = len(rows) // 2
-                await self._deliver(remote, rows[:middle])
-                await self._deliver(remote, rows[middle:])
-                return
-            _log.warning("Supabase refuses a call's audit row", call=rows[0].call.id, reason=error.failure.reason)
-            self._settle(rows, refused={rows[0].seq: error.failure.reason})
-        else:
-            self._settle(rows)
-
-    async def _send_checkpoints(self, remote: Remote) -> None:
-        checkpoints = tuple(await self._store.unsent_checkpoints(BATCH))
-        if not checkpoints:
-            return
-        self._state = "sending"
-        try:
-            await remote.write_checkpoints(checkpoints)
-        except NotWrittenError as error:
-            if error.failure.verdict != "refused":
-                raise
-            _log.warning("Supabase refuses checkpoints of the audit's chain", reason=error.failure.reason)
-        self._store.settle(Settled(up_to=self._cursor, at=time.time(), checkpoints=checkpoints))
-
-    def _settle(self, rows: Sequence[ChainedRow], refused: dict[int, str] | None = None) -> None:
-        refused = refused or {}
-        up_to = rows[-1].seq
-        # Seqs have no gaps of their own: what is missing was removed by retention.
-        dropped = up_to - self._cursor - len(rows)
-        if dropped:
-            _log.warning("calls were removed before they could be sent", calls=dropped)
-        sent = len(rows) - len(refused)
-        self._store.settle(Settled(up_to=up_to, at=time.time(), sent=sent, refused=refused, dropped=dropped))
-        self._cursor = up_to
-        self._unsent -= len(rows)
-
-    def _failed(self, error: Exception) -> None:
-        foreseen = isinstance(error, NotWrittenError | StoreError)
-        reason = str(error) if foreseen else type(error).__name__  # whose words callers may not be meant to see
-        if reason != self._problem:
-            told = "the audit cannot be sent at present"
-            _log.warning(told, reason=reason, backlog=self.backlog, exc_info=not foreseen)
-        self._failures += 1
-        self._batch = max(1, self._batch // 2)
-        self._state, self._problem = "retrying", reason
-
-    def _worked(self) -> None:
-        if self._problem:
-            _log.info("the audit is sent again", after_failures=self._failures, backlog=self.backlog)
-        self._failures, self._problem = 0, None
-        self._batch = min(BATCH, self._batch * 2)
+        await asyncio.gather(self._calls.close(within_s), self._copies.close(within_s))

@@ -1,15 +1,19 @@
 """From calls to the rows of Supabase's tables (``supabase/migrations``), and back. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from ..store import ChainedRow, Checkpoint, clean, microseconds
+from ..store import ChainedRow, Checkpoint, Copy, clean, microseconds
+from .content import redact_message
 
 Record = dict[str, Any]
 """One row: column → value, as JSON."""
+
+MAX_TITLE_CHARS: Final = 80
+"""Of a conversation's title."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -92,6 +96,56 @@ def _provider_call(chained: ChainedRow, chain: str) -> Record:
 def _place(chained: ChainedRow, chain: str) -> Record:
     """Where the call stands in its chain; calls that are older than the chain have no place."""
     return {"chain": chain, "seq": chained.seq} if chained.mac else {"chain": None, "seq": None}
+
+
+def copy_records(copies: Sequence[Copy]) -> dict[str, list[Record]]:
+    """Table → its rows for these copies, redacted and bounded, in the order in which they are to be written; no id
+    twice in a table.
+
+    Takes some milliseconds for a long message: call it in a thread.
+    """
+    contents = [redact_message(clean(copy.content)) for copy in copies]
+    messages = [
+        _message(copy, content) for copy, content in zip(copies, contents, strict=True) if copy.position is not None
+    ]
+    return {"toold_conversations": _conversations(copies, contents), "toold_messages": messages}
+
+
+def _conversations(copies: Sequence[Copy], contents: Sequence[Any]) -> list[Record]:
+    conversations: dict[str, Record] = {}
+    for copy, content in zip(copies, contents, strict=True):
+        known = conversations.get(copy.conversation_id, {})
+        conversations[copy.conversation_id] = {
+            "id": copy.conversation_id,
+            "principal": clean(copy.principal),
+            "session_id": known.get("session_id") or copy.session_id,
+            "title": _title(content) if copy.position == 1 else known.get("title"),
+            "started_at": min(known.get("started_at", "~"), _time(copy.started_at), _time(copy.at)),
+            "last_message_at": max(known.get("last_message_at", ""), _time(copy.at)),
+            "ended_at": None if copy.ended_at is None else _time(copy.ended_at),
+        }
+    return list(conversations.values())
+
+
+def _title(content: Any) -> str | None:
+    """How the first message begins."""
+    words = " ".join(content["text"].split())
+    return words if len(words) <= MAX_TITLE_CHARS else words[: MAX_TITLE_CHARS - 1] + "…"
+
+
+def _message(copy: Copy, content: Any) -> Record:
+    return {
+        "id": copy.id,
+        "conversation_id": copy.conversation_id,
+        "position": copy.position,
+        "call_id": copy.call_id,
+        "principal": clean(copy.principal),
+        "role": copy.role,
+        "content": content,
+        "provider": copy.provider,
+        "model": clean(copy.model),
+        "created_at": _time(copy.at),
+    }
 
 
 def checkpoint_record(checkpoint: Checkpoint, chain: str) -> Record:

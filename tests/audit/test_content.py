@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.audit import REDACTED, content_kept, redact
-from toold.audit.content import MAX_CONTENT_BYTES
+from toold.audit.content import MAX_CONTENT_BYTES, MAX_MESSAGE_BYTES, redact_message
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -97,3 +98,27 @@ def test_deep_arguments_are_cut() -> None:
     for _ in range(10_000):
         deep = [deep]
     assert content_kept("full")(deep)
+
+
+@pytest.mark.parametrize("character", ["a", "\u4e2d", "\x01", '"', "\U0001f600"])
+def test_a_message_is_cut_to_its_bytes(character: str) -> None:
+    """Whatever its characters take as JSON, much of it is kept, and how long it was is told."""
+    text = character * 100_000
+    kept = redact_message({"tool": "chat", "text": text, "files": ["x"] * 10_000})
+    size = len(msgspec.json.encode(kept))
+    assert MAX_MESSAGE_BYTES // 2 < size <= MAX_MESSAGE_BYTES
+    assert isinstance(kept, dict)
+    assert str(kept["text"]).endswith("… [100000 characters]")
+
+
+def test_a_short_message_is_kept_whole() -> None:
+    """With all its names."""
+    message = {"tool": "chat", "text": "Hello " * 1000, "files": ["x.py"]}
+    assert redact_message(message) == message
+
+
+@given(anything)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_any_message_is_bounded(message: Any) -> None:
+    """Whatever a message is made of."""
+    assert len(msgspec.json.encode(redact_message(message))) <= MAX_MESSAGE_BYTES

@@ -46,6 +46,7 @@ def test_names_of_other_things(name: str) -> None:
         ("jwt eyJhbGciOiJI.eyJpc3MiOiJz.dQw4w9WgXcQ end", f"jwt {REDACTED} end"),
         ("Authorization: Bearer abcdefgh12345", f"Authorization: Bearer {REDACTED}"),
         ("ghp_0123456789abcdefABCD", REDACTED),
+        ("send toold_" + "aB3-_" * 8 + "xyz, then", f"send {REDACTED}, then"),
         ("AKIAIOSFODNN7EXAMPLE", REDACTED),
         ("postgres://me:hunter22@db/x", f"postgres://{REDACTED}@db/x"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nafter", f"{REDACTED}\nafter"),

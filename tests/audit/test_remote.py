@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from toold.audit.remote import NotWrittenError, SupabaseRemote
 from toold.serving import HttpServer
-from toold.store import GENESIS, CallRow, ChainedRow, Checkpoint, Seal
+from toold.store import GENESIS, CallRow, ChainedRow, Checkpoint, Copy, Seal
 
 KEY = SecretStr("sb_secret_for_the_tests")
 MakeRow = Callable[..., CallRow]
@@ -119,3 +119,23 @@ async def test_checkpoints_are_upserted_too(remote: SupabaseRemote, endpoint: En
     assert request.path_params["table"] == "toold_checkpoints"
     assert request.query_params["on_conflict"] == "id"
     assert (sent["id"], sent["chain"], sent["kind"]) == ("chain-3", "chain", "gap")
+
+
+async def test_copies_are_upserted_too(remote: SupabaseRemote, endpoint: Endpoint) -> None:
+    """The conversations first, then their messages; where only an end is told there are no messages to write."""
+    said = Copy(
+        number=1, id="c-1", conversation_id="c", principal="local", session_id="s", started_at=1.0, at=2.0,
+        ended_at=None, position=1, call_id="call", role="user", provider=None, model=None, content={"text": "Hello"},
+    )  # fmt: skip
+    ended = Copy(
+        number=2, id="c", conversation_id="c", principal="local", session_id=None, started_at=1.0, at=2.0,
+        ended_at=3.0, position=None, call_id=None, role=None, provider=None, model=None, content=None,
+    )  # fmt: skip
+    await remote.write_copies([said])
+    await remote.write_copies([ended])
+    assert [request.path_params["table"] for request in endpoint.asked] == [
+        "toold_conversations",
+        "toold_messages",
+        "toold_conversations",
+    ]
+    assert all(request.query_params["on_conflict"] == "id" for request in endpoint.asked)

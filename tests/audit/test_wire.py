@@ -11,8 +11,17 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.audit.wire import Record, call_values, checkpoint_of, checkpoint_record, records
-from toold.store import CallRow, ChainedRow, Checkpoint, Seal, calls, canonical
+from toold.audit import REDACTED
+from toold.audit.wire import (
+    MAX_TITLE_CHARS,
+    Record,
+    call_values,
+    checkpoint_of,
+    checkpoint_record,
+    copy_records,
+    records,
+)
+from toold.store import CallRow, ChainedRow, Checkpoint, Copy, Seal, calls, canonical
 
 MIGRATIONS = Path(__file__).parents[2] / "supabase/migrations"
 MakeRow = Callable[..., CallRow]
@@ -22,12 +31,33 @@ def made_of(*rows: CallRow) -> dict[str, list[Record]]:
     return records([ChainedRow(seq=seq, mac=b"m" * 32, call=row) for seq, row in enumerate(rows, 1)], "chain")
 
 
+def copy(position: int | None = 1, **fields: Any) -> Copy:
+    """A message of a conversation; its end where it has no position."""
+    plain: dict[str, Any] = {
+        "number": position or 99,
+        "id": f"c-{position}" if position else "c",
+        "conversation_id": "c",
+        "principal": "local",
+        "session_id": "s-1" if position else None,
+        "started_at": 1000.0,
+        "at": 1000.0 + (position or 0),
+        "ended_at": None if position else 5000.0,
+        "position": position,
+        "call_id": "call-1" if position else None,
+        "role": "user" if position else None,
+        "provider": None,
+        "model": None,
+        "content": {"tool": "chat", "text": f"message {position}", "files": []} if position else None,
+    }
+    return Copy(**plain | fields)
+
+
 def columns(table: str) -> set[str]:
-    """The columns that the migrations together give a table, but for the time of arrival."""
+    """The columns that the migrations together give a table, but for the time of arrival and what is derived there."""
     sql = "".join(path.read_text(encoding="utf-8") for path in sorted(MIGRATIONS.glob("*.sql")))
     body = re.search(rf"create table if not exists public\.{table} \((.+?)\n\);", sql, re.DOTALL)
     assert body, table
-    added = re.findall(rf"alter table public\.{table} add column if not exists (\w+) ", sql)
+    added = re.findall(rf"alter table public\.{table} add column if not exists (\w+) \w+(?!\s+generated)\b", sql)
     return {*re.findall(r"^    (\w+) ", body[1], re.MULTILINE), *added} - {"received_at"}
 
 
@@ -39,6 +69,8 @@ def test_each_column_is_the_tables(row: MakeRow) -> None:
         number=1, kind="gap", first_seq=1, last_seq=0, calls=None, since=1, until=1, before=b"", after=b""
     )
     assert set(checkpoint_record(checkpoint, "chain")) == columns("toold_checkpoints")
+    for table, (made, *_) in copy_records([copy()]).items():
+        assert set(made) == columns(table)
 
 
 def test_only_calls_of_a_vendor_make_provider_calls(row: MakeRow) -> None:
@@ -89,6 +121,43 @@ def test_no_nul_character_is_left(row: MakeRow, arguments: object) -> None:
     made = made_of(row(arguments=arguments, tool="a\0", message="\0", session_id="\0", session_label="\0"))
     assert "\\x00" not in repr(made)
     assert made["toold_calls"][0]["session_id"] == made["toold_sessions"][0]["id"]
+
+
+# --- copies of conversations -----------------------------------------------------------------------------------------
+
+
+def test_a_conversation_stands_once_with_what_its_messages_tell() -> None:
+    """One row for all messages of it in a batch: from the first to the last, called as the first begins."""
+    made = copy_records(
+        [copy(1, at=999.5), copy(2, session_id="s-2"), copy(None, at=1002.0), copy(1, conversation_id="d", id="d-1")]
+    )
+    conversation, other = made["toold_conversations"]
+    assert (conversation["id"], conversation["session_id"], conversation["title"]) == ("c", "s-1", "message 1")
+    assert [unix(conversation, name) for name in ("started_at", "last_message_at", "ended_at")] == [999.5, 1002, 5000]
+    assert (other["id"], other["ended_at"]) == ("d", None)
+    assert [(one["id"], one["position"]) for one in made["toold_messages"]] == [("c-1", 1), ("c-2", 2), ("d-1", 1)]
+
+
+def test_a_batch_without_the_first_message_knows_no_title() -> None:
+    """The one that Supabase has stays."""
+    assert copy_records([copy(2)])["toold_conversations"][0]["title"] is None
+
+
+def test_a_title_is_short_and_in_one_line() -> None:
+    """However the first message begins."""
+    (made,) = copy_records([copy(content={"text": "a\n\n b " * 100})])["toold_conversations"]
+    assert made["title"].startswith("a b a b ")
+    assert len(made["title"]) == MAX_TITLE_CHARS
+
+
+def test_secrets_and_nul_characters_are_in_no_copy() -> None:
+    """Neither in the message nor in the title that is made of it."""
+    secret = "sk-0123456789abcdef0123"
+    made = copy_records([copy(content={"text": f"my key is\0 {secret}", "token": "x"}, model="m\0", principal="p\0")])
+    assert secret not in repr(made)
+    assert "\\x00" not in repr(made)
+    (message,) = made["toold_messages"]
+    assert message["content"] == {"text": f"my key is\ufffd {REDACTED}", "token": REDACTED}
 
 
 # --- and back --------------------------------------------------------------------------------------------------------

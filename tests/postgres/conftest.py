@@ -59,6 +59,7 @@ class Cluster:
             os.chown(folder / "home", pwd.getpwnam("nobody").pw_uid, -1)
         self._bin = package / "pginstall/bin"
         self._home = folder / "home"
+        self.client_environment = {"PATH": f"{self._bin}:{os.environ['PATH']}", "PGHOST": str(self._home)}
         self._home.mkdir(exist_ok=True)
         self._run(["initdb", "-D", self._home / "data", "--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync"])
         self._process: subprocess.Popen[bytes] | None = None
@@ -242,19 +243,32 @@ def _folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """A PostgreSQL server with Supabase's roles; skips where there is no pgserver."""
+@contextmanager
+def _cluster() -> Iterator[Cluster]:
     found = importlib.util.find_spec("pgserver")
     if found is None or found.origin is None:
         pytest.skip("pgserver has no wheel for this Python")
     with _folder() as folder:
         server = Cluster(folder, Path(found.origin).parent)
         try:
-            server.sql(ROLES)
             yield server
         finally:
             server.stop()
+
+
+@pytest.fixture
+def plain_cluster() -> Iterator[Cluster]:
+    """A PostgreSQL server as it is installed; skips where there is no pgserver."""
+    with _cluster() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL server with Supabase's roles; skips where there is no pgserver."""
+    with _cluster() as server:
+        server.sql(ROLES)
+        yield server
 
 
 @pytest.fixture(scope="session")

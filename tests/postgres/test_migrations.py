@@ -76,6 +76,15 @@ def test_applying_again_changes_nothing(database: Any) -> None:
         database.sql("SELECT * FROM toold_calls", role="anon")
 
 
+def test_a_childs_row_says_whose_it_is(database: Any) -> None:
+    """By its id, which is its parent's and more; as long as the ids of nested calls are."""
+    ids = ("e-1", "e-1/step", "e-1/step/a.0#2", "e-2/" + "/".join(["x" * 80] * 4))
+    database.sql(";".join(CALL.format(id=one, at="now()") for one in ids))
+    database.sql(PROVIDER_CALL.format(id=ids[3], at="now()"))
+    told = database.sql("SELECT coalesce(parent_id, '-') FROM toold_calls ORDER BY id").splitlines()
+    assert told == ["-", "e-1", "e-1/step", ids[3].rpartition("/")[0]]
+
+
 @pytest.mark.parametrize("role", ["anon", "authenticated"])
 @pytest.mark.parametrize("table", TABLES)
 def test_the_public_roles_may_do_nothing(database: Any, role: str, table: str) -> None:
@@ -128,6 +137,25 @@ def test_a_sessions_times_only_widen(database: Any) -> None:
     for at in ("2026-01-02", "2026-01-03", "2026-01-01", "2026-01-02"):
         database.sql(SESSION.format(id="s", at=f"'{at}'::timestamptz"))
     assert database.sql("SELECT first_call_at::date, last_call_at::date FROM toold_sessions") == "2026-01-01|2026-01-03"
+
+
+def test_a_conversation_keeps_what_is_known_of_it(database: Any) -> None:
+    """Whichever batch comes last or twice, its times only widen, and its title, its session and its end stay."""
+    upsert = """
+    INSERT INTO toold_conversations (id, principal, session_id, title, started_at, last_message_at, ended_at)
+    VALUES ('c', 'local', {session}, {title}, '2026-01-0{first}', '2026-01-0{last}', {ended})
+    ON CONFLICT (id) DO UPDATE SET session_id = excluded.session_id, title = excluded.title,
+        started_at = excluded.started_at, last_message_at = excluded.last_message_at, ended_at = excluded.ended_at
+    """
+    for session, title, first, last, ended in (
+        ("'s-1'", "NULL", 3, 3, "NULL"),
+        ("'s-2'", "'Hello'", 2, 2, "NULL"),
+        ("NULL", "NULL", 3, 4, "'2026-02-02'"),
+        ("'s-3'", "'Other'", 3, 3, "NULL"),
+    ):
+        database.sql(upsert.format(session=session, title=title, first=first, last=last, ended=ended))
+    asked = "SELECT session_id, title, started_at::date, last_message_at::date, ended_at::date FROM toold_conversations"
+    assert database.sql(asked) == "s-1|Hello|2026-01-02|2026-01-04|2026-02-02"
 
 
 def test_retention_removes_what_is_older(database: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 from toold.audit import Sender, SupabaseRemote
 from toold.client import MCPWebSocketClient
-from toold.daemon.daemon import running
+from toold.daemon.life import running
 from toold.daemon.settings import Settings
 from toold.store import CallRow, ChainedRow, Retention, Store
 
@@ -29,7 +29,7 @@ async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
 @pytest.fixture
 async def start(store: Store, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StartSender]:
     """A function that starts a sender with a key, which is closed at the end; it pauses shortly after failures."""
-    monkeypatch.setattr("toold.audit.sender.pause_s", lambda *_: 0.05)
+    monkeypatch.setattr("toold.audit.lane.pause_s", lambda *_: 0.05)
     senders = []
 
     def begin(key: str) -> Sender:
@@ -183,8 +183,9 @@ async def test_a_slow_supabase_holds_up_nobody(
 ) -> None:
     """While an answer is awaited calls are recorded as ever; they go when it has come."""
     gateway.open.clear()
-    sender = start(service_key)
     store.record(row(id="first"))
+    await store.flush()
+    sender = start(service_key)
 
     async def asked() -> bool:
         return bool(gateway.requests)

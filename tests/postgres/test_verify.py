@@ -48,7 +48,7 @@ def send(
     store: Store, gateway: Any, service_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], Awaitable[None]]:
     """A function that sends all that is unsent, and what is noted of it."""
-    monkeypatch.setattr("toold.audit.sender.PACE_S", 0.001)
+    monkeypatch.setattr("toold.audit.lane.PACE_S", 0.001)
 
     async def all_of_it() -> None:
         for _ in range(2):  # what is noted of the rows in the first round goes in the second

@@ -1,0 +1,112 @@
+"""A store, and a Supabase of the test's that takes its rows."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+from toold.audit.remote import NotWrittenError
+from toold.audit.verdict import Failure, Verdict
+from toold.store import CallRow, ChainedRow, Checkpoint, Copy, KeptTurn, Retention, Said, Spoken, Store
+
+
+class Table:
+    """Takes calls as Supabase does; fails as told."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.sizes: list[int] = []
+        self.failures: list[Exception] = []
+        self.bad: set[str] = set()
+        self.bad_checkpoints = False
+        self.checkpoints: list[Checkpoint] = []
+        self.copies: list[str] = []
+        self.bad_copies: set[str] = set()
+        self.no_copies = False
+        self.closed = False
+
+    async def write(self, rows: Sequence[ChainedRow]) -> None:
+        self.sizes.append(len(rows))
+        if self.failures:
+            raise self.failures.pop(0)
+        if self.bad & {row.call.id for row in rows}:
+            raise failing("refused", "not this one")
+        self.ids += [row.call.id for row in rows]
+
+    async def write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
+        if self.bad_checkpoints:
+            raise failing("refused", "no checkpoints")
+        self.checkpoints += checkpoints
+
+    async def write_copies(self, copies: Sequence[Copy]) -> None:
+        if self.bad_copies & {copy.id for copy in copies}:
+            raise failing("refused", "not this one")
+        if self.no_copies:
+            raise failing("setup", "there is no such table")
+        self.copies += [copy.id for copy in copies]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def failing(verdict: Verdict, reason: str = "words") -> NotWrittenError:
+    return NotWrittenError(Failure(verdict, reason))
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
+    store = Store(
+        tmp_path / "toold.db", content=json.dumps, retention=Retention(days=20_000), key=audit_key, copying=True
+    )
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def hardly_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way to Supabase is tried again at once."""
+    monkeypatch.setattr("toold.audit.lane.pause_s", lambda *_: 0.001)
+    monkeypatch.setattr("toold.audit.lane.PACE_S", 0.001)
+    monkeypatch.setattr("toold.audit.lane.SEARCH_PACE_S", 0.001)
+    monkeypatch.setattr("toold.audit.lane.LOOK_EVERY_S", 0.01)
+
+
+@pytest.fixture
+def record(store: Store, row: Callable[..., CallRow]) -> Callable[..., None]:
+    """A function that has calls recorded, by their ids."""
+
+    def put(*ids: object) -> None:
+        for name in ids:
+            store.record(row(id=str(name), started_at=1_800_000_000.0))
+
+    return put
+
+
+@pytest.fixture
+def say(store: Store) -> Callable[..., Awaitable[None]]:
+    """A function that has a message added to a conversation, by its number."""
+
+    async def go_on(conversation_id: str, number: int, text: str = "Hello") -> None:
+        await store.go_on(
+            Spoken(
+                id=conversation_id,
+                principal="local",
+                at=time.time(),
+                state="null",
+                bytes=10,
+                first_number=1,
+                last_number=number,
+                turns=[KeptTurn(number, 5, "{}")],
+                session_id="s-1",
+                call_id=f"call-{number}",
+                said=[Said(number=number, role="user", content={"text": text}, at=time.time())],
+            )
+        )
+
+    return go_on
