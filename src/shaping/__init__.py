@@ -4,9 +4,9 @@ Who calls it: tools that shape results and chain calls. What it knows: paths, fi
 a value is shaped; the language is in docs/shaping.md. What it must never know: which tools there are, where results
 lie, who waits.
 
-``plan(options).apply(value)`` shapes; ``parse_filter`` and ``compile_filter`` decide; ``compile_template(value)`` and
-its ``resolve(context)`` fill in; ``as_json``, ``as_ndjson`` and ``as_csv`` write. Values are what JSON decodes to:
-dict, list, str, int, float, bool, None.
+``plan(options).apply(value)`` shapes; ``parse_filter`` and ``compile_filter`` decide, and ``compile_pattern`` of a
+text; ``compile_template(value)`` and its ``resolve(context)`` fill in; ``as_json``, ``as_ndjson`` and ``as_csv`` write.
+Values are what JSON decodes to: dict, list, str, int, float, bool, None.
 """
 
 from .errors import LanguageError, MissingValueError, NoListError, ShapingError
@@ -15,8 +15,11 @@ from .filters import Filter, paths_of
 from .matching import compile_filter
 from .options import plan
 from .paths import MISSING, Path, find, parse_path
+from .patterns import PatternError, compile_pattern
 from .plan import Plan, Report, Shaped
+from .reading import from_csv, from_json, from_ndjson
 from .templates import Template, compile_template
+from .weight import weight
 from .writing import as_csv, as_json, as_ndjson
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "MissingValueError",
     "NoListError",
     "Path",
+    "PatternError",
     "Plan",
     "Report",
     "Shaped",
@@ -35,10 +39,15 @@ __all__ = [
     "as_json",
     "as_ndjson",
     "compile_filter",
+    "compile_pattern",
     "compile_template",
     "find",
+    "from_csv",
+    "from_json",
+    "from_ndjson",
     "parse_filter",
     "parse_path",
     "paths_of",
     "plan",
+    "weight",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, get_args
 
 from ..protocol.errors import InvalidArgumentsError
-from ..protocol.suggest import close_names, did_you_mean
+from ..protocol.suggest import as_sentence, close_names, did_you_mean
 from .aggregation import FIGURES, Aggregation
 from .errors import LanguageError
 from .filter_parser import parse_filter
@@ -45,7 +45,7 @@ def plan(options: Any, name: str = "options") -> Plan:
     if reading.problems:
         fields = {".".join(filter(None, (name, place))) or "options": told for place, told in reading.problems.items()}
         message = "; ".join(f"{place}: {told}" for place, told in fields.items())
-        raise InvalidArgumentsError(f"{message}.", details={"fields": fields})
+        raise InvalidArgumentsError(as_sentence(message), details={"fields": fields})
     return Plan(**found)
 
 

@@ -17,9 +17,12 @@ import msgspec
 from .errors import LanguageError, MissingValueError, ShapingError
 from .paths import MISSING, Path, explain_missing, find, read_path
 from .reader import Reader
+from .weight import weight
 
 MAX_DEPTH: Final = 200
 """Of lists and objects within one another."""
+MAX_FILLED_BYTES: Final = 20 * 1024**2
+"""As much as a frame brings: a value that each step uses ten times would else be a hundred million after eight."""
 
 Context = dict[str, Any]
 """What templates refer to, by the first name of their paths."""
@@ -32,10 +35,11 @@ _Fill = Callable[[Context], Any]
 class Template:
     """A value with its templates found; ``paths`` are those that it refers to, in order, each once."""
 
-    __slots__ = ("_fill", "paths")
+    __slots__ = ("_fill", "_uses", "paths")
 
-    def __init__(self, paths: tuple[Path, ...], fill: _Fill) -> None:
-        self.paths = paths
+    def __init__(self, uses: dict[Path, int], fill: _Fill) -> None:
+        self.paths = tuple(uses)
+        self._uses = uses
         self._fill = fill
 
     @property
@@ -48,11 +52,26 @@ class Template:
 
         Raises:
             MissingValueError: something is not there and has no default.
+            ShapingError: as ``check_size``, or a value is nested too deeply.
         """
+        self.check_size(context)
         try:
             return self._fill(context)
         except RecursionError:
             raise ShapingError("a value that a template refers to is nested too deeply to be written as text") from None
+
+    def check_size(self, context: Context) -> None:
+        """Look how much would be filled in, without doing it; what is not there counts nothing.
+
+        Raises:
+            ShapingError: it is more than ``MAX_FILLED_BYTES``.
+        """
+        room = MAX_FILLED_BYTES
+        for path, times in self._uses.items():
+            room -= times * weight(find(path, context), room // times)
+            if room < 0:
+                what = f"what the templates fill in is more than {MAX_FILLED_BYTES:,} bytes together, with {path}"
+                raise ShapingError(f"{what}; refer to less of it, or less often")
 
 
 class _Reference(msgspec.Struct, frozen=True):
@@ -84,23 +103,23 @@ def compile_template(value: Any) -> Template:
     Raises:
         LanguageError: a template cannot be parsed, or stands in a field's name; the message says in which text.
     """
-    paths: dict[Path, None] = {}
-    fill = _compiled(value, (), paths)
-    return Template(tuple(paths), fill)
+    uses: dict[Path, int] = {}
+    fill = _compiled(value, (), uses)
+    return Template(uses, fill)
 
 
-def _compiled(value: Any, place: tuple[str | int, ...], paths: dict[Path, None]) -> _Fill:
-    """What fills in the value that stands at ``place``; the paths that it refers to are added to ``paths``."""
+def _compiled(value: Any, place: tuple[str | int, ...], uses: dict[Path, int]) -> _Fill:
+    """What fills in the value that stands at ``place``; how often it refers to which path is added to ``uses``."""
     if not isinstance(value, str | list | dict):
         return _Constant(value)
     if len(place) > MAX_DEPTH:
         raise LanguageError(f"a value with templates is nested at most {MAX_DEPTH} deep", "", 1, _EXAMPLE)
     if isinstance(value, str):
-        return _text(_parts(value, place), paths)
+        return _text(_parts(value, place), uses)
     if isinstance(value, list):
-        items = [_compiled(item, (*place, index), paths) for index, item in enumerate(value)]
+        items = [_compiled(item, (*place, index), uses) for index, item in enumerate(value)]
         return _folded(items, lambda context: [fill(context) for fill in items])
-    fields = {_field_name(name, place): _compiled(item, (*place, name), paths) for name, item in value.items()}
+    fields = {_field_name(name, place): _compiled(item, (*place, name), uses) for name, item in value.items()}
     return _folded(fields.values(), lambda context: {name: fill(context) for name, fill in fields.items()})
 
 
@@ -117,9 +136,10 @@ def _field_name(name: str, place: tuple[str | int, ...]) -> str:
     return "".join(map(str, parts))
 
 
-def _text(parts: list[str | _Reference], paths: dict[Path, None]) -> _Fill:
+def _text(parts: list[str | _Reference], uses: dict[Path, int]) -> _Fill:
     references = [part for part in parts if isinstance(part, _Reference)]
-    paths.update(dict.fromkeys(reference.path for reference in references))
+    for reference in references:
+        uses[reference.path] = uses.get(reference.path, 0) + 1
     if not references:
         return _Constant("".join(map(str, parts)))
     if parts == references and len(parts) == 1:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.shaping.errors import LanguageError, MissingValueError, ShapingError
-from toold.shaping.templates import MAX_DEPTH, compile_template
+from toold.shaping.templates import MAX_DEPTH, MAX_FILLED_BYTES, compile_template
 
 CONTEXT: dict[str, Any] = {
     "fetch": {"items": [{"id": 1, "name": "Ann"}, {"id": 2}], "none": None, "x.y": 3, "evil": "{{input.secret}}"},
@@ -204,3 +204,12 @@ def test_any_text_is_a_template_or_an_error_of_the_language(text: str) -> None:
         return
     if "{{" not in text:
         assert template.resolve({}) == text
+
+
+@pytest.mark.parametrize("template", [["{{x}}"] * 11, "{{x}}" * 11, {"a": ["{{x}} and {{x}}"] * 6}])
+def test_what_would_be_filled_in_too_large_is_not_filled_in(template: Any) -> None:
+    """Each use counts: what templates put together is told to be too large before it is made."""
+    value = ["y" * (MAX_FILLED_BYTES // 10)]
+    with pytest.raises(ShapingError, match=r"more than 20,971,520 bytes together, with x; refer to less"):
+        resolve(template, {"x": value})
+    assert resolve(["{{x}}"] * 9, {"x": value}) == [value] * 9

@@ -1,0 +1,67 @@
+"""Rows are read as they were written, in whichever format."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.shaping import ShapingError, as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
+
+numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(st.characters(codec="utf-8")),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(values, max_size=5))
+def test_json_is_read_as_it_was_written(rows: list[Any]) -> None:
+    """Any rows, in one array or a row a line."""
+    assert from_json(b"".join(as_json(rows))) == rows
+    assert from_ndjson(b"".join(as_ndjson(rows))) == rows
+
+
+def test_csv_has_the_types_that_a_whole_column_has() -> None:
+    """Numbers, true and false, and lists and objects come back as such; codes and mixed columns as text."""
+    rows = [
+        {"id": 1, "price": 2.5, "open": True, "tags": ["a"], "code": "007", "mixed": "x", "note": None},
+        {"id": 2, "price": None, "open": False, "tags": {"b": 1}, "code": "12", "mixed": "5", "note": 'a "b",\n c'},
+    ]
+    assert from_csv(b"".join(as_csv(rows))) == rows
+
+
+def test_what_csv_cannot_tell_is_said() -> None:
+    """A column of nothing but numerals is numbers, whatever it was; an empty text is null."""
+    assert from_csv(b"".join(as_csv([{"id": "12", "name": ""}]))) == [{"id": 12, "name": None}]
+
+
+def test_nothing_is_no_rows() -> None:
+    """A file without rows has none in any format."""
+    assert [read(b"") for read in (from_csv, from_ndjson)] == [[], []]
+    assert from_json(b"".join(as_json([]))) == []
+
+
+@pytest.mark.parametrize(
+    ("read", "data"),
+    [
+        (from_json, b"{"),
+        (from_ndjson, b"1\n{"),
+        (from_csv, b"a,b\n1\n"),
+        (from_csv, b"a\n\xff\n"),
+        (from_json, b"[" * 10**5),
+    ],
+    ids=["json", "ndjson", "csv", "no text", "too deep"],
+)
+def test_what_is_damaged_is_told(read: Any, data: bytes) -> None:
+    """A file that somebody changed is an error in words, never half of its rows."""
+    with pytest.raises(ShapingError):
+        read(data)
+
+
+def test_numbers_stay_numbers() -> None:
+    """The largest that JSON's readers take come back as they were."""
+    assert from_csv(b"".join(as_csv([{"n": 1e308}, {"n": math.pi}]))) == [{"n": 1e308}, {"n": math.pi}]
