@@ -1,7 +1,4 @@
-"""Listening on a port, and serving an ASGI app there within the running loop: the side port does it, the simulator too.
-
-Beside the rooms, as ``version`` is: those who serve stand on both ends of the arrows. It imports nothing of the house.
-"""
+"""Listening on a port, and serving an ASGI app there within the running loop."""
 
 import asyncio
 import contextlib
@@ -11,6 +8,8 @@ from collections.abc import Iterator
 
 import uvicorn
 from starlette.types import ASGIApp
+
+from .connection import HttpConnection
 
 
 def listen(host: str, port: int, flag: str) -> socket.socket:
@@ -76,7 +75,7 @@ class HttpServer:
         self._server = _Server(
             uvicorn.Config(
                 self._app,
-                http="h11",
+                http=HttpConnection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

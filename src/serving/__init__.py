@@ -1,0 +1,10 @@
+"""Listening on a port, and serving an ASGI app there within the running loop: the side port does it, the simulator too.
+
+Beside the rooms, as ``version`` is: those who serve stand on both ends of the arrows. It imports nothing of the house.
+"""
+
+from .connection import COMPLETE
+from .server import HttpServer, listen
+from .turns import BEHIND_BYTES, TurnTransport
+
+__all__ = ["BEHIND_BYTES", "COMPLETE", "HttpServer", "TurnTransport", "listen"]
