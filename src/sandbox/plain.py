@@ -1,0 +1,82 @@
+"""The sandbox's values → plain JSON, or an error that names what is none. Pure."""
+
+import datetime as dt
+import json
+import math
+from typing import Any, Final
+
+MAX_DEPTH: Final = 100
+MAX_VALUES: Final = 1_000_000
+"""What is named twice counts twice: a list of a few names can stand for more values than there are atoms."""
+MAX_CHARS: Final = 32 * 1024 * 1024
+"""Of all texts together; what is sent has at most 20 MiB."""
+_LARGEST: Final = 2**64
+
+
+class NotPlainError(ValueError):
+    """A value is no JSON; the message says where in it, and what to do."""
+
+
+def plain(value: Any, what: str = "the value") -> Any:
+    """The value as JSON has it: tuples and sets are arrays, dates and times their ISO form, NaN and infinities null.
+
+    Raises:
+        NotPlainError: part of it is something else, or there is too much of it.
+    """
+    return _Plain(what).of(value, what, MAX_DEPTH)
+
+
+class _Plain:
+    """One value on its way, and how much of it there may be yet."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._values = MAX_VALUES
+        self._chars = MAX_CHARS
+
+    def of(self, value: Any, where: str, depth: int) -> Any:
+        self._count(value)
+        match value:
+            case None | bool() | str():
+                return value
+            case int():
+                if not -_LARGEST // 2 <= value < _LARGEST:
+                    raise NotPlainError(f"{where} is an integer of more than 64 bits; make it a string with str()")
+                return value
+            case float():
+                return value if math.isfinite(value) else None
+            case dt.date() | dt.time():
+                return value.isoformat()
+        if depth == 0:
+            raise NotPlainError(f"{where} is nested more than {MAX_DEPTH} deep, or contains itself")
+        if isinstance(value, dict):
+            return {
+                self._key(key, where): self.of(part, f"{where}[{key!r:.40}]", depth - 1) for key, part in value.items()
+            }
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.of(part, f"{where}[{index}]", depth - 1) for index, part in enumerate(value)]
+        raise NotPlainError(f"{where} is {_kind(value)}, which JSON cannot hold; make plain data of it")
+
+    def _key(self, key: Any, where: str) -> str:
+        if isinstance(key, str):
+            self._chars -= len(key)
+            return key
+        if isinstance(key, bool | int | float) or key is None:
+            return json.dumps(key)
+        raise NotPlainError(f"{where} has a key that is {_kind(key)}; keys are strings")
+
+    def _count(self, value: Any) -> None:
+        self._values -= 1
+        self._chars -= len(value) if isinstance(value, str) else 0
+        if self._values < 0:
+            raise NotPlainError(f"{self._what} has more than {MAX_VALUES:,} values within; make less of it")
+        if self._chars < 0:
+            raise NotPlainError(f"{self._what} has more than {MAX_CHARS:,} characters of text; make less of it")
+
+
+def _kind(value: Any) -> str:
+    """A value's type, as whoever wrote the program knows it."""
+    name = getattr(value, "name", None)
+    if type(value).__module__.startswith("pydantic_monty") and isinstance(name, str):
+        return f"an object of class {name}"
+    return f"a {type(value).__name__}"

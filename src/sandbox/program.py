@@ -1,0 +1,119 @@
+"""A program, what it may call, and what is made of its text before the engine gets it. Pure.
+
+The engine's exceptions have no attributes, and its ``asyncio.gather`` takes no ``return_exceptions``. So that programs
+may be written as they would be elsewhere, ``name.code`` and ``name.message`` are read through a function, and
+``asyncio.gather`` is our own (decision 42). No line moves.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .errors import ProgramStoppedError
+
+MAX_CODE_BYTES: Final = 64 * 1024
+
+_READ: Final = r"(?<![\w.])(?P<name>(?!self\b)[^\W\d]\w*)\.(?P<field>code|message)\b(?!\s*(?:=(?!=)|\())"
+_CODE: Final = re.compile(
+    rf"""
+    (?P<text>
+        (?P<f> \b (?: [fF][rR]? | [rR][fF] ) )?
+        (?: \"{{3}} (?: \\. | (?!\"{{3}}) [^\\] )*+ (?: \"{{3}} )? | '{{3}} (?: \\. | (?!'{{3}}) [^\\] )*+ (?: '{{3}} )?
+          | " (?: \\. | [^"\\\n] )*+ "? | ' (?: \\. | [^'\\\n] )*+ '? )
+      | \# [^\n]*
+    )
+    | {_READ}
+    | (?P<gather> (?<![\w.]) asyncio\.gather \b )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""A text that is not closed ends with its line or with the code: to look for an end for each quote would take long."""
+_BEHIND_BRACES: Final = re.compile(r"\{[^{}]*")
+_READ_ALONE: Final = re.compile(_READ)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Functions that a program may call as ``await module.function(argument=…)``."""
+
+    functions: frozenset[str]
+    stub: Callable[[Sequence[str]], str]
+    """The signatures of some of them as the source of a typed module; of those that a program names, since a type
+    checker takes long to read hundreds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be run."""
+
+    code: str
+    modules: Mapping[str, Module]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A program as the engine gets it: a line of imports, and the rewritten code below it."""
+
+    text: str
+    code: str
+    """As it was written."""
+    modules: Mapping[str, Module]
+    """Those that it names."""
+    words: frozenset[str]
+    """All names in it."""
+
+    def line(self, fed: int) -> int:
+        """The line of the program's own text."""
+        return fed - 1
+
+    def source(self, fed: int) -> str:
+        """What was written in that line."""
+        lines = self.code.split("\n")
+        return lines[fed - 2] if 1 < fed <= len(lines) + 1 else ""
+
+    def line_at(self, offset: int) -> int:
+        """The line of the program's own text in which the byte ``offset`` of ``text`` is."""
+        return self.line(self.text.encode()[:offset].count(b"\n") + 1)
+
+
+def prepare(program: Program) -> Prepared:
+    """The program, made ready for the engine.
+
+    Raises:
+        ProgramStoppedError: it is too long, or no text.
+    """
+    try:
+        size = len(program.code.encode())
+    except UnicodeEncodeError:
+        raise ProgramStoppedError(
+            "code", "The code holds half of a surrogate pair, which is no Unicode text."
+        ) from None
+    if size > MAX_CODE_BYTES:
+        raise ProgramStoppedError(
+            "code",
+            f"The code has {size:,} bytes, and at most {MAX_CODE_BYTES:,} are taken; pass data to tools instead.",
+        )
+    words = frozenset(re.findall(r"\w+", program.code))
+    named = {name: module for name, module in program.modules.items() if name in words}
+    text = f"import {', '.join(['asyncio', *named])}\n{rewritten(program.code)}"
+    return Prepared(text, program.code, named, words)
+
+
+def rewritten(code: str) -> str:
+    """The code, with what the engine's exceptions and its ``asyncio`` do not have read through functions."""
+    return _CODE.sub(_rewrite, code)
+
+
+def _rewrite(match: re.Match[str]) -> str:
+    if match["gather"]:
+        return "toold_gather"
+    if match["name"]:
+        return _read(match)
+    if match["f"]:
+        return _BEHIND_BRACES.sub(lambda inner: _READ_ALONE.sub(_read, inner[0]), match[0])
+    return match[0]
+
+
+def _read(match: re.Match[str]) -> str:
+    return f"toold_failure({match['name']}).{match['field']}"

@@ -1,0 +1,92 @@
+"""The pool of workers: so many programs at once, and one that dies is replaced."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+from toold.sandbox import Sandbox, SandboxBusyError, WorkerDiedError
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def workers() -> list[psutil.Process]:
+    """The processes that run programs."""
+    return [child for child in psutil.Process().children() if "monty" in child.name()]
+
+
+async def until(true: Callable[[], Any]) -> None:
+    """Wait until it is."""
+    while not true():
+        await asyncio.sleep(0.01)
+
+
+async def test_a_program_waits_for_a_free_worker(make: Any, run_in: Any) -> None:
+    """A worker is held while its program waits for a tool; the next one runs when that has ended."""
+    run = run_in(make(programs=1))
+    first, second = await asyncio.gather(run("import time\ntime.sleep(0.05)\nreturn 1"), run("return 2"))
+    assert (first, second) == (1, 2)
+
+
+async def test_no_free_worker_in_its_time_is_an_error_of_its_own(make: Any, run_in: Any, world: Any) -> None:
+    """Nothing of it ran, and the one that runs goes on."""
+    run = run_in(make(programs=1))
+    first = asyncio.ensure_future(run("await weather.never()"))
+    await until(lambda: world.going)
+    with pytest.raises(SandboxBusyError, match=r"1 programs run already, and none ended within 0.05 s"):
+        await run("return 1", timeout_s=0.05, owner="somebody else")
+    assert world.going == 1
+    first.cancel()
+    await asyncio.wait([first])
+    assert await run("return 1") == 1
+
+
+async def test_one_owner_leaves_workers_to_others(make: Any, run_in: Any, world: Any) -> None:
+    """However many programs of one wait for their tools, somebody else's runs at once."""
+    run = run_in(make(programs=2))
+    first = asyncio.ensure_future(run("await weather.never()", owner="one"))
+    await until(lambda: world.going)
+    with pytest.raises(SandboxBusyError, match=r"1 programs of yours run already, and none ended within 0.05 s"):
+        await run("return 1", timeout_s=0.05, owner="one")
+    assert await run("return 2", owner="another") == 2
+    first.cancel()
+    await asyncio.wait([first])
+    assert await run("return 3", owner="one") == 3
+
+
+async def test_a_killed_worker_ends_its_program_alone_and_is_replaced(make: Any, run_in: Any, world: Any) -> None:
+    """At once, though the program waits for a tool; nothing of it goes on."""
+    sandbox: Sandbox = make(programs=1)
+    run = run_in(sandbox)
+    waiting = asyncio.ensure_future(run("await weather.never()"))
+    await until(lambda: world.going)
+    for worker in workers():
+        worker.kill()
+    with pytest.raises(WorkerDiedError, match="process that ran the program is gone"):
+        await waiting
+    assert world.going == 0
+    assert await run("return 1") == 1
+
+
+async def test_a_worker_that_is_killed_while_it_works_is_told_alike(make: Any, run_in: Any) -> None:
+    """The program is in the middle of a loop."""
+    run = run_in(make(programs=1))
+    working = asyncio.ensure_future(run("while True:\n    pass"))
+    while not working.done():  # one that is killed before it has the program is replaced, and nobody is told
+        for worker in workers():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                worker.kill()
+        await asyncio.sleep(0.02)
+    with pytest.raises(WorkerDiedError):
+        await working
+
+
+async def test_closing_ends_all_workers(make: Any, run_in: Any) -> None:
+    """None is left behind."""
+    sandbox: Sandbox = make()
+    await run_in(sandbox)("return 1")
+    assert workers()
+    await sandbox.close()
+    assert [worker for worker in workers() if worker.status() != psutil.STATUS_ZOMBIE] == []

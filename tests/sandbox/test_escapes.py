@@ -1,0 +1,140 @@
+"""Ways out of the sandbox, and ways to use it up: each ends in its clear error, and nothing of it goes on."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from toold.sandbox import (
+    Limits,
+    Output,
+    ProgramFailedError,
+    ProgramRefusedError,
+    ProgramStoppedError,
+    Sandbox,
+    SandboxError,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import socket", "No module named 'socket'"),
+        ("import subprocess", "No module named 'subprocess'"),
+        ("import ctypes", "No module named 'ctypes'"),
+        ("import importlib\nimportlib.import_module('os')", "No module named 'importlib'"),
+        ("import toold", "No module named 'toold'"),
+        ("__import__('socket')", "__import__"),
+        ("import os\nos.system('id')", "has no attribute 'system'"),
+        ("import os\nreturn os.environ['HOME']", "os.environ"),
+        ("import os\nreturn os.getenv('HOME')", "os.getenv"),
+        ("import os\nreturn os.listdir('/')", "PermissionError"),
+        ("return open('/etc/passwd').read()", "PermissionError"),
+        ("open('/tmp/x', 'w').write('x')", "PermissionError"),
+        ("from pathlib import Path\nreturn Path('/etc/passwd').read_text()", "PermissionError"),
+        ("from pathlib import Path\nreturn [str(p) for p in Path('/').iterdir()]", "PermissionError"),
+        ("return ().__class__.__bases__[0].__subclasses__()", "__class__"),
+        ("return (lambda: 0).__globals__", "__globals__"),
+        ("return crm.search_contacts.__self__", "__self__"),
+        ("return crm.__dict__", "__dict__"),
+        ("return type(crm).__mro__", "__mro__"),
+        ("try:\n    1 / 0\nexcept Exception as e:\n    return e.__traceback__.tb_frame", "__traceback__"),
+        ("return '{0.__class__.__init__.__globals__}'.format(crm)", "attribute|__class__|__init__"),
+        ("return globals()", "globals"),
+        ("return eval('open(\"/etc/passwd\")')", "PermissionError"),
+        ("exec('import socket')", "No module named 'socket'"),
+        ("import sys\nreturn sys.modules", "modules"),
+        ("import sys\nreturn sys._getframe()", "_getframe"),
+        ("input()", "input"),
+    ],
+)
+async def test_there_is_no_way_out(run: Any, world: Any, code: str, message: str) -> None:
+    """No files, network, environment, frames or objects of the host."""
+    with pytest.raises((ProgramFailedError, ProgramRefusedError), match=message):
+        await run(code)
+    assert world.made == []
+
+
+def little(bound: str | None) -> Limits:
+    """Little of everything; and of its own time only where that is what is to end it, or a busy machine would."""
+    return Limits(cpu_s=0.3 if bound and "cpu" in bound else 60.0, memory_bytes=24 * 1024**2, calls=20)
+
+
+SWALLOWING = "while True:\n    try:\n        {}\n    except BaseException:\n        pass"
+
+
+@pytest.mark.parametrize(
+    ("code", "bound"),
+    [
+        ("while True:\n    pass", "cpu"),
+        (SWALLOWING.format("while True: pass"), "cpu"),
+        ("sum(i * i for i in range(10 ** 12))", "cpu|memory"),
+        ("import itertools\nfor _ in itertools.count():\n    pass", "cpu"),
+        ("x = []\nwhile True:\n    x.append('a' * 1000)", "memory"),
+        (SWALLOWING.format("x = 'a' * 10 ** 10"), "memory"),
+        ("return 10 ** 10 ** 9", "memory"),
+        ("x = [0] * 10 ** 9", "memory"),
+        ("x = 'a'\nwhile True:\n    x += x", "memory"),
+        ("return {i: [i] for i in range(10 ** 9)}", "memory"),
+        ("while True:\n    print('x' * 10000)", "output"),
+        (SWALLOWING.format("print('x' * 10000)"), "output"),
+        ("for _ in range(1000):\n    await crm.get_contact(contact_id=99)", None),
+        (
+            "for _ in range(1000):\n    try:\n        await crm.get_contact(contact_id=99)\n    except:\n        pass",
+            "calls",
+        ),
+        (SWALLOWING.format("await crm.get_contact(contact_id=1)"), "calls"),
+        ("import asyncio\nawait asyncio.gather(*[crm.list_deals() for _ in range(1000)])", "calls"),
+        (SWALLOWING.format("await gather_settled(*[crm.list_deals() for _ in range(9)])"), "calls"),
+        ("import os\n" + SWALLOWING.format("os.getenv('X')"), "calls"),
+        (
+            "import asyncio\n" + SWALLOWING.format("await asyncio.sleep(0)\n        await asyncio.sleep(1e-9)"),
+            "calls|cpu",
+        ),
+    ],
+)
+async def test_no_bound_can_be_swallowed(
+    make: Callable[..., Sandbox], run_in: Any, world: Any, code: str, bound: str | None
+) -> None:
+    """By whatever ``except``; and the sandbox serves the next program."""
+    run = run_in(make(little(bound)))
+    expected = ProgramStoppedError if bound else ProgramFailedError
+    with pytest.raises(expected) as raised:
+        await run(code)
+    if bound:
+        assert isinstance(raised.value, ProgramStoppedError)
+        assert raised.value.bound in bound.split("|"), str(raised.value)
+    assert world.going == 0
+    assert await run("return 1") == 1
+
+
+async def test_deep_recursion_is_an_error_that_can_be_caught(run: Any) -> None:
+    """Of functions; what recurses in the interpreter itself ends clearly too."""
+    assert await run("def f(): return f()\ntry:\n    f()\nexcept RecursionError:\n    return 'caught'") == "caught"
+    for code in (
+        "class A:\n    def __repr__(self): return repr(self)\nrepr(A())",
+        "(" * 5000 + ")" * 5000,
+        "-" * 30000 + "1",
+    ):
+        with pytest.raises(SandboxError):
+            await run(code)
+
+
+@pytest.mark.parametrize("code", ["await weather.never()", SWALLOWING.format("await weather.never()")])
+async def test_a_tool_that_never_returns_ends_with_the_programs_time(run: Any, world: Any, code: str) -> None:
+    """Its waiting counts, and it is ended."""
+    assert await run("return 1") == 1  # from here on there is a worker
+    with pytest.raises(ProgramStoppedError, match=r"The program's 0.5 s are over") as raised:
+        await run(code, timeout_s=0.5)
+    assert raised.value.bound == "time"
+    assert world.going == 0
+
+
+async def test_a_flood_is_kept_as_far_as_its_bound(run: Any) -> None:
+    """What was printed before it is there."""
+    output = Output()
+    with pytest.raises(ProgramStoppedError, match="printed more than"):
+        await run("print('first')\nwhile True:\n    print('x' * 10000)", output=output)
+    assert output.shown.startswith("first\n")
+    assert output.truncated

@@ -1,0 +1,59 @@
+"""The sandbox before its engine is loaded, and where there is none."""
+
+import asyncio
+import builtins
+import sys
+from typing import Any
+
+import pytest
+from toold.sandbox import Limits, Sandbox, SandboxMissingError
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if pydantic-monty were not installed."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "pydantic_monty" or name.startswith("toold.sandbox.engine"):
+            monkeypatch.delitem(sys.modules, name)
+    importing = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] == "pydantic_monty":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return importing(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+
+
+async def test_without_its_engine_it_says_what_to_install(no_engine: None, run: Any) -> None:
+    """Each time that it is asked."""
+    for _ in range(2):
+        with pytest.raises(SandboxMissingError, match=r'pip install "toold\[code\]"'):
+            await run("return 1")
+
+
+async def test_an_engine_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, make: Any, run_in: Any) -> None:
+    """Its workers' program is not there; when it is, the next program runs."""
+    run = run_in(make())
+    monkeypatch.setenv("MONTY_BIN", "/nonexistent")
+    with pytest.raises(SandboxMissingError, match=r"engine does not start: .*nonexistent"):
+        await run("return 1")
+    monkeypatch.delenv("MONTY_BIN")
+    assert await run("return 1") == 1
+
+
+async def test_nothing_is_loaded_before_the_first_program() -> None:
+    """A daemon whose callers write no code pays nothing; it can be closed all the same."""
+    sandbox = Sandbox(Limits(cpu_s=1.0, memory_bytes=1024**2, calls=1), programs=1)
+    assert "not loaded" in repr(sandbox)
+    await sandbox.close()
+
+
+async def test_it_is_loaded_once(make: Any, run_in: Any) -> None:
+    """Also where two programs come at once."""
+    sandbox = make()
+    run = run_in(sandbox)
+    assert sum(await asyncio.gather(run("return 1"), run("return 2"))) == 3
+    assert "open" in repr(sandbox)
