@@ -1,0 +1,116 @@
+"""A server's listing, held against what was accepted → tools here, those that are held back among them, and notes."""
+
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from ...tools import Answer, JsonSchema, Tool, ToolContext
+from ..notes import Note
+from .definitions import Definition, Listing
+from .pins import Judged, Pins, judge, named, objections
+
+Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[Answer | str]]
+"""Calls the server's tool of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What a server has, as it was looked at last."""
+
+    source: str
+    judged: Sequence[Judged] = ()
+    schemas: Mapping[str, JsonSchema | str] = field(default_factory=dict)
+    """What arguments are checked by, by the tools' names; text is what is wrong with one."""
+    left_out: Sequence[Note] = ()
+    """Of the listing."""
+
+    def tools(self, call: Call, timeout_s: float) -> list[Tool]:
+        """All whose schema can be used."""
+        return [
+            _tool(self.source, one, schema, call, timeout_s)
+            for one in self.judged
+            if isinstance(schema := self.schemas.get(one.definition.name), JsonSchema)
+        ]
+
+    @property
+    def notes(self) -> list[Note]:
+        """What is to be said of the others."""
+        notes = list(self.left_out)
+        for one in self.judged:
+            schema = self.schemas.get(one.definition.name)
+            if not isinstance(schema, JsonSchema):
+                notes.append(Note("left out", one.definition.name, str(schema)))
+            if one.objection is not None:
+                notes.append(Note("quarantined", one.definition.name, one.objection))
+        return notes
+
+    @property
+    def quarantined(self) -> tuple[str, ...]:
+        """The server's names of the tools that wait for approval."""
+        return tuple(one.definition.name for one in self.judged if one.objection is not None)
+
+    def meant(self, tool: str | None) -> list[Judged]:
+        """Of those that are held back the one of this name, here or at the server; or all."""
+        return [
+            one for one in self.judged if one.objection is not None and tool in {None, one.definition.name, one.served}
+        ]
+
+    def judged_anew(self, pins: Pins | None, taken: Container[str]) -> "Catalogue":
+        """The same listing, held against these."""
+        return replace(self, judged=judge(self.source, pins, [one.definition for one in self.judged], taken))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What of a listing takes its time."""
+
+    schemas: Mapping[str, JsonSchema | str]
+    objections: Mapping[str, str | None]
+
+
+def prepare(listing: Listing, pins: Pins | None) -> Prepared:
+    """In a thread: a schema takes part of a millisecond, or more."""
+    return Prepared({tool.name: _schema(tool) for tool in listing.tools}, objections(pins, listing.tools))
+
+
+def catalogued(
+    source: str, listing: Listing, pins: Pins | None, taken: Container[str], prepared: Prepared
+) -> Catalogue:
+    """What becomes of a listing. Nothing may come between that and its being put out: of two sources that are listed at
+    once, one has a name.
+    """
+    judged = named(source, pins, listing.tools, taken, prepared.objections)
+    return Catalogue(source, judged, prepared.schemas, listing.notes)
+
+
+def _schema(tool: Definition) -> JsonSchema | str:
+    try:
+        return JsonSchema({"type": "object", **tool.input_schema})
+    except ValueError as error:
+        return str(error)
+
+
+def _tool(source: str, one: Judged, arguments: JsonSchema, call: Call, timeout_s: float) -> Tool:
+    definition = one.definition
+    output = definition.output_schema
+    return Tool(
+        one.served,
+        definition.description or f"The tool {definition.name} of {source}.",
+        arguments,
+        partial(call, definition.name),
+        definition.annotations,
+        timeout_s=timeout_s,
+        source=source,
+        output_schema=output if output and output.get("type") == "object" else None,
+        withheld=_withheld(source, one),
+    )
+
+
+def _withheld(source: str, one: Judged) -> str | None:
+    if one.objection is None:
+        return None
+    return (
+        f"The tool {one.served!r} {one.objection} since the tools of {source} were accepted; it is held back until the "
+        f"operator has looked at it (`toold sources check {source}`, `toold sources approve {source} {one.served}`)."
+    )

@@ -1,0 +1,154 @@
+"""YAML → plain values, by the rules of YAML 1.2's core schema, as OpenAPI asks. Pure.
+
+Made of the parser's events, which come one after another: PyYAML's own way to values recurses in C, and a text of a
+hundred thousand brackets ends the process. By 1.2 ``no`` is a string, and ``2021-07-28`` is one too.
+"""
+
+import re
+from math import isfinite
+from typing import Any, Final
+
+import yaml
+
+try:
+    from yaml import CSafeLoader as Loader
+except ImportError:  # built without libyaml: ten times slower
+    from yaml import SafeLoader as Loader  # type: ignore[assignment] # of the same shape
+
+_WORDS: Final = {
+    word: value
+    for words, value in (
+        (("true", "True", "TRUE"), True),
+        (("false", "False", "FALSE"), False),
+        (("null", "Null", "NULL", "~", ""), None),
+    )
+    for word in words
+}
+_INT: Final = re.compile(r"[-+]?[0-9]{1,300}")
+_OTHER_INT: Final = re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+
+
+MAX_ALIASED: Final = 1_000_000
+"""Values that all aliases of a text together stand for."""
+
+
+class YamlError(ValueError):
+    """The text is no YAML, or more than a document may have; the message says why and in which line."""
+
+
+def read_yaml(content: bytes, *, max_depth: int) -> Any:
+    """The value of the text's first document: dict, list, str, int, float, bool, None; keys are strings.
+
+    Raises:
+        YamlError: it cannot be read, is nested more deeply than that, or contains itself by an alias.
+    """
+    builder = _Builder(max_depth)
+    try:
+        for event in yaml.parse(content, Loader):
+            if isinstance(event, yaml.DocumentEndEvent):
+                break
+            builder.take(event)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark is not None else ""
+        raise YamlError(f"{getattr(error, 'problem', None) or 'it is no YAML text'}{where}") from None
+    return builder.value
+
+
+class _Builder:
+    """Puts values together as the parser comes upon them."""
+
+    def __init__(self, max_depth: int) -> None:
+        self.value: Any = None
+        self._max_depth = max_depth
+        # The lists and mappings that are open, the innermost last, each with its anchor.
+        self._open: list[tuple[Any, str | None]] = []
+        # Beside each the key that waits for its value.
+        self._keys: list[Any] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        # The values within each that is open, those that aliases stand for included.
+        self._sizes: list[int] = [0]
+        self._aliased = 0
+
+    def take(self, event: yaml.Event) -> None:
+        match event:
+            case yaml.ScalarEvent():
+                self._add(_scalar(event), event.anchor, 1)
+            case yaml.AliasEvent():
+                self._alias(event)
+            case yaml.MappingStartEvent():
+                self._begin({}, event)
+            case yaml.SequenceStartEvent():
+                self._begin([], event)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                value, anchor = self._open.pop()
+                self._keys.pop()
+                self._add(value, anchor, 1 + self._sizes.pop())
+
+    def _begin(self, value: Any, event: yaml.CollectionStartEvent) -> None:
+        if len(self._open) >= self._max_depth:
+            raise YamlError(f"it is nested more than {self._max_depth} levels deep")
+        self._open.append((value, event.anchor))
+        self._keys.append(_NO_KEY)
+        self._sizes.append(0)
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        if event.anchor not in self._anchors:
+            raise YamlError(f"*{event.anchor} stands for nothing, or for what contains it")
+        value, size = self._anchors[event.anchor]
+        self._aliased += size
+        if self._aliased > MAX_ALIASED:
+            raise YamlError(f"its aliases stand for more than {MAX_ALIASED:,} values")
+        self._add(value, None, size)
+
+    def _add(self, value: Any, anchor: str | None, size: int) -> None:
+        """Put a value where it belongs; ``size`` counts it and the values within."""
+        self._sizes[-1] += size
+        if anchor is not None:
+            self._anchors[anchor] = value, size
+        if not self._open:
+            self.value = value
+            return
+        holder = self._open[-1][0]
+        if isinstance(holder, list):
+            holder.append(value)
+        elif self._keys[-1] is _NO_KEY:
+            self._keys[-1] = value
+        else:
+            _put(holder, self._keys[-1], value)
+            self._keys[-1] = _NO_KEY
+
+
+_NO_KEY: Final = object()
+
+
+def _put(mapping: dict[str, Any], key: Any, value: Any) -> None:
+    if key == "<<":  # the merge key: what stands in the mapping itself goes before
+        for merged in value if isinstance(value, list) else [value]:
+            if isinstance(merged, dict):
+                mapping.update({name: part for name, part in merged.items() if name not in mapping})
+    elif isinstance(key, dict | list):
+        raise YamlError("a mapping has a key that is no scalar")
+    else:
+        mapping[key if isinstance(key, str) else _written(key)] = value
+
+
+def _written(key: object) -> str:
+    """A key as JSON would have it: ``200:`` is the string ``200``."""
+    return {True: "true", False: "false", None: "null"}[key] if isinstance(key, bool | None) else str(key)
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    text: str = event.value
+    if not event.implicit[0]:  # quoted, or with a tag
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text)
+    if _OTHER_INT.fullmatch(text):
+        return int(text, 0)
+    if _FLOAT.fullmatch(text) and isfinite(number := float(text)):
+        return number
+    return text

@@ -1,0 +1,30 @@
+"""Which kind of source is made of which settings."""
+
+from collections.abc import Callable, Container
+from pathlib import Path
+
+from .mcp.checking import check_mcp
+from .mcp.source import McpSource
+from .openapi.source import OpenApiSource, check_openapi
+from .settings import McpSettings, OpenApiSettings, SourceSettings
+from .source import Checked, Source
+
+
+def open_source(name: str, settings: SourceSettings, *, pins: Path, taken: Callable[[str], Container[str]]) -> Source:
+    """The source of these settings, not at work yet. ``pins`` is the folder of what was accepted of other servers'
+    tools, ``taken`` tells which names all but this source's tools have.
+    """
+    match settings:
+        case OpenApiSettings():
+            return OpenApiSource(name, settings)
+        case McpSettings():
+            return McpSource(name, settings, pins, lambda: taken(name))
+
+
+async def check_source(name: str, settings: SourceSettings, *, pins: Path) -> Checked:
+    """What there is to say of a source without keeping it."""
+    match settings:
+        case OpenApiSettings():
+            return await check_openapi(name, settings)
+        case McpSettings():
+            return await check_mcp(name, settings, pins)

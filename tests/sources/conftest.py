@@ -1,0 +1,108 @@
+"""An API on loopback that answers as a test has it, and a call's context without a daemon."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from toold.serving import HttpServer
+from toold.tools import FileAccess
+
+Answering = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request, as it came."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Api:
+    """Answers each request by the first of ``answers`` that is left, or with the last one; notes what it was asked."""
+
+    port: int = 0
+    answers: list[Response | Answering] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def answer(self, request: Request) -> Response:
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        raw = request.scope["raw_path"].decode() + (f"?{request.url.query}" if request.url.query else "")
+        body = await request.body()
+        self.asked.append(Asked(request.method, raw or target, dict(request.headers), body))
+        if not self.answers:
+            return JSONResponse({"ok": True})
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return answer if isinstance(answer, Response) else await answer(request)
+
+
+@asynccontextmanager
+async def serving(api: Api) -> AsyncIterator[Api]:
+    methods = ["GET", "PUT", "POST", "DELETE", "PATCH"]
+    server = HttpServer(Starlette(routes=[Route("/{path:path}", api.answer, methods=methods)]), "127.0.0.1", 0, "--api")
+    await server.start()
+    api.port = server.port
+    try:
+        yield api
+    finally:
+        await server.close()
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Api]:
+    async with serving(Api()) as api:
+        yield api
+
+
+@pytest.fixture
+async def other_api() -> AsyncIterator[Api]:
+    """Another one, of another origin."""
+    async with serving(Api()) as api:
+        yield api
+
+
+class Context:
+    """What a source's tool uses of its call."""
+
+    def __init__(self, folder: Path, timeout_s: float = 60.0) -> None:
+        self.files = FileAccess([folder])
+        self.reports: list[str] = []
+        self.stood_aside = 0
+        self._deadline = asyncio.get_running_loop().time() + timeout_s
+
+    def remaining(self) -> float:
+        return max(0.0, self._deadline - asyncio.get_running_loop().time())
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        self.reports.append(message)
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        self.stood_aside += 1
+        yield
+
+
+@pytest.fixture
+async def context(tmp_path: Path) -> Any:
+    return Context(tmp_path)
+
+
+@pytest.fixture
+async def context_with(tmp_path: Path) -> Callable[[float], Any]:
+    """A function that makes the context of a call with so many seconds."""
+    return lambda timeout_s: Context(tmp_path, timeout_s)

@@ -1,0 +1,133 @@
+"""Sources of real MCP servers, as programs and by HTTP, and what they put out."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.protocol.errors import CallError
+from toold.sources import read_sources
+from toold.sources.mcp import away
+from toold.sources.mcp.source import McpSource
+from toold.sources.notes import Note
+from toold.sources.settings import McpSettings
+from toold.tools import Answer, Tool
+
+PROGRAM = Path(__file__).parent / "server_program.py"
+
+
+class Shelf:
+    """What a source puts out, and a way to call it."""
+
+    def __init__(self, source: McpSource, context: Callable[[float], Any]) -> None:
+        self.source = source
+        self.tools: dict[str, Tool] = {}
+        self.notes: Sequence[Note] = ()
+        self.problems: list[str] = []
+        self.puts = 0
+        self.recalled: list[str] = []
+        self._context = context
+
+    def put(self, tools: Sequence[Tool], notes: Sequence[Note]) -> None:
+        self.tools, self.notes = {tool.name: tool for tool in tools}, notes
+        self.puts += 1
+
+    def recall(self, tools: Sequence[Tool]) -> None:
+        self.tools = {tool.name: tool for tool in tools}
+        self.recalled = list(self.tools)
+
+    def complain(self, problem: str) -> None:
+        self.problems.append(problem)
+
+    @property
+    def listed(self) -> set[str]:
+        return {name for name, tool in self.tools.items() if tool.withheld is None}
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not done():
+                await asyncio.sleep(0.01)
+
+    async def call(self, tool: str, timeout_s: float = 60.0, context: Any = None, **arguments: Any) -> Answer | str:
+        result = await self.tools[tool].run(arguments, context or self._context(timeout_s))
+        assert isinstance(result, Answer | str)
+        return result
+
+    async def again(self, tool: str, **arguments: Any) -> Answer | str:
+        """The answer as soon as the server is there."""
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    return await self.call(tool, **arguments)
+                except CallError as error:
+                    if not error.retryable:
+                        raise
+                await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def behave(tmp_path: Path) -> Callable[..., list[str]]:
+    """A function that says how the next start of the server behaves, and returns its command."""
+
+    def write(**behaviour: Any) -> list[str]:
+        (tmp_path / "behaviour.json").write_text(json.dumps(behaviour), encoding="utf-8")
+        return [sys.executable, str(PROGRAM), "--state", str(tmp_path / "behaviour.json")]
+
+    return write
+
+
+Opening = Callable[..., Awaitable[Shelf]]
+
+
+@pytest.fixture
+async def opened(
+    tmp_path: Path, context_with: Callable[[float], Any], monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Opening]:
+    """A function that has a source at work until the test ends; its shelf has its tools, where ``ready``."""
+    monkeypatch.setattr(away, "FIRST_PAUSE_S", 0.05)
+    async with AsyncExitStack() as stack:
+
+        async def open_(name: str = "s", *, taken: Any = (), ready: bool = True, **table: Any) -> Shelf:
+            shelf = await stack.enter_async_context(at_work(tmp_path, context_with, name, taken, table))
+            if ready:
+                await shelf.until(lambda: shelf.puts > 0)
+            return shelf
+
+        yield open_
+
+
+@asynccontextmanager
+async def at_work(
+    folder: Path, context_with: Callable[[float], Any], name: str, taken: Any, table: dict[str, Any]
+) -> AsyncIterator[Shelf]:
+    """A source, until the block ends."""
+    settings = read_sources({name: {"type": "mcp", **table}})[name]
+    assert isinstance(settings, McpSettings)
+    source = McpSource(name, settings, folder / "pins", lambda: taken)
+    shelf = Shelf(source, context_with)
+    running = asyncio.create_task(source.run(shelf))
+    try:
+        yield shelf
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+        await source.close()
+
+
+@asynccontextmanager
+async def serving(command: Sequence[str], *options: str, port: int = 0) -> AsyncIterator[tuple[int, Any]]:
+    """The server by HTTP, as a process; its port."""
+    process = await asyncio.create_subprocess_exec(
+        *command, "--http", str(port), *options, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout
+        yield int(await process.stdout.readline()), process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
