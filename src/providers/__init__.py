@@ -8,6 +8,7 @@ from .breaker import Breaker, BreakerState, counts_against_vendor
 from .catalogue import (
     Catalogue,
     CatalogueError,
+    Currency,
     Depth,
     Effort,
     Modality,
@@ -61,6 +62,7 @@ __all__ = [
     "Completion",
     "CompletionRequest",
     "ContentSize",
+    "Currency",
     "Delta",
     "Depth",
     "Effort",

@@ -24,6 +24,8 @@ Thinking = Literal["none", "switch", "always"]
 Effort = Literal["low", "medium", "high", "max"]
 Depth = Literal["minimal", "low", "medium", "high", "max"]
 """How deeply a model may be asked to reason; ``minimal`` is not at all."""
+Currency = Literal["USD", "CNY"]
+"""What the vendors' prices are in."""
 Structured = Literal["none", "object", "schema"]
 """What a model's vendor can hold its answers to: nothing, any JSON object, a JSON Schema."""
 
@@ -39,7 +41,7 @@ class CatalogueError(ValueError):
 class Price:
     """The vendor's list price per million tokens."""
 
-    currency: Literal["USD", "CNY"]
+    currency: Currency
     input: float
     output: float
     cached_input: float | None = None

@@ -8,8 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import Any, Final
 
 from ..protocol.errors import (
@@ -20,6 +19,7 @@ from ..protocol.errors import (
     RateLimitedError,
     ServiceUnavailableError,
 )
+from ..protocol.retry_after import retry_after_ms
 from .vendor import Vendor
 
 MAX_MESSAGE_CHARS: Final = 500
@@ -95,13 +95,13 @@ def refused(vendor: Vendor, refusal: Refusal, *, secret: str, now: datetime) -> 
     if status == 429:
         return RateLimitedError(
             f"{vendor.label} takes no more calls for now ({said}).",
-            retry_after_ms=_retry_after_ms(refusal.retry_after, now),
+            retry_after_ms=retry_after_ms(refusal.retry_after, now),
         )
     if status >= 500 or status == 408:
         return ServiceUnavailableError(
             f"{vendor.label} failed with HTTP {status} ({said}).",
             executed="maybe",
-            retry_after_ms=_retry_after_ms(refusal.retry_after, now),
+            retry_after_ms=retry_after_ms(refusal.retry_after, now),
         )
     if status == 0:
         return ProviderError(f"{vendor.label} broke off its answer with an error ({said}).")
@@ -145,20 +145,3 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None:
         yield cause
         cause = cause.__cause__ or cause.__context__
-
-
-def _retry_after_ms(header: str | None, now: datetime) -> int | None:
-    """``Retry-After`` in milliseconds, whether it counts seconds or names a date; None for anything else."""
-    if not header:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(header)
-        except ValueError:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        seconds = (moment - now).total_seconds()
-    return max(0, round(seconds * 1000)) if abs(seconds) < 1e9 else None

@@ -17,10 +17,12 @@ class Vendor:
     """For people, such as ``Kimi (Moonshot)``."""
     key_setting: str
     """Where its API key is set."""
+    lists_all: bool
+    """Whether a model that it does not list cannot be asked (``listing.Listing``)."""
 
 
-KIMI: Final = Vendor("kimi", "Kimi (Moonshot)", "KIMI_API_KEY")
-GLM: Final = Vendor("glm", "GLM (Zhipu)", "GLM_API_KEY")
+KIMI: Final = Vendor("kimi", "Kimi (Moonshot)", "KIMI_API_KEY", lists_all=True)
+GLM: Final = Vendor("glm", "GLM (Zhipu)", "GLM_API_KEY", lists_all=False)
 
 KIMI_BASE_URL: Final = "https://api.moonshot.ai/v1"
 """Moonshot's international platform; keys of platform.moonshot.cn need ``https://api.moonshot.cn/v1``."""
