@@ -1,7 +1,8 @@
-"""A call's arguments → the tool's argument model, or an error that names every field that is wrong. Pure."""
+"""A call's arguments → what the tool takes, or an error that names every field that is wrong. Pure."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -9,29 +10,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..protocol.errors import InvalidArgumentsError
-from ..protocol.suggest import close_names, did_you_mean
-from .tool import MAX_SURPLUS_FIELDS, Tool
-
-MAX_FIELDS_IN_MESSAGE: Final = 8
-MAX_FIELDS_IN_DETAILS: Final = MAX_SURPLUS_FIELDS
-MAX_PATH_CHARS: Final = 120
-MAX_VALUE_CHARS: Final = 40
-"""Of what the caller gave only so much is repeated."""
-
-_MAX_NUMBER_BITS: Final = 128
-
-_WHOLE: Final = "arguments"
-"""The field that an error of all arguments together is told under."""
-
-_JSON_TYPES: Final[Mapping[str, str]] = {
-    "string": "a string",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
+from .complaints import MAX_SURPLUS_FIELDS, Complaints, given, missing, surplus, write_only
+from .json_schema import JsonSchema, takes_long
+from .tool import Tool
 
 _TYPE_ERRORS: Final[Mapping[str, str]] = {
     "string_type": "a string",
@@ -55,23 +36,51 @@ _VALUE_ERRORS: Final = frozenset(
 )
 """Errors of a value of the right type, where it helps to see the value again."""
 
+_SUBJECT: Final = re.compile(r"^[A-Z][a-z]+ (?=should )")
+"""``List should have …``, ``Input should be …``: the field's name takes its place."""
 
-def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel:
-    """The tool's arguments, checked and typed.
+
+def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
+    """The tool's arguments, checked: an object of its model, or the plain dict where it has a JSON Schema.
+
+    Many values by a JSON Schema take long to check: that is done when the call runs, off the event loop.
 
     Raises:
         InvalidArgumentsError: the message names every wrong, missing and surplus argument (the first eight of
             them); ``details.fields`` has each field's path, such as ``files.2``, with what is wrong with it.
     """
+    _refuse_bound(tool, arguments)
+    if isinstance(tool.arguments, JsonSchema):
+        if not takes_long(arguments):
+            tool.arguments.check(tool.name, arguments)
+        return arguments
+    return _bind_model(tool, tool.arguments, arguments)
+
+
+def _refuse_bound(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Raise for an attempt to set what is bound.
+
+    Raises:
+        InvalidArgumentsError: it names the arguments.
+    """
+    tried = [name for name in tool.bound if name in arguments]
+    if tried:
+        wrong = "is not the caller's to set: the daemon's operator has; leave it out"
+        told = "; ".join(f"{name} {wrong}" for name in tried)
+        raise InvalidArgumentsError(f"{tool.name}: {told}.", details={"fields": dict.fromkeys(tried, wrong)})
+
+
+def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:
     if len(arguments) > tool.most_fields:
         arguments = _bounded(tool, arguments)
+    arguments = {**arguments, **tool.bound} if tool.bound else arguments
     try:
-        return tool.validate(arguments)
+        return model.model_validate(arguments)
     except ValidationError as error:
         in_python = error
     # What JSON has no type for (dates, enums, tuples) is strict in Python and open in JSON: only JSON's word counts.
     try:
-        return tool.arguments.model_validate_json(json.dumps(arguments))
+        return model.model_validate_json(json.dumps(arguments))
     except ValidationError as error:
         in_json = error
     except (RecursionError, ValueError):  # nested too deeply, or a number of more digits than Python writes
@@ -79,34 +88,28 @@ def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel:
     errors = in_json.errors(include_url=False)
     if errors[0]["type"] == "json_invalid":  # half a surrogate pair, or nested too deeply
         errors = in_python.errors(include_url=False)
-    raise _invalid(tool, arguments, errors) from None
+    problem = _invalid(tool, arguments, errors)
+    if tool.mask is not None:
+        raise InvalidArgumentsError(tool.mask.text(problem.message), details=tool.mask.value(problem.details)) from None
+    raise problem from None
 
 
 def _bounded(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """Without most of what is surplus anyway: errors about a million fields would hold everybody up for seconds."""
     known = tool.info.input_schema.get("properties", {})
-    surplus = islice((name for name in arguments if name not in known), MAX_FIELDS_IN_DETAILS)
+    surplus = islice((name for name in arguments if name not in known), MAX_SURPLUS_FIELDS)
     return {name: arguments[name] for name in (*(known.keys() & arguments.keys()), *surplus)}
 
 
 def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetails]) -> InvalidArgumentsError:
-    schemas = list(_properties(tool.info.input_schema))
-    fields: dict[str, str] = {}
+    schemas = _Schemas(tool.info.input_schema)
+    complaints = Complaints()
     for error in errors:
         path = _path(error, arguments)
-        name = _sendable(".".join(path)[:MAX_PATH_CHARS] or _WHOLE)
-        wrong = _sendable(_wrong(error, path, schemas))
-        fields[name] = f"{fields[name]}, or {wrong}" if name in fields and wrong not in fields[name] else wrong
-        if len(fields) == MAX_FIELDS_IN_DETAILS:
+        complaints.add(path, _wrong(error, path, schemas))
+        if complaints.enough:
             break
-    named = [
-        wrong if name == _WHOLE else f"{name} {wrong}" for name, wrong in list(fields.items())[:MAX_FIELDS_IN_MESSAGE]
-    ]
-    if (more := len(fields) - len(named)) > 0:
-        named.append(f"and {more} more in details.fields")
-    told = "; ".join(named)
-    end = "" if told.endswith((".", "?")) else "."
-    return InvalidArgumentsError(f"{tool.name}: {told}{end}", details={"fields": fields})
+    return complaints.error(tool.name)
 
 
 def _path(error: ErrorDetails, arguments: dict[str, Any]) -> list[str]:
@@ -124,64 +127,35 @@ def _path(error: ErrorDetails, arguments: dict[str, Any]) -> list[str]:
     return path
 
 
-def _wrong(error: ErrorDetails, path: Sequence[str], schemas: Sequence[tuple[str, dict[str, Any]]]) -> str:
+def _wrong(error: ErrorDetails, path: Sequence[str], schemas: "_Schemas") -> str:
     """What is wrong with the field, to be read after its name."""
     kind = error["type"]
     if kind == "missing":
-        expected = next((_expected(schema) for name, schema in schemas if name == path[-1]), "")
-        return f"is missing; it should be {expected}" if expected else "is missing"
+        return missing(next((schema for name, schema in schemas.beside(path) if name == path[-1]), {}))
     if kind == "extra_forbidden":
-        known = [name for name, _ in schemas]
-        close = close_names(path[-1], known, n=1) if path else []
-        hint = did_you_mean(close) or f"there are {', '.join(dict.fromkeys(known)) or 'none'}"
-        return f"is not an argument; {hint}"
+        return surplus(path[-1] if path else "", (name for name, _ in schemas.beside(path)))
     if kind == "string_unicode":
         return f"{'is' if path else 'a name is'} no Unicode text: it holds half of a surrogate pair"
-    secret = any(name in path and _write_only(schema) for name, schema in schemas)
+    secret = any(name in path and write_only(schema) for name, schema in (*schemas.own, *schemas.within))
     if kind in _TYPE_ERRORS:
-        return f"should be {_TYPE_ERRORS[kind]}, not {_given(error['input'], secret=secret)}"
-    words = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ").removeprefix("Input ")
+        return f"should be {_TYPE_ERRORS[kind]}, not {given(error['input'], secret=secret)}"
+    if kind in {"value_error", "assertion_error"}:
+        words = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        words = words[:1].lower() + words[1:]
+        return f"is wrong: {words}" if path else words
+    words = _SUBJECT.sub("", error["msg"]).replace(" after validation", "")
     words = words[:1].lower() + words[1:]
-    if kind in _VALUE_ERRORS:
-        return f"{words}, not {_given(error['input'], secret=secret)}"
-    return f"is wrong: {words}" if path and kind in {"value_error", "assertion_error"} else words
+    return f"{words}, not {given(error['input'], secret=secret)}" if kind in _VALUE_ERRORS else words
 
 
-def _given(value: Any, *, secret: bool) -> str:
-    """What the caller gave: a short value as it is, of everything else its type."""
-    match value:
-        case None:
-            return "null"
-        case list() | tuple():
-            return "an array"
-        case dict():
-            return "an object"
-        case str() if secret or len(value) > MAX_VALUE_CHARS:
-            return f"a string of {len(value)} characters"
-        case int() if value.bit_length() > _MAX_NUMBER_BITS:
-            return "a number far too large"
-        case bool() | int() | float() | str() if not secret:
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return "what was given"
+class _Schemas:
+    """The names and schemas of a tool's arguments, for what is said of a wrong one."""
 
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self.own = list(schema.get("properties", {}).items())
+        self.within = [item for part in schema.get("$defs", {}).values() for item in part.get("properties", {}).items()]
+        """Those of all objects within the arguments: which one is meant is not known."""
 
-def _sendable(text: str) -> str:
-    """Without halves of surrogate pairs: the error must not fail for the reason that it tells of."""
-    return text.encode(errors="replace").decode()
-
-
-def _properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every argument's name and schema: the tool's own first, then those of the objects within."""
-    for part in (schema, *schema.get("$defs", {}).values()):
-        yield from part.get("properties", {}).items()
-
-
-def _expected(schema: dict[str, Any]) -> str:
-    options = schema.get("anyOf", [schema])
-    types = (_JSON_TYPES.get(option.get("type", "object" if "$ref" in option else ""), "") for option in options)
-    return " or ".join(dict.fromkeys(filter(None, types)))
-
-
-def _write_only(schema: dict[str, Any]) -> bool:
-    return any(option.get("writeOnly") is True for option in (schema, *schema.get("anyOf", [])))
+    def beside(self, path: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+        """What may stand where this path leads to."""
+        return self.within if len(path) > 1 else self.own

@@ -49,4 +49,4 @@ async def challenge(arguments: ChallengeArguments, context: ToolContext) -> Answ
     )
     async with context.conversation(arguments.continuation_id) as conversation:
         asked = await ask_within(conversation, question, context, tool="challenge")
-    return Answer(asked.text, {**asked.data(), "continuation_id": conversation.id})
+    return Answer(asked.text, {**asked.with_text(), "continuation_id": conversation.id})

@@ -66,4 +66,4 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> Answer:
     )
     async with context.conversation(arguments.continuation_id) as conversation:
         asked = await ask_within(conversation, question, context, tool="chat")
-    return Answer(asked.text, {**asked.data(), "continuation_id": conversation.id})
+    return Answer(asked.text, {**asked.with_text(), "continuation_id": conversation.id})

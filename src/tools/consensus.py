@@ -99,7 +99,7 @@ class _Said:
         """What ``structured`` says of it."""
         row: dict[str, Any] = {"asked": self.participant.model, "stance": self.participant.stance}
         if self.asked is not None:
-            row |= {"text": self.asked.text, **self.asked.data()}
+            row |= self.asked.with_text()
         if self.error is not None:
             row |= {"code": self.error.code.value, "message": self.error.message}
         return row
@@ -137,7 +137,7 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answ
         conversation.add(Turn("user", arguments.prompt, tool="consensus", files=names))
         conversation.add(Turn("assistant", synthesis.text, tool="consensus", model=synthesis.completion.model))
     data = {
-        **synthesis.data(),
+        **synthesis.with_text(),
         "answers": [one.row() for one in answered],
         "failed": [one.row() for one in failed],
         "continuation_id": conversation.id,

@@ -21,10 +21,10 @@ class EchoArguments(Arguments):
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "EchoArguments":
-        given = self.model_fields_set & {"text", "value"}
-        if len(given) == 2:
+        text, value = "text" in self.model_fields_set, "value" in self.model_fields_set
+        if text and value:
             raise ValueError("give text or value, not both")
-        if not given:
+        if not (text or value):
             raise ValueError("give text (a string), or value (any JSON; null counts)")
         return self
 

@@ -22,14 +22,12 @@ class ListModelsArguments(Arguments):
 async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> Answer:
     """List the models with window, output limit, inputs, thinking, price, aliases, and whether they are available.
 
-    What makes one unavailable, such as a key that is not set, stands in `missing`.
+    What makes one unavailable, such as a key that is not set, stands in `missing`. `listed` says whether its vendor
+    lists it for the key in use; null where that is not known.
     """
-    missing = {
-        provider["name"]: "" if provider["available"] else str(provider["missing"])
-        for provider in context.daemon.providers()
-    }
+    providers = {provider["name"]: provider for provider in context.daemon.providers()}
     models = [
-        _row(model, missing.get(model.provider, "not configured"))
+        _row(model, providers[model.provider], context.daemon.listed(model))
         for model in context.daemon.catalogue.models
         if arguments.provider in {None, model.provider}
     ]
@@ -48,11 +46,15 @@ def _default_model(daemon: DaemonView) -> str | None:
         return None
 
 
-def _row(model: Model, missing: str) -> dict[str, Any]:
+def _row(model: Model, provider: dict[str, Any], listed: bool | None) -> dict[str, Any]:
+    missing = str(provider["missing"])
+    if not missing and listed is False and provider["lists_all"]:
+        missing = f"{provider['label']} does not list it for the key in use"
     return {
         "id": model.id,
         "provider": model.provider,
         "available": not missing,
+        "listed": listed,
         "missing": missing or None,
         "context_window": model.context_window,
         "max_output": model.max_output,
@@ -81,6 +83,7 @@ def _line(row: dict[str, Any], *, is_default: bool, today: dt.date) -> str:
         f"{price['input']:g} in, {price['output']:g} out {price['currency']} a million" if price else "",
         f"also {', '.join(row['aliases'])}" if row["aliases"] else "",
         f"{'retires' if retired > today else 'retired'} {retired}" if retired else "",
+        {True: "listed by its vendor", False: "not listed by its vendor", None: ""}[row["listed"]],
         f"not available: {row['missing']}" if row["missing"] else "",
     ]
     return "; ".join(filter(None, facts))

@@ -1,6 +1,5 @@
 """Which tools there are: the daemon's own, and those that installed packages bring."""
 
-import hashlib
 import pkgutil
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,12 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-import msgspec
 import structlog
 
-from ..protocol.calls import ToolInfo
 from ..protocol.errors import ToolNotFoundError
 from ..protocol.suggest import close_names, did_you_mean
+from .composing import pipelines_in
 from .tool import Tool
 from .workflow import own_workflows, workflows_in
 
@@ -35,10 +33,6 @@ class Registry:
     def __init__(self, tools: Iterable[Tool], problems: Iterable[str] = ()) -> None:
         self.tools: tuple[Tool, ...] = tuple(sorted(tools, key=lambda tool: tool.name))
         """By name."""
-        self.infos: tuple[ToolInfo, ...] = tuple(tool.info for tool in self.tools)
-        """The same, as ``list_tools`` shows them."""
-        self.rev: str = hashlib.sha256(msgspec.json.encode(self.infos, order="deterministic")).hexdigest()[:12]
-        """Changes when the listing does."""
         self.problems: tuple[str, ...] = tuple(problems)
         """Why tools of installed packages or of the operator's folder were left out, a sentence each."""
         self._by_name = {tool.name: tool for tool in self.tools}
@@ -47,7 +41,16 @@ class Registry:
             raise ValueError(f"two tools are called {next(name for name in names if names.count(name) > 1)!r}")
 
     def __repr__(self) -> str:
-        return f"<Registry of {len(self.tools)} tools, rev {self.rev}>"
+        return f"<Registry of {len(self.tools)} tools>"
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def with_more(self, tools: Iterable[Tool]) -> "Registry":
+        """Another one, with these tools too; those whose names are taken are left out, and told in ``problems``."""
+        by_name = dict(self._by_name)
+        problems = _taken_in(by_name, tools)
+        return Registry(by_name.values(), [*self.problems, *problems])
 
     def get(self, name: str) -> Tool:
         """The tool of this name.
@@ -58,18 +61,23 @@ class Registry:
         try:
             return self._by_name[name]
         except KeyError:
-            raise _not_found(name, self._by_name) from None
+            raise tool_not_found(name, self._by_name) from None
 
 
-def load_registry(more: Iterable[Tool] = (), *, workflow_dir: Path | None = None) -> Registry:
+def load_registry(
+    more: Iterable[Tool] = (), *, workflow_dir: Path | None = None, pipeline_dir: Path | None = None
+) -> Registry:
     """The daemon's own tools, ``more`` of its own that depend on how it runs, and those that others bring.
 
-    Those are the workflow tools of the operator's ``workflow_dir``, and the tools of installed packages. What cannot be
-    loaded of them is left out, logged, and told in ``problems``; the rest is served.
+    Those are the workflow tools of the operator's ``workflow_dir``, the pipelines of ``pipeline_dir``, and the tools of
+    installed packages. What cannot be loaded of them is left out, logged, and told in ``problems``; the rest is served.
     """
     tools = {tool.name: tool for tool in (*own_tools(), *own_workflows(), *more)}
-    brought, problems = workflows_in(workflow_dir) if workflow_dir else ([], [])
-    problems += _taken_in(tools, brought)
+    problems: list[str] = []
+    for folder, read in ((workflow_dir, workflows_in), (pipeline_dir, pipelines_in)):
+        if folder is not None:
+            brought, wrong = read(folder)
+            problems += [*wrong, *_taken_in(tools, brought)]
     for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         package = entry_point.dist.name if entry_point.dist else entry_point.module
         try:
@@ -116,7 +124,8 @@ def _loaded(entry_point: EntryPoint) -> list[Tool]:
     return found
 
 
-def _not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
+def tool_not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
+    """The error for a name that no tool has; ``known`` are those that the caller may use instead."""
     suggestions = close_names(name, known)
     hint = did_you_mean(suggestions) or "list_tools has all names."
     return ToolNotFoundError(f"There is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from pydantic_core import to_jsonable_python
 
-from ..protocol.calls import Json, TextContent
+from ..protocol.calls import ContentBlock, Json, TextContent
 from ..protocol.errors import ToolExecutionError
 from .tool import Answer
 
@@ -16,7 +16,7 @@ MAX_TEXT_BYTES: Final = 64 * 1024
 
 _SUMMARY_KEYS: Final = 8
 
-Content = tuple[tuple[TextContent, ...], Json | msgspec.UnsetType]
+Content = tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]
 """``outputs`` and ``structured`` of a result."""
 
 
@@ -33,8 +33,9 @@ _encode = msgspec.json.Encoder(enc_hook=_other_types).encode
 def content(returned: object, *, tool: str) -> Content:
     """The outputs and the structured value of what ``tool`` returned.
 
-    A string is text alone; an ``Answer`` is its words and its data; any other value is data, its text the same as
-    JSON. Models, dataclasses, tuples and dates become JSON; NaN and the infinities become null, as in JavaScript.
+    A string is text alone; an ``Answer`` is its words, its data and its further blocks; any other value is data, its
+    text the same as JSON. Models, dataclasses, tuples and dates become JSON; NaN and the infinities become null, as in
+    JavaScript.
 
     Raises:
         ToolExecutionError: it cannot be said in JSON; the message names the tool, the type and where it stands.
@@ -44,8 +45,16 @@ def content(returned: object, *, tool: str) -> Content:
     if not isinstance(returned, Answer):
         return _data(returned, None, tool)
     if returned.data is msgspec.UNSET:
-        return _text(returned.text or "", tool), msgspec.UNSET
-    return _data(returned.data, returned.text, tool)
+        return (*_text(returned.text or "", tool), *_blocks(returned.blocks, tool)), msgspec.UNSET
+    outputs, structured = _data(returned.data, returned.text, tool)
+    return (*outputs, *_blocks(returned.blocks, tool)), structured
+
+
+def _blocks(blocks: tuple[ContentBlock, ...], tool: str) -> tuple[ContentBlock, ...]:
+    try:
+        return msgspec.json.decode(_encode(blocks), type=tuple[ContentBlock, ...]) if blocks else ()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _not_json(blocks, tool, error) from error
 
 
 def _text(text: str, tool: str) -> tuple[TextContent, ...]:
@@ -65,12 +74,13 @@ def _data(value: object, words: str | None, tool: str) -> Content:
         raise _not_json(value, tool, error) from error
     if words is not None:
         return _text(words, tool), plain
-    shown = encoded.decode() if len(encoded) <= MAX_TEXT_BYTES else _summary(plain, len(encoded))
-    return (TextContent(shown),), plain
+    if len(encoded) <= MAX_TEXT_BYTES:
+        return (TextContent(encoded.decode()),), plain
+    return (TextContent(f"{described(plain, len(encoded))}; `structured` has all of it"),), plain
 
 
-def _summary(value: Json, size: int) -> str:
-    """One line about a value that is too long to be shown."""
+def described(value: Json, size: int) -> str:
+    """One line about a value of ``size`` bytes that is too long to be shown."""
     match value:
         case dict():
             first = ", ".join(key[:60] for key in list(value)[:_SUMMARY_KEYS])
@@ -82,7 +92,7 @@ def _summary(value: Json, size: int) -> str:
             what = f"a string of {len(value):,} characters"
         case _:
             what = "a number"
-    return f"{what}, {size / 1024:,.0f} KiB as JSON; `structured` has all of it"
+    return f"{what}, {size / 1024:,.0f} KiB as JSON"
 
 
 def _not_json(value: object, tool: str, cause: Exception) -> ToolExecutionError:

@@ -1,9 +1,10 @@
 """What a tool is: a name, an argument model, annotations and one async function. ``@tool`` makes one."""
 
+import asyncio
 import inspect
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, get_type_hints
 
@@ -11,15 +12,18 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema
 
-from ..protocol.calls import MAX_TIMEOUT_S, Annotations, Json, ToolInfo
+from ..protocol.calls import MAX_TIMEOUT_S, Annotations, ContentBlock, Json, ToolInfo
+from .complaints import MAX_SURPLUS_FIELDS
 from .context import ToolContext
+from .hiding import without_arguments
+from .json_schema import JsonSchema, takes_long
+from .mask import Mask
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What both vendors accept as a function's name, so that every tool can be offered to every model."""
 
-
-MAX_SURPLUS_FIELDS: Final = 64
-"""Errors about a million surplus fields would hold everybody up for seconds."""
+OWN_SOURCE: Final = "toold"
+"""``Tool.source`` of what ships with the daemon."""
 
 
 class Arguments(BaseModel):
@@ -43,6 +47,8 @@ class Answer:
     text: str | None = None
     data: Json = msgspec.UNSET
     """Any JSON, null included; left out, there is no data."""
+    blocks: tuple[ContentBlock, ...] = ()
+    """Pictures, sounds and resources behind the text, which should say what they are: not all clients show them."""
 
 
 ToolFunction = Callable[[Any, ToolContext], Awaitable[Any]]
@@ -62,30 +68,50 @@ class Tool:
 
     name: str
     description: str
-    arguments: type[BaseModel]
+    arguments: type[BaseModel] | JsonSchema
+    """A model, or where somebody else says what it takes, their JSON Schema: the function then gets a plain dict."""
     function: ToolFunction
     annotations: Annotations
     timeout_s: float | None = None
     """The deadline of a call that names none, in seconds; None takes the daemon's."""
     unmetered: bool = False
     """Takes no permit: for tools that must answer when everything is busy, and cost nothing."""
-    source: str = "toold"
+    composing: bool = False
+    """Makes calls of its own (``ToolContext.call``). It takes no permit, which its calls may have to wait for; it has
+    bounds of its own (docs/limits.md)."""
+    source: str = OWN_SOURCE
     """Which package brought it."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of the data that it returns, where that is known."""
+    bound: Mapping[str, Json] = field(default_factory=dict, repr=False)
+    """Arguments that the operator has set: no caller sees them or may send them."""
+    mask: Mask | None = field(default=None, repr=False)
+    """Hides their values in what it answers."""
+    withheld: str | None = None
+    """Why it is neither listed nor run, in a sentence for who calls it all the same."""
     info: ToolInfo = field(init=False)
-    validate: Callable[[Any], BaseModel] = field(init=False, repr=False)
-    """The arguments' validator, looked up once; raises pydantic's ``ValidationError``."""
     most_fields: int = field(init=False, repr=False)
     """With more arguments than this, most are surplus, and are not all looked at."""
 
     def __post_init__(self) -> None:
-        schema = self.arguments.model_json_schema(schema_generator=_UntitledSchema)
-        schema.pop("title", None)
-        schema.pop("description", None)
-        object.__setattr__(self, "info", ToolInfo(self.name, self.description, schema, self.annotations))
-        object.__setattr__(self, "validate", self.arguments.__pydantic_validator__.validate_python)
+        schema = without_arguments(_input_schema(self.arguments), self.bound)
+        output = msgspec.UNSET if self.output_schema is None else self.output_schema
+        object.__setattr__(self, "info", ToolInfo(self.name, self.description, schema, self.annotations, output))
         closed = schema.get("additionalProperties") is False
         most = len(schema.get("properties", ())) + MAX_SURPLUS_FIELDS if closed else sys.maxsize
         object.__setattr__(self, "most_fields", most)
+
+    async def run(self, arguments: Any, context: ToolContext) -> Any:
+        """Run it with the arguments that ``bind`` returned.
+
+        Raises:
+            InvalidArgumentsError: they are many, and do not fit; nothing was executed.
+        """
+        if isinstance(self.arguments, JsonSchema) and takes_long(arguments):
+            await asyncio.to_thread(self.arguments.check, self.name, arguments)
+        if self.bound and isinstance(self.arguments, JsonSchema):
+            arguments = {**arguments, **self.bound}
+        return await self.function(arguments, context)
 
     @property
     def local(self) -> bool:
@@ -96,6 +122,15 @@ class Tool:
     def repeatable(self) -> bool:
         """Whether the same call may run twice without a second effect."""
         return self.annotations.read_only_hint or self.annotations.idempotent_hint
+
+
+def _input_schema(arguments: type[BaseModel] | JsonSchema) -> dict[str, Any]:
+    if isinstance(arguments, JsonSchema):
+        return arguments.schema
+    schema = arguments.model_json_schema(schema_generator=_UntitledSchema)
+    schema.pop("title", None)
+    schema.pop("description", None)
+    return schema
 
 
 A = TypeVar("A", bound=BaseModel)
@@ -111,17 +146,19 @@ def tool(
     destructive: bool = False,
     timeout_s: float | None = None,
     unmetered: bool = False,
+    composing: bool = False,
 ) -> Callable[[Callable[[A, ToolContext], Awaitable[R]]], Tool]:
     """Make a ``Tool`` of an async function ``(arguments: Model, context: ToolContext)``; its docstring describes it.
 
     The four annotations are MCP's hints; ``read_only`` and ``open_world`` must be said, since replay, retry and
     durability follow from them. ``timeout_s`` is the deadline of a call that names none; None is the daemon's own.
+    A tool that calls others is ``composing``.
 
     Raises:
         TypeError: the function is not async, has no docstring, or its first parameter is not a pydantic model.
         ValueError: the name is not 1–64 of ``A-Za-z0-9_-``, or ``timeout_s`` not within (0, 1800].
     """
-    if not _NAME.fullmatch(name):
+    if not TOOL_NAME.fullmatch(name):
         raise ValueError(f"a tool's name is 1–64 of A-Z, a-z, 0-9, _ and -, not {name!r}")
     if timeout_s is not None and not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise ValueError(
@@ -141,7 +178,7 @@ def tool(
         if not description:
             raise TypeError(f"tool {name!r} needs a docstring: it is what callers and models read to choose it")
         arguments = _argument_model(name, function)
-        return Tool(name, description, arguments, function, annotations, timeout_s, unmetered)
+        return Tool(name, description, arguments, function, annotations, timeout_s, unmetered, composing)
 
     return register
 

@@ -4,7 +4,7 @@ And a real daemon with a real client, whose vendors are a simulator that counts 
 """
 
 import datetime as dt
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import pytest
 from toold.client import MCPWebSocketClient
-from toold.daemon.daemon import running
+from toold.daemon.life import running
 from toold.daemon.setting_sources import load_settings
-from toold.protocol.calls import LOCAL, ClientInfo, Principal
-from toold.protocol.errors import NotFoundError, ServiceUnavailableError
+from toold.protocol.calls import LOCAL, ClientInfo, Json, Principal, ToolResult
+from toold.protocol.errors import CallError, NotFoundError, ServiceUnavailableError, ToolNotFoundError
 from toold.providers import (
     Abilities,
     Catalogue,
@@ -30,7 +30,19 @@ from toold.providers import (
     ProviderName,
 )
 from toold.providers.simulator import SIMULATOR_KEY, Simulator
-from toold.tools import FileAccess, Operation, Turn
+from toold.sandbox import Limits, Sandbox
+from toold.tools import (
+    FileAccess,
+    KnownCall,
+    Operation,
+    Registry,
+    ResultFile,
+    ResultFormat,
+    Selection,
+    Tool,
+    Toolset,
+    Turn,
+)
 
 T = TypeVar("T")
 
@@ -57,7 +69,15 @@ class Daemon:
 
     def __init__(self) -> None:
         self.catalogue = Catalogue(MODELS)
+        self.simulated = False
         self.available = ["kimi", "glm"]
+        self.lists: set[str] | None = None
+        """What the vendors list; None where that is not known."""
+        self.checks: list[dict[str, Any]] = []
+        self.runs: list[dict[str, Any]] = []
+        self.log: list[dict[str, Any]] = []
+        self.wanted: dict[str, Any] = {}
+        """What was last asked of the log."""
 
     def default_model(self) -> str:
         if not self.available:
@@ -73,12 +93,31 @@ class Daemon:
                 "simulated": False,
                 "road": "scripted",
                 "missing": "" if name in self.available else f"set {name.upper()}_API_KEY",
+                "lists_all": name == "kimi",
             }
             for name in ("kimi", "glm")
         ]
 
-    async def status(self, *, recent: int) -> dict[str, Any]:
-        return {"uptime_s": 1.5, "calls": {"recent": list(range(recent))}}
+    def listed(self, model: Model) -> bool | None:
+        return None if self.lists is None else model.id in self.lists
+
+    def health(self) -> dict[str, Any]:
+        return {"status": "ready", "problems": []}
+
+    async def self_check(self) -> list[dict[str, Any]]:
+        return self.checks
+
+    def running(self, principal: Principal) -> list[dict[str, Any]]:
+        return [row for row in self.runs if row["principal"] == principal.name]
+
+    async def ended(
+        self, principal: Principal, limit: int, *, tool: str | None = None, outcome: str | None = None
+    ) -> list[dict[str, Any]]:
+        self.wanted = {"principal": principal.name, "limit": limit, "tool": tool, "outcome": outcome}
+        return self.log[:limit]
+
+    async def status(self, *, recent: int, days: int) -> dict[str, Any]:
+        return {"uptime_s": 1.5, "calls": {"recent": list(range(recent))}, "usage": list(range(days))}
 
 
 @dataclass
@@ -114,6 +153,76 @@ class Context:
     """Of the last completion."""
     threads: dict[str, Thread] = field(default_factory=dict)
     """What is stored."""
+    tools: dict[str, Tool] = field(default_factory=dict)
+    """That can be called."""
+    toolset: Toolset = field(default_factory=lambda: Toolset("full"))
+    results: dict[str, ToolResult] = field(default_factory=dict)
+    """What children answer, by their names."""
+    called: list[tuple[str, str, dict[str, Any], float | None]] = field(default_factory=list)
+    """Of each child its name, tool, arguments and time."""
+    taken_up: str | None = None
+    kept: dict[str, Json] = field(default_factory=dict)
+    """Results by their handles."""
+    disk_refuses: CallError | None = None
+    shaping: dict[str, Json] | None = None
+    sandbox: Sandbox = field(default_factory=lambda: Sandbox(Limits(5.0, 64 * 1024**2, 20), programs=2))
+    detached: bool = False
+    detached_calls: list[tuple[dict[str, Any], float]] = field(default_factory=list)
+    """What of their arguments was changed, and their time."""
+    known: dict[str, KnownCall] = field(default_factory=dict)
+    """What is known of calls, by id."""
+    cancelled: list[str] = field(default_factory=list)
+    answer_bytes: int = 20 * 1024 * 1024
+    time_was_named: bool = False
+
+    def find_tool(self, name: str) -> Tool:
+        if name not in self.tools:
+            raise ToolNotFoundError(f"There is no tool {name!r}.")
+        return self.tools[name]
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(Registry(self.tools.values()), self.toolset)
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
+    ) -> ToolResult:
+        self.called.append((name, tool, dict(arguments), timeout_s))
+        return self.results[name]
+
+    async def keep_result(
+        self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
+    ) -> ResultFile:
+        if self.disk_refuses is not None:
+            raise self.disk_refuses
+        handle = self.call_id if name is None else f"{self.call_id}/{name}"
+        self.kept[handle] = value if rows is None else rows
+        return ResultFile(handle, 1 if rows is None else len(rows), 7, file_format, "2026-01-01T00:00:00Z")
+
+    async def read_result(self, handle: str) -> Json:
+        if handle not in self.kept:
+            raise NotFoundError("There is no such result.")
+        return self.kept[handle]
+
+    def note_shaping(self, report: Mapping[str, Json]) -> None:
+        self.shaping = dict(report)
+
+    async def take_up(self, call_id: str) -> None:
+        self.taken_up = call_id
+
+    async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
+        self.detached_calls.append((dict(changed), timeout_s))
+        return "call-2"
+
+    async def look_up(self, call_id: str) -> KnownCall:
+        return self.known.get(call_id, KnownCall(id=call_id, state="unknown"))
+
+    def cancel_call(self, call_id: str) -> bool:
+        known = self.known.get(call_id)
+        if known is None or not known.under_way:
+            return False
+        self.cancelled.append(call_id)
+        return True
 
     def remaining(self) -> float:
         return 30.0
@@ -129,6 +238,10 @@ class Context:
 
     async def vendor(self, provider: ProviderName, operation: Operation[T]) -> T:
         return await operation(timeout_s=self.remaining())
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        yield
 
     @asynccontextmanager
     async def conversation(self, continuation_id: str | None) -> AsyncIterator[Thread]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, SecretStr, field_validator
 from toold.protocol.errors import InvalidArgumentsError
 from toold.tools import Arguments, Tool, ToolContext, bind, load_registry, tool
-from toold.tools.binding import MAX_FIELDS_IN_DETAILS
+from toold.tools.complaints import MAX_FIELDS_IN_DETAILS
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -60,6 +60,10 @@ class Needy(Arguments):
     prompt: str
     count: int | None
     point: Point
+
+
+class Bounded(BaseModel):
+    words: list[str] = Field(max_length=3)
 
 
 def tool_of(model: type[BaseModel]) -> Tool:
@@ -142,9 +146,18 @@ def test_everything_wrong_is_told_at_once() -> None:
 
 
 def test_a_surplus_argument_like_no_other_gets_the_names_that_there_are() -> None:
-    """Without a close name, all names are given."""
-    _, fields = refused({"prompt": "", "count": 1, "point": {"x": 1}, "zzz": 1}, Needy)
-    assert fields == {"zzz": "is not an argument; there are prompt, count, point, x, y"}
+    """Without a close name, the names are given that may stand in its place: there, and not elsewhere."""
+    _, fields = refused({"prompt": "", "count": 1, "point": {"x": 1, "zzz": 1}, "zzz": 1}, Needy)
+    assert fields == {
+        "zzz": "is not an argument; there are prompt, count, point",
+        "point.zzz": "is not an argument; there are x, y",
+    }
+
+
+def test_a_number_of_items_is_told_without_the_librarys_words() -> None:
+    """What has too many or too few items says how many it may have, after its name alone."""
+    message, _ = refused({"words": ["a"] * 4}, Bounded)
+    assert message == "do: words should have at most 3 items, not 4."
 
 
 def test_errors_do_not_speak_of_pydantic() -> None:
@@ -216,6 +229,7 @@ def test_arguments_nested_without_end_are_refused() -> None:
 def test_any_json_fits_or_is_refused(arguments: dict[str, Any], which: Tool) -> None:
     """Whatever JSON a caller sends, binding gives a model or an InvalidArgumentsError that names fields."""
     refusal = None
+    assert isinstance(which.arguments, type)
     try:
         assert isinstance(bind(which, arguments), which.arguments)
     except InvalidArgumentsError as error:

@@ -50,7 +50,8 @@ async def test_a_prompt_alone_is_enough(context: "Context") -> None:
     assert (request.temperature, request.max_tokens, request.thinking, request.files) == (None, None, None, ())
     assert answer.text == "Hello."
     assert answer.data == {
-        "model": "kimi-see-2026", "provider": "kimi", "finish_reason": "stop", "continuation_id": "thread-1",
+        "text": "Hello.", "model": "kimi-see-2026", "provider": "kimi", "finish_reason": "stop",
+        "continuation_id": "thread-1",
     }  # fmt: skip
     assert context.reports == ["asking kimi-see"]
 
@@ -140,7 +141,8 @@ async def test_an_answer_without_words_says_why(context: "Context") -> None:
         ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
         ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
         ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
-        ({"files": ["a"] * 65}, "files list should have at most 64 items"),
+        ({"files": ["a"] * 65}, "files should have at most 64 items"),
+        ({"images": ["a.gif"] * 17}, "images should have at most 16 items"),
         ({"images": [1]}, "images.0 should be a string, not 1"),
         ({"temprature": 1}, "did you mean 'temperature'"),
     ],
@@ -148,6 +150,11 @@ async def test_an_answer_without_words_says_why(context: "Context") -> None:
 async def test_wrong_arguments_are_told(context: "Context", arguments: dict[str, Any], says: str) -> None:
     """Each wrong argument is named with what was expected."""
     assert says in (await fail(context, InvalidArgumentsError, **arguments)).message
+
+
+def test_a_chat_that_names_no_time_has_long_enough_to_think() -> None:
+    """330 s, longer than any model's own time for one attempt."""
+    assert chat.timeout_s == 330
 
 
 async def test_an_unknown_model_gets_a_suggestion(context: "Context") -> None:

@@ -161,8 +161,8 @@ async def test_a_synthesis_that_fails_fails_the_call_and_loses_no_answer(context
     [
         ({"prompt": ""}, InvalidArgumentsError, "prompt "),
         ({"models": None}, InvalidArgumentsError, "models should be an array, not null"),
-        ({"models": ["auto"]}, InvalidArgumentsError, "models list should have at least 2 items"),
-        ({"models": ["auto"] * 9}, InvalidArgumentsError, "models list should have at most 8 items"),
+        ({"models": ["auto"]}, InvalidArgumentsError, "models should have at least 2 items"),
+        ({"models": ["auto"] * 9}, InvalidArgumentsError, "models should have at most 8 items"),
         ({"models": ["small", "SMALL "]}, InvalidArgumentsError, "the same model stands there twice"),
         ({"models": ["small", "nobody"]}, InvalidArgumentsError, "models.1: 'nobody' is no known model"),
         ({"models": ["small", {"model": "glm-muse", "stance": "angry"}]}, InvalidArgumentsError, "models.1.stance "),

@@ -29,6 +29,7 @@ async def test_every_model_is_listed_with_what_is_known(context: "Context") -> N
         "id": "kimi-small",
         "provider": "kimi",
         "available": True,
+        "listed": None,
         "missing": None,
         "context_window": 8000,
         "max_output": 4000,
@@ -84,3 +85,19 @@ def test_an_unknown_provider_is_refused() -> None:
     """The error names the providers that there are."""
     with pytest.raises(InvalidArgumentsError, match="provider should be 'kimi' or 'glm', not \"gpt\""):
         bind(listmodels, {"provider": "gpt"})
+
+
+async def test_what_its_vendor_lists_is_told(context: "Context") -> None:
+    """A model of a vendor that lists all it serves is not available where it is not listed; GLM leaves some out."""
+    context.daemon.lists = {"kimi-see"}
+    rows = {row["id"]: row for row in (await run(context)).data["models"]}
+    assert [(row["listed"], row["available"]) for row in rows.values()] == [
+        (True, True),
+        (False, False),
+        (False, True),
+        (False, True),
+    ]
+    assert rows["kimi-small"]["missing"] == "KIMI does not list it for the key in use"
+    lines = str((await run(context)).text).splitlines()
+    assert lines[0].endswith("can think; listed by its vendor")
+    assert lines[1].endswith("not listed by its vendor; not available: KIMI does not list it for the key in use")

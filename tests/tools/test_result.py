@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
-from toold.protocol.calls import TextContent
+from toold.protocol.calls import EmbeddedResource, ImageContent, TextContent
 from toold.protocol.errors import ToolExecutionError
 from toold.tools import Answer, content
 from toold.tools.result import MAX_TEXT_BYTES
@@ -38,6 +38,7 @@ class Pair:
 
 def text_of(returned: object) -> str:
     (block,), _ = content(returned, tool="t")
+    assert isinstance(block, TextContent)
     return block.text
 
 
@@ -58,9 +59,9 @@ def test_an_answer_says_words_and_data_apart() -> None:
 @given(JSON.filter(lambda value: not isinstance(value, str)))
 def test_json_is_data_and_its_text_is_that_json(value: Any) -> None:
     """Any JSON comes through unchanged, and its text parses to the same."""
-    (block,), structured = content(value, tool="t")
+    _, structured = content(value, tool="t")
     assert structured == value
-    assert json.loads(block.text) == value
+    assert json.loads(text_of(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -130,3 +131,22 @@ def test_what_json_cannot_hold_is_told_with_its_place(make: Callable[[], object]
     assert "tool 'odd' returned what JSON cannot hold" in caught.value.message
     assert says in caught.value.message
     assert caught.value.executed == "yes"
+
+
+def test_further_blocks_stand_behind_the_text() -> None:
+    """A picture beside words, beside data, or alone."""
+    picture = ImageContent("iVBORw==", "image/png")
+    assert content(Answer("a picture", blocks=(picture,)), tool="t") == (
+        (TextContent("a picture"), picture),
+        msgspec.UNSET,
+    )
+    assert content(Answer(data=1, blocks=(picture,)), tool="t") == ((TextContent("1"), picture), 1)
+    assert content(Answer(blocks=(picture,)), tool="t") == ((TextContent(""), picture), msgspec.UNSET)
+
+
+def test_a_block_that_is_no_json_is_the_tools_error() -> None:
+    """As data that is none."""
+    with pytest.raises(ToolExecutionError, match="returned what JSON cannot hold"):
+        content(Answer("x", blocks=(EmbeddedResource({"text": object()}),)), tool="t")
+    with pytest.raises(ToolExecutionError, match="returned what JSON cannot hold"):
+        content(Answer("x", blocks=(EmbeddedResource({"text": "\ud800"}),)), tool="t")

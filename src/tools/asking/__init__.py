@@ -10,7 +10,7 @@ from .fitting import ANSWER_TOKENS, room
 from .material import read_bytes, read_files, read_images
 from .question import AUTO, Asked, LeftOut, Question
 from .rounds import Rounds, complete
-from .tokens import estimate_tokens
+from .tokens import estimate_request, estimate_tokens
 
 __all__ = [
     "ANSWER_TOKENS",
@@ -25,6 +25,7 @@ __all__ = [
     "ask_within",
     "choose",
     "complete",
+    "estimate_request",
     "estimate_tokens",
     "model_asked_for",
     "prepared",

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from ...providers import (
-    Catalogue,
     CompletionRequest,
     ImagePart,
     Message,
@@ -19,6 +18,7 @@ from ...providers import (
 from ..context import ToolContext
 from ..conversation import Conversation, Turn
 from .choosing import Choice, Need, choose, too_long, usable_models
+from .counting import counted, near
 from .fitting import ANSWER_TOKENS, Sizes, fit_to, room, sizes
 from .question import Asked, LeftOut, Question
 from .rounds import complete
@@ -27,17 +27,22 @@ from .rounds import complete
 async def ask(question: Question, context: ToolContext, *, stream: bool = True) -> Asked:
     """Make one completion of the question; whoever reads along gets it as it comes, unless ``stream`` is false.
 
-    Only a model of Kimi that searches the web takes a completion more for each search (``Asked.completions``).
+    Only a model of Kimi that searches the web takes a completion more for each search (``Asked.completions``). Where
+    the error of the estimate would decide what fits, the vendor is asked for its count before.
 
     Raises:
         InvalidArgumentsError: the model is unknown, or cannot do what is asked; the message names models that can.
         ContextLengthExceededError: the question does not fit, even without what can be left out.
         CallError: what the vendor said, or ServiceUnavailableError where it is not configured.
     """
-    choice, request, left_out = await prepared(question, context)
-    context.progress(f"asking {choice.model.id}")
+    choice, size, usable = await _chosen(question, context)
+    model = choice.model
+    if near(model, question, size):
+        size = await counted(_request(question, model, ()), size, context)
+    request, left_out = _fitted(question, size, model, usable)
+    context.progress(f"asking {model.id}")
     rounds = await complete(request, context, chosen_because=choice.because, stream=stream)
-    return Asked(rounds.completion, choice.model, rounds.number, choice.because, left_out)
+    return Asked(rounds.completion, model, rounds.number, choice.because, left_out, size.counted)
 
 
 async def ask_within(conversation: Conversation, question: Question, context: ToolContext, *, tool: str) -> Asked:
@@ -51,14 +56,33 @@ async def ask_within(conversation: Conversation, question: Question, context: To
 
 
 async def prepared(question: Question, context: ToolContext) -> tuple[Choice, CompletionRequest, tuple[LeftOut, ...]]:
-    """What ``ask`` would send, and to which model; and what is left out of it. Sends nothing.
+    """What ``ask`` would send by our own estimate, and to which model; and what is left out of it. Sends nothing.
 
     Raises:
         InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
     """
+    choice, size, usable = await _chosen(question, context)
+    return choice, *_fitted(question, size, choice.model, usable)
+
+
+async def _chosen(question: Question, context: ToolContext) -> tuple[Choice, Sizes, tuple[Model, ...]]:
+    """The model, the question's sizes, and all models that can be asked.
+
+    Raises:
+        InvalidArgumentsError, ServiceUnavailableError: as ``ask``.
+    """
     name, usable = model_asked_for(question.model, question.provider, context)
     size = await asyncio.to_thread(sizes, question)
-    return prepare(question, size, name, context.daemon.catalogue, usable)
+    choice = choose(
+        name,
+        _need(question, size),
+        context.daemon.catalogue,
+        usable,
+        answer_tokens=ANSWER_TOKENS,
+        room=partial(room, question=question),
+        unlisted=[model.id for model in usable if context.daemon.listed(model) is False],
+    )
+    return choice, size, usable
 
 
 def model_asked_for(
@@ -71,28 +95,29 @@ def model_asked_for(
     """
     daemon = context.daemon
     available = [row["name"] for row in daemon.providers() if row["available"]]
-    usable = usable_models(daemon.catalogue, available, dt.datetime.now(dt.UTC).date())
+    whole = [row["name"] for row in daemon.providers() if row["lists_all"]]
+    absent = [
+        model.id for model in daemon.catalogue.models if model.provider in whole and daemon.listed(model) is False
+    ]
+    usable = usable_models(daemon.catalogue, available, dt.datetime.now(dt.UTC).date(), absent=absent)
     if provider is not None:
         context.abilities(provider)  # raises where it is not configured
         return name or daemon.catalogue.default(provider).id, usable
     return name if name and available else daemon.default_model(), usable
 
 
-def prepare(
-    question: Question, size: Sizes, name: str, catalogue: Catalogue, usable: Sequence[Model]
-) -> tuple[Choice, CompletionRequest, tuple[LeftOut, ...]]:
-    """The model, what it is asked, and what is left out of that. Pure.
+def _fitted(
+    question: Question, size: Sizes, model: Model, usable: Sequence[Model]
+) -> tuple[CompletionRequest, tuple[LeftOut, ...]]:
+    """What the model is asked, and what is left out of that. Pure.
 
     Raises:
-        InvalidArgumentsError, ContextLengthExceededError: as ``ask``.
+        ContextLengthExceededError: as ``ask``.
     """
-    need = _need(question, size)
-    has_room = partial(room, question=question)
-    choice = choose(name, need, catalogue, usable, answer_tokens=ANSWER_TOKENS, room=has_room)
-    fitted = fit_to(choice.model, question, size)
+    fitted = fit_to(model, question, size)
     if fitted is None:
-        raise too_long(choice.model, need, usable)
-    return choice, _request(fitted[0], choice.model, fitted[1]), fitted[1]
+        raise too_long(model, _need(question, size), usable)
+    return _request(fitted[0], model, fitted[1]), fitted[1]
 
 
 def _need(question: Question, size: Sizes) -> Need:

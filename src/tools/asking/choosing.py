@@ -1,7 +1,7 @@
 """Which model answers a question: the one that is named, the default one, or the cheapest that can. Pure."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,13 +49,15 @@ class Choice:
     because: str | None = None
 
 
-def usable_models(catalogue: Catalogue, providers: Iterable[str], today: dt.date) -> tuple[Model, ...]:
-    """The models of these providers that are not switched off."""
+def usable_models(
+    catalogue: Catalogue, providers: Iterable[str], today: dt.date, *, absent: Collection[str] = ()
+) -> tuple[Model, ...]:
+    """The models of these providers that are not switched off, nor ``absent`` by what their vendors say."""
     wanted = set(providers)
     return tuple(
         model
         for model in catalogue.models
-        if model.provider in wanted and (model.retired is None or model.retired > today)
+        if model.provider in wanted and model.id not in absent and (model.retired is None or model.retired > today)
     )
 
 
@@ -133,25 +135,34 @@ def choose(
     *,
     answer_tokens: int,
     room: Callable[[Model], int],
+    unlisted: Collection[str] = (),
 ) -> Choice:
-    """The model of this name, or for ``AUTO`` the ``cheapest``.
+    """The model of this name, or for ``AUTO`` the ``cheapest``. A name is that model, listed by its vendor or not.
 
     Raises:
         InvalidArgumentsError: the name is unknown, or no model, or not this one, can do what is needed.
     """
     if name.strip().lower() == AUTO:
-        return cheapest(need, usable, answer_tokens=answer_tokens, room=room)
+        return cheapest(need, usable, answer_tokens=answer_tokens, room=room, unlisted=unlisted)
     model = catalogue.resolve(name)
     require_able(model, need, usable)
     return Choice(model)
 
 
-def cheapest(need: Need, usable: Sequence[Model], *, answer_tokens: int, room: Callable[[Model], int]) -> Choice:
+def cheapest(
+    need: Need,
+    usable: Sequence[Model],
+    *,
+    answer_tokens: int,
+    room: Callable[[Model], int],
+    unlisted: Collection[str] = (),
+) -> Choice:
     """The model that ``AUTO`` stands for: of those that can and have the room, the one that costs least for this call.
 
     An answer without a bound counts as ``answer_tokens``. Models whose price is not known come after all others; of
     those that cost the same it is the catalogue's first one. Where none has the room, it is the one with the most room:
-    what the question can do without is then left out of it.
+    what the question can do without is then left out of it. Models that their vendor does not list (``unlisted``, by
+    their ids) are only taken where no other one can.
 
     Raises:
         InvalidArgumentsError: no model that can be asked does what is needed.
@@ -159,6 +170,7 @@ def cheapest(need: Need, usable: Sequence[Model], *, answer_tokens: int, room: C
     able = [model for model in usable if lacking(model, need) is None]
     if not able:
         raise _none_able(need, usable)
+    able = [model for model in able if model.id not in unlisted] or able
     fitting = [model for model in able if room(model) >= need.tokens]
     if not fitting:
         largest = max(able, key=room)

@@ -7,7 +7,8 @@ The rule, in this order:
 3. the files, in their order, each whole or not at all; where there are files, one of them goes, or nothing is sent;
 4. the turns, the newest first, as long as they fit: no turn goes that is older than one that does not.
 
-Room is kept for the answer and for the error of the estimate; but not where no file would go otherwise.
+Room is kept for the answer and for the error of the estimate; but not where no file would go otherwise. Where the
+vendor has counted that all of it fits, all of it goes.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,8 @@ from typing import Final
 
 from ...providers import ESTIMATE_ERROR, Model
 from .question import LeftOut, Question
-from .tokens import estimate_tokens
+from .tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_tokens
 
-IMAGE_TOKENS: Final = 1_024
-"""What an image counts as, since its price in tokens is the vendor's secret."""
-MESSAGE_TOKENS: Final = 8
-"""What a vendor wraps a message or a file in, about."""
 ANSWER_TOKENS: Final = 4_096
 """Room for an answer that has no bound."""
 THINKING_TOKENS: Final = 16_384
@@ -37,9 +34,13 @@ class Sizes:
     """Instructions, question and images."""
     files: tuple[int, ...]
     turns: tuple[int, ...]
+    counted: int | None = None
+    """All of it, where the vendor counted it; the parts are then our estimate of how it is shared out."""
 
     @property
     def all(self) -> int:
+        if self.counted is not None:
+            return self.counted
         return self.asked + sum(self.files) + sum(self.turns)
 
 
@@ -67,6 +68,8 @@ def room(model: Model, question: Question) -> int:
 
 def fit_to(model: Model, question: Question, size: Sizes) -> tuple[Question, tuple[LeftOut, ...]] | None:
     """The question as it fits the model, and what was left out of it; None where it does not fit at all."""
+    if size.counted is not None and size.counted <= model.context_window - answer_tokens(model, question):
+        return question, ()
     window = model.context_window - (question.max_tokens or 0)
     if size.asked > window:
         return None

@@ -68,6 +68,8 @@ class Asked:
     chosen_because: str | None = None
     """Why this model, where it was left to choose."""
     left_out: tuple[LeftOut, ...] = ()
+    counted: int | None = None
+    """The whole question in tokens, where the vendor was asked for its count: a request more."""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -91,6 +93,8 @@ class Asked:
         }
         if self.completions > 1:
             data["completions"] = self.completions
+        if self.counted is not None:
+            data["counted_tokens"] = self.counted
         if self.chosen_because:
             data["chosen_because"] = self.chosen_because
         if self.left_out:
@@ -104,3 +108,7 @@ class Asked:
         if self.completion.reasoning:
             data["reasoning"] = self.completion.reasoning
         return data
+
+    def with_text(self) -> dict[str, Any]:
+        """The same with the words themselves, for pipelines, programs and clients that take the data alone."""
+        return {"text": self.text, **self.data()}

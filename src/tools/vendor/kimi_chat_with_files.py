@@ -54,4 +54,4 @@ async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: T
             files.append(AttachedFile(file_id, await extracted(file_id, context)))
         question = replace(question, files=tuple(files))
         asked = await ask_within(conversation, question, context, tool="kimi_chat_with_files")
-    return Answer(asked.text, {**asked.data(), "file_ids": file_ids, "continuation_id": conversation.id})
+    return Answer(asked.text, {**asked.with_text(), "file_ids": file_ids, "continuation_id": conversation.id})

@@ -64,7 +64,7 @@ async def kimi_chat_with_tools(arguments: KimiChatWithToolsArguments, context: T
     completion = rounds.completion
     wanted = functions_wanted(completion)
     answer = Asked(completion, choice.model, rounds.number, choice.because)
-    data = answer.data()
+    data = {"text": completion.text, **answer.data()}
     data["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in wanted]
     data["append"] = _as_the_vendor_writes(said(asked, rounds), request, context)
     calls = "\n".join(f"{choice.model.id} asks for {call.name}({call.arguments})" for call in wanted)

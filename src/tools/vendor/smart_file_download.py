@@ -32,6 +32,7 @@ async def smart_file_download(arguments: SmartFileDownloadArguments, context: To
         "file_id": arguments.file_id,
         "provider": arguments.provider,
         "offset": arguments.offset,
+        "text": part,
         "chars": len(part),
         "total_chars": len(text),
     }

@@ -74,7 +74,7 @@ async def smart_file_query(arguments: SmartFileQueryArguments, context: ToolCont
             if not material.uploaded:
                 raise
             raise _uploaded_for_nothing(error, material) from error
-    return Answer(asked.text, {**asked.data(), **material.told(), "continuation_id": conversation.id})
+    return Answer(asked.text, {**asked.with_text(), **material.told(), "continuation_id": conversation.id})
 
 
 def embeddable(content: bytes) -> str | None:

@@ -55,7 +55,9 @@ def consulted(
     fields = result_fields(definition)
     result = parse(fields, asked.text)
     if isinstance(result, Unstructured):
-        return Answer(f"{asked.text}\n\n(Not structured: {result.why}.)", data | {"unstructured": result.why})
+        return Answer(
+            f"{asked.text}\n\n(Not structured: {result.why}.)", data | {"text": asked.text, "unstructured": result.why}
+        )
     return Answer(words(fields, result), data | result)
 
 

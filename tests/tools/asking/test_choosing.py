@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.errors import InvalidArgumentsError
 from toold.providers import Catalogue, Model, Price
-from toold.tools.asking.choosing import Need, cheapest, lacking, require_able, too_long, usable_models
+from toold.tools.asking.choosing import Need, cheapest, choose, lacking, require_able, too_long, usable_models
 
 known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
 SMALL = known("small", "kimi", 8_000, max_output=4_000, price=Price("USD", 0.1, 0.1))
@@ -174,3 +174,28 @@ def test_whoever_is_chosen_can_do_what_is_asked(need: Need, models: list[Any]) -
     assert lacking(model, need) is None
     fitting = [m for m in models if lacking(m, need) is None and m.context_window - 1_000 >= need.tokens]
     assert not fitting or model in fitting
+
+
+def test_a_model_that_its_vendor_does_not_list_is_taken_where_no_other_can() -> None:
+    """Some vendors leave models out that they serve."""
+
+    def picked(need: Need, *unlisted: Model) -> Model:
+        ids = [model.id for model in unlisted]
+        return cheapest(need, MODELS, answer_tokens=1_000, room=lambda model: model.context_window, unlisted=ids).model
+
+    assert picked(Need(100)) is SMALL
+    assert picked(Need(100), SMALL) is WORDY
+    assert picked(Need(100, images=True), EYES) is EYES
+    assert picked(Need(100), *MODELS) is SMALL
+
+
+def test_a_model_that_cannot_be_asked_is_not_chosen_but_may_be_named() -> None:
+    """By what its vendor lists; the vendor has the last word on a name."""
+    catalogue, today = Catalogue.load(), dt.date(2026, 1, 1)
+    all_of_them = usable_models(catalogue, ["kimi"], today)
+    fewer = usable_models(catalogue, ["kimi"], today, absent=[all_of_them[0].id])
+    assert fewer == all_of_them[1:]
+    named = choose(
+        all_of_them[0].id, Need(100), catalogue, fewer, answer_tokens=100, room=lambda model: model.context_window
+    )
+    assert named.model is all_of_them[0]

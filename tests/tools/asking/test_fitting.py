@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toold.providers import AttachedFile, Model
 from toold.tools import Turn
-from toold.tools.asking.fitting import IMAGE_TOKENS, Sizes, answer_tokens, fit, fit_to, room, sizes
+from toold.tools.asking.fitting import Sizes, answer_tokens, fit, fit_to, room, sizes
 from toold.tools.asking.question import Question
+from toold.tools.asking.tokens import IMAGE_TOKENS
 
 known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
 

@@ -37,8 +37,12 @@ class House:
 
     @property
     def asked(self) -> Counter[str]:
-        """How many requests of each kind reached the vendors: ``kimi files``, ``glm search``, …"""
-        return Counter(f"{seen.vendor} {seen.operation}" for seen in self.simulator.requests)
+        """How many requests of each kind reached the vendors: ``kimi files``, ``glm search``, …
+
+        The lists of models, which the daemon asks for by itself, are of no call.
+        """
+        requests = (seen for seen in self.simulator.requests if seen.operation != "models")
+        return Counter(f"{seen.vendor} {seen.operation}" for seen in requests)
 
     @property
     def last(self) -> dict[str, Any]:

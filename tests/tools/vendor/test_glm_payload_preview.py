@@ -66,7 +66,7 @@ async def test_auto_says_why(house: "House") -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"prompt": ""}, "prompt string should have at least 1 character"),
+        ({"prompt": ""}, "prompt should have at least 1 character"),
         ({"system": 1}, "system should be a string, not 1"),
         ({"model": "kimi-k2.6"}, "kimi-k2.6 is a model of kimi, and one of glm is asked for"),
         ({"model": "glm-9"}, "is no known model"),
@@ -74,7 +74,7 @@ async def test_auto_says_why(house: "House") -> None:
         ({"images": ["a.txt"]}, "images.0: 'a.txt' is no PNG"),
         ({"images": ["https://example.com/a.png"]}, "images: glm-4.6 takes no images"),
         ({"tools": [{}]}, "tools.0.function is missing"),
-        ({"tools": [{"function": {"name": "a b"}}]}, "tools.0.function.name string should match pattern"),
+        ({"tools": [{"function": {"name": "a b"}}]}, "tools.0.function.name should match pattern"),
         ({"tools": [FUNCTION, FUNCTION]}, "two functions are called 'look'"),
         ({"tools": [FUNCTION], "web_search": True}, "GLM takes the web search or functions, not both"),
         ({"web_search": 1}, "web_search should be true or false, not 1"),

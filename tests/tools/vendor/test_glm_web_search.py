@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 SEARCH = "glm_web_search"
 
 
+def searched(house: "House") -> dict[str, Any]:
+    """The body of the last search."""
+    return [seen.body for seen in house.simulator.requests if seen.operation == "search"][-1]
+
+
 async def test_pages_come_back(house: "House") -> None:
     """One request; each page with title, link, words, site and date, numbered in the text, and marked as simulated."""
     result = await house.call(SEARCH, search_query="asyncio", count=2)
@@ -34,23 +39,23 @@ async def test_settings_go_along(house: "House") -> None:
     """Age, domain and length of the pages; ``all`` leaves the age to the vendor."""
     wanted = {"search_recency_filter": "oneWeek", "search_domain_filter": "python.org", "content_size": "high"}
     await house.call(SEARCH, search_query="x", **wanted)
-    body = house.simulator.requests[-1].body
+    body = searched(house)
     assert {name: body[name] for name in wanted} == wanted
     await house.call(SEARCH, search_query="x", search_recency_filter="all")
-    assert "search_recency_filter" not in house.simulator.requests[-1].body
+    assert "search_recency_filter" not in searched(house)
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ({}, "search_query is missing; it should be a string"),
-        ({"search_query": ""}, "search_query string should have at least 1 character"),
+        ({"search_query": ""}, "search_query should have at least 1 character"),
         ({"search_query": " "}, "the query is empty"),
         ({"query": "x"}, "query is not an argument; there are search_query"),
         ({"search_query": "x", "count": 0}, "count should be greater than or equal to 1, not 0"),
         ({"search_query": "x", "count": 51}, "count should be less than or equal to 50, not 51"),
         ({"search_query": "x", "search_recency_filter": "today"}, "search_recency_filter should be 'oneDay'"),
-        ({"search_query": "x", "search_domain_filter": ""}, "search_domain_filter string should have at least 1"),
+        ({"search_query": "x", "search_domain_filter": ""}, "search_domain_filter should have at least 1"),
         ({"search_query": "x", "content_size": "low"}, "content_size should be 'medium' or 'high'"),
     ],
 )

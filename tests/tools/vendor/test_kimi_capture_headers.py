@@ -41,10 +41,10 @@ async def test_neither_key_nor_account_goes_out(house: "House") -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"prompt": ""}, "prompt string should have at least 1 character"),
+        ({"prompt": ""}, "prompt should have at least 1 character"),
         ({"prompt": None}, "prompt should be a string, not null"),
         ({"system": 1}, "system should be a string, not 1"),
-        ({"cache_key": ""}, "cache_key string should have at least 1 character"),
+        ({"cache_key": ""}, "cache_key should have at least 1 character"),
         ({"model": "glm-4.6"}, "glm-4.6 is a model of glm, and one of kimi is asked for"),
         ({"messages": []}, "messages is not an argument"),
     ],

@@ -56,11 +56,11 @@ async def test_a_conversation_goes_on(house: "House") -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"prompt": ""}, "prompt string should have at least 1 character"),
+        ({"prompt": ""}, "prompt should have at least 1 character"),
         ({"prompt": 1}, "prompt should be a string, not 1"),
-        ({"file_ids": []}, "file_ids list should have at least 1 item"),
-        ({"file_ids": [""]}, "file_ids.0 string should have at least 1 character"),
-        ({"file_ids": ["x"] * 33}, "file_ids list should have at most 32 items"),
+        ({"file_ids": []}, "file_ids should have at least 1 item"),
+        ({"file_ids": [""]}, "file_ids.0 should have at least 1 character"),
+        ({"file_ids": ["x"] * 33}, "file_ids should have at most 32 items"),
         ({"file_ids": None}, "file_ids should be an array, not null"),
         ({"system": 1}, "system should be a string, not 1"),
         ({"model": "glm-4.6"}, "glm-4.6 is a model of glm, and one of kimi is asked for"),

@@ -119,7 +119,7 @@ async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> 
     ("arguments", "says"),
     [
         ({"messages": ""}, "messages.0: it has no content"),
-        ({"messages": []}, "messages list should have at least 1 item"),
+        ({"messages": []}, "messages should have at least 1 item"),
         ({"messages": 7}, "messages should be an array, not 7"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0.role should be 'system', 'user'"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0: a result needs the tool_call_id of its call"),
@@ -127,7 +127,7 @@ async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> 
         ({"tools": [LOOK["function"]]}, "tools.0.function is missing"),
         ({"tools": [{**LOOK, "type": "builtin_function"}]}, "tools.0.type should be 'function'"),
         ({"tools": [LOOK, LOOK]}, "two functions are called 'look'"),
-        ({"tools": [{"function": {"name": "$web_search"}}]}, "tools.0.function.name string should match pattern"),
+        ({"tools": [{"function": {"name": "$web_search"}}]}, "tools.0.function.name should match pattern"),
         ({"web_search": "yes"}, 'web_search should be true or false, not "yes"'),
         ({"web_search": True, "model": "kimi-k3"}, "web_search: kimi-k3 cannot search the web"),
         ({"web_search": True, "model": SEARCHES, "thinking": True}, "Kimi's web search works without thinking alone"),

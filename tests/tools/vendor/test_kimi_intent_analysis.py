@@ -83,7 +83,7 @@ async def test_an_answer_that_is_none_is_an_error(house: "House", answer: Any, s
     ("arguments", "says"),
     [
         ({}, "prompt is missing; it should be a string"),
-        ({"prompt": ""}, "prompt string should have at least 1 character"),
+        ({"prompt": ""}, "prompt should have at least 1 character"),
         ({"prompt": "x", "context": 1}, "context should be a string, not 1"),
         ({"prompt": "x", "model": "glm-4.6"}, "glm-4.6 is a model of glm, and one of kimi is asked for"),
         ({"prompt": "x", "model": 1}, "model should be a string, not 1"),

@@ -90,7 +90,7 @@ def test_old_is_what_was_made_so_many_days_ago() -> None:
         ({"operation": "burn"}, "operation should be 'list', 'info', 'delete' or 'cleanup_expired', not \"burn\""),
         ({"operation": "delete"}, "file_id is missing; delete needs it, and list shows it"),
         ({"operation": "info"}, "file_id is missing; info needs it"),
-        ({"operation": "info", "file_id": ""}, "file_id string should have at least 1 character"),
+        ({"operation": "info", "file_id": ""}, "file_id should have at least 1 character"),
         ({"operation": "delete", "file_id": ".."}, "The file's id is empty"),
         ({"operation": "list", "file_id": "x"}, "file_id means nothing to list"),
         ({"operation": "cleanup_expired", "file_id": "x"}, "file_id means nothing to cleanup_expired"),

@@ -39,9 +39,9 @@ async def test_the_purpose_goes_with_them(house: "House") -> None:
     ("arguments", "says"),
     [
         ({}, "files is missing; it should be an array"),
-        ({"files": []}, "files list should have at least 1 item"),
+        ({"files": []}, "files should have at least 1 item"),
         ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
-        ({"files": ["a.txt"] * 21}, "files list should have at most 20 items"),
+        ({"files": ["a.txt"] * 21}, "files should have at most 20 items"),
         ({"files": [1]}, "files.0 should be a string, not 1"),
         ({"files": ["a.txt"], "purpose": "fun"}, "purpose should be 'file-extract', 'image', 'video' or 'batch'"),
         ({"files": ["a.txt"], "purpose": "batch"}, "takes for batch files of the types .jsonl, not 'a.txt'"),

@@ -31,7 +31,8 @@ async def test_what_kimi_read_comes_back(house: "House") -> None:
     assert house.asked - before == {"kimi files": 1}
     assert "alpha\n" in result.text
     assert result.structured == {
-        "file_id": file_id, "provider": "kimi", "offset": 0, "chars": len(result.text), "total_chars": len(result.text),
+        "file_id": file_id, "provider": "kimi", "offset": 0, "text": result.text,
+        "chars": len(result.text), "total_chars": len(result.text),
     }  # fmt: skip
     assert sorted(house.folder.rglob("*")) == files
 
@@ -74,7 +75,7 @@ async def test_what_is_not_there_is_told(house: "House") -> None:
     ("arguments", "says"),
     [
         ({}, "file_id is missing; it should be a string"),
-        ({"file_id": ""}, "file_id string should have at least 1 character"),
+        ({"file_id": ""}, "file_id should have at least 1 character"),
         ({"file_id": "."}, "The file's id is empty"),
         ({"file_id": "x", "provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\""),
         ({"file_id": "x", "offset": -1}, "offset should be greater than or equal to 0, not -1"),

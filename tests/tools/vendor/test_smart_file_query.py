@@ -111,11 +111,11 @@ async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"question": ""}, "question string should have at least 1 character"),
+        ({"question": ""}, "question should have at least 1 character"),
         ({"question": None}, "question should be a string, not null"),
         ({"file_path": None}, "give either file_path, a file below the workspace, or file_id"),
         ({"file_id": "f-1"}, "give either file_path, a file below the workspace, or file_id"),
-        ({"file_path": ""}, "file_path string should have at least 1 character"),
+        ({"file_path": ""}, "file_path should have at least 1 character"),
         ({"file_path": ["a.txt"]}, "file_path should be a string, not an array"),
         ({"provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\", or should be 'auto'"),
         ({"provider": "glm", "model": "kimi-k2.6"}, "kimi-k2.6 is a model of kimi, and one of glm is asked for"),

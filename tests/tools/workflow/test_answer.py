@@ -105,7 +105,7 @@ def test_an_answer_without_form_is_passed_on(define: Define) -> None:
     """Its words stay, and both the text and the data say that they could not be structured."""
     text, data = consult(define(), "There is a leak.")
     assert text == "There is a leak.\n\n(Not structured: the answer has no JSON object.)"
-    assert data["unstructured"] == "the answer has no JSON object"
+    assert (data["text"], data["unstructured"]) == ("There is a leak.", "the answer has no JSON object")
     assert not {"summary", "findings"} & data.keys()
 
 

@@ -111,7 +111,7 @@ def test_a_later_step_says_which_thread_it_goes_on_with(define: Define) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"step": ""}, "step string should have at least 1 character"),
+    ({"step": ""}, "step should have at least 1 character"),
     ({"step": None}, "step should be a string, not null"),
     ({"step": 1}, "step should be a string, not 1"),
     ({"step_number": 0}, "step_number should be greater than or equal to 1, not 0"),
@@ -122,12 +122,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"findings": ["a"]}, "findings should be a string, not an array"),
     ({"files_checked": "a.py"}, 'files_checked should be an array, not "a.py"'),
     ({"relevant_files": "a.py"}, 'relevant_files should be an array, not "a.py"'),
-    ({"relevant_files": ["a"] * 65}, "relevant_files list should have at most 64 items"),
+    ({"relevant_files": ["a"] * 65}, "relevant_files should have at most 64 items"),
     ({"relevant_files": [1]}, "relevant_files.0 should be a string, not 1"),
     ({"issues_found": ["leak"]}, "issues_found.0 should be an object"),
     ({"issues_found": [{"description": "leak"}]}, "issues_found.0.severity is missing"),
     ({"issues_found": [{"severity": "bad", "description": "x"}]}, "issues_found.0.severity should be 'critical'"),
-    ({"issues_found": [{"severity": "low", "description": ""}]}, "issues_found.0.description string should have"),
+    ({"issues_found": [{"severity": "low", "description": ""}]}, "issues_found.0.description should have"),
     ({"issues_found": [{"severity": "low", "description": "x", "line": 0}]}, "issues_found.0.line should be greater"),
     ({"issues_found": [{"severity": "low", "description": "x", "fil": "a"}]}, "did you mean 'file'"),
     ({"confidence": "sure"}, "confidence should be 'exploring', 'low'"),

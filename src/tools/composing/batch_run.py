@@ -1,0 +1,120 @@
+"""One tool over many items: a sliding window, retries, and what there is to tell of it at the end."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ...protocol.calls import Json
+from ...protocol.errors import InvalidArgumentsError, ToolError
+from ...shaping import ShapingError, Template
+from ..tool import Tool
+from .retry import Retrying
+from .room import Room
+from .shaping import Shaping
+from .step_run import Shape, shape_or_error
+from .window import slide
+
+
+class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is done with each item. Without ``args`` the item is the tool's arguments."""
+
+    tool: Tool
+    args: Template | None = None
+    shape: Shaping | None = None
+    """Of each result."""
+    concurrency: int
+    max_retries: int
+    stop_on_error: bool
+    detail: bool
+    """Whether results are answered too."""
+
+
+class ItemEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How one item ended."""
+
+    value: Json | msgspec.UnsetType = msgspec.UNSET
+    error: ToolError | None = None
+    unknown: bool = False
+    """It may have had an effect that nobody knows of."""
+
+
+class BatchRun:
+    """One run over ``items``, of any number. ``report`` is told how many have ended, of how many."""
+
+    def __init__(
+        self,
+        plan: BatchPlan,
+        retrying: Retrying,
+        shape: Shape,
+        *,
+        report: Callable[[str, float, float], None],
+    ) -> None:
+        self._plan = plan
+        self._retrying = retrying
+        self._shape = shape
+        self._report = report
+        self._room = Room()
+        self._ended = 0
+        self._failed = False
+
+    async def run(self, items: Sequence[Json]) -> dict[str, Any]:
+        """Run it to its end, its deadline or its first failure, and answer what was done."""
+        began = time.monotonic()
+
+        async def work(index: int, item: Json) -> ItemEnd:
+            end = await self._item(index, item)
+            self._ended += 1
+            self._failed = self._failed or end.error is not None
+            told = "failed" if end.error else "done"
+            self._report(f"{self._plan.tool.name}: item {index} {told}", self._ended, len(items))
+            return end
+
+        ends = await slide(items, work, at_once=self._plan.concurrency, go_on=self._goes_on)
+        return self._answer(ends, round((time.monotonic() - began) * 1000, 3))
+
+    def _goes_on(self) -> bool:
+        return self._retrying.left() > 0 and not (self._failed and self._plan.stop_on_error)
+
+    async def _item(self, index: int, item: Json) -> ItemEnd:
+        plan = self._plan
+        try:
+            arguments = plan.args.resolve({"item": item, "index": index}) if plan.args else item
+        except ShapingError as error:
+            return ItemEnd(error=InvalidArgumentsError(f"args: {error}.").to_tool_error())
+        if not isinstance(arguments, dict):
+            message = "The item is no object with the tool's arguments; args says how they are made, with {{item}}."
+            return ItemEnd(error=InvalidArgumentsError(message).to_tool_error())
+        made = await self._retrying.attempt(plan.tool, arguments, name=str(index), retries=plan.max_retries)
+        if made.result.error is not None:
+            return ItemEnd(error=made.result.error, unknown=made.unknown)
+        return await self._shaped(made.result.value, str(index))
+
+    async def _shaped(self, value: Json, name: str) -> ItemEnd:
+        if not self._plan.detail:
+            return ItemEnd(value=None)
+        if self._plan.shape is not None:
+            shaped = await shape_or_error(self._shape, self._plan.shape, value, name)
+            if isinstance(shaped, ToolError):
+                return ItemEnd(error=shaped)
+            value = shaped
+        full = self._room.take(value)
+        return ItemEnd(error=full) if full else ItemEnd(value=value)
+
+    def _answer(self, ends: Sequence[ItemEnd | None], duration_ms: float) -> dict[str, Any]:
+        begun = [(index, end) for index, end in enumerate(ends) if end is not None]
+        errors = [(index, end) for index, end in begun if end.error is not None]
+        unknown = sum(end.unknown for _, end in errors)
+        answer: dict[str, Any] = {
+            "total": len(ends),
+            "succeeded": len(begun) - len(errors),
+            "failed": len(errors) - unknown,
+            "unknown": unknown,
+            "skipped": len(ends) - len(begun),
+            "duration_ms": duration_ms,
+            "errors": [{"index": index, "error": msgspec.to_builtins(end.error)} for index, end in errors],
+        }
+        if self._plan.detail:
+            answer["results"] = [{"index": index, "result": end.value} for index, end in begun if end.error is None]
+        return answer

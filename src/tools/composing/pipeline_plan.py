@@ -1,0 +1,270 @@
+"""From the steps of a pipeline to its plan: all that is certain to be wrong is said before anything runs. Pure."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from ...protocol.errors import InvalidArgumentsError, ToolNotFoundError
+from ...protocol.suggest import as_sentence, close_names, did_you_mean
+from ...shaping import LanguageError, Path, Template, compile_filter, parse_filter, paths_of
+from ..tool import Tool
+from .pipeline_arguments import Step, Steps
+from .shaping import Shaping, plan_shaping
+from .templated import Problem, Templated
+
+OF_ITEM: Final = frozenset({"item", "index"})
+RESERVED: Final = frozenset({"input", *OF_ITEM})
+"""What templates know beside the steps."""
+
+FindTool = Callable[[str], Tool]
+Test = Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """A step, ready to run."""
+
+    step: Step
+    tool: Tool
+    args: Template
+    when: Test | None
+    for_each: Template | None
+    fallback: Template
+    shape: Shaping | None
+    after: tuple[str, ...]
+    """The steps that it refers to: it begins when they have ended."""
+
+    @property
+    def id(self) -> str:
+        return self.step.id
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """Steps in the order in which they were given, and what is answered."""
+
+    steps: tuple[PlannedStep, ...]
+    returns: Template | None
+
+    @property
+    def order(self) -> list[list[str]]:
+        """The steps in rounds: those of one round can run side by side, once those of the rounds before have ended."""
+        depth: dict[str, int] = {}
+        after = {step.id: step.after for step in self.steps}
+
+        def depth_of(step: str) -> int:
+            if step not in depth:
+                depth[step] = 1 + max(map(depth_of, after[step]), default=-1)
+            return depth[step]
+
+        rounds = max(map(depth_of, after)) + 1
+        return [[step for step in after if depth[step] == number] for number in range(rounds)]
+
+    def shown(self) -> dict[str, Any]:
+        """The plan as ``dry_run`` answers it."""
+        return {
+            "dry_run": True,
+            "total_steps": len(self.steps),
+            "order": self.order,
+            "steps": {
+                planned.id: {
+                    "tool_name": planned.step.tool_name,
+                    "after": list(planned.after),
+                    "annotations": msgspec.to_builtins(planned.tool.annotations),
+                }
+                for planned in self.steps
+            },
+        }
+
+
+def plan_pipeline(
+    steps: Steps, find_tool: FindTool, known: Mapping[str, Any], problems: Iterable[Problem] = ()
+) -> PipelinePlan:
+    """The plan of these steps; ``known`` is what is known of their templates' context, such as the input, and
+    ``problems`` what was found wrong before.
+
+    Raises:
+        InvalidArgumentsError: ``details.fields`` has every place that is certain to be wrong, with what is wrong.
+    """
+    return _planned(steps, find_tool, known, problems=problems)
+
+
+def check_pipeline(steps: Steps, parameters: Collection[str] | None = None) -> None:
+    """Look for what is wrong with steps whatever tools there are, and whatever input; ``parameters`` are the names that
+    the input can have, None where it can have any.
+
+    Raises:
+        InvalidArgumentsError: as ``plan_pipeline``.
+    """
+    _planned(steps, None, {}, parameters)
+
+
+def _planned(
+    steps: Steps,
+    find_tool: FindTool | None,
+    known: Mapping[str, Any],
+    parameters: Collection[str] | None = None,
+    problems: Iterable[Problem] = (),
+) -> PipelinePlan:
+    planning = _Planning(steps.steps, find_tool, known, parameters, problems)
+    planned = [planning.step(step, f"steps.{number}") for number, step in enumerate(steps.steps)]
+    returns = planning.templated(steps.return_, "return", frozenset({"input"}))
+    planning.find_cycles()
+    planning.raise_problems()
+    return PipelinePlan(
+        tuple(step for step in planned if step is not None),
+        None if steps.return_ is None else returns.template,
+    )
+
+
+def invalid(problems: Iterable[Problem]) -> InvalidArgumentsError:
+    """One error about everything that is wrong."""
+    fields: dict[str, str] = {}
+    for place, wrong in problems:
+        fields[place] = f"{fields[place]}; {wrong}" if place in fields else wrong
+    message = "; ".join(f"{place}: {wrong}" for place, wrong in fields.items())
+    return InvalidArgumentsError(as_sentence(message), details={"fields": fields})
+
+
+class _Planning:
+    """What was found out and found wrong so far."""
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        find_tool: FindTool | None,
+        known: Mapping[str, Any],
+        parameters: Collection[str] | None,
+        problems: Iterable[Problem],
+    ) -> None:
+        self._places: dict[str, str] = {}
+        self._problems: list[Problem] = list(problems)
+        self._find_tool = find_tool
+        self._known = known
+        self._parameters = parameters
+        self._after: dict[str, tuple[str, ...]] = {}
+        for number, step in enumerate(steps):
+            place = f"steps.{number}.id"
+            if step.id in RESERVED:
+                self._wrong(place, f"{step.id!r} is what templates call something else; name the step otherwise")
+            elif step.id in self._places:
+                self._wrong(place, f"{step.id!r} is the id of {self._places[step.id]} too; give each step its own")
+            self._places.setdefault(step.id, f"steps.{number}")
+
+    def _wrong(self, place: str, what: str) -> None:
+        self._problems.append((place, what))
+
+    def step(self, step: Step, place: str) -> PlannedStep | None:
+        """The step's plan; None where a part of it cannot be had."""
+        beside = RESERVED if step.for_each is not None else frozenset({"input"})
+        tool = self._tool(step.tool_name, f"{place}.tool_name")
+        args = self.templated(step.args, f"{place}.args", beside)
+        when, asked = self._when(step.when, f"{place}.when")
+        for_each = self.templated(step.for_each, f"{place}.for_each", frozenset({"input"}))
+        fallback = self.templated(step.fallback, f"{place}.fallback", beside)
+        shape = self._shape(step, f"{place}.options")
+        if tool is not None:
+            self._problems += args.unfit(tool)
+        if isinstance(step.for_each, str) and for_each.template and not for_each.names:
+            self._wrong(f"{place}.for_each", "should be a list, or a template of one, such as {{fetch.items}}")
+        if (step.on_error == "fallback") != ("fallback" in step.model_fields_set):
+            self._wrong(f"{place}.fallback", "goes with on_error 'fallback', and on_error 'fallback' with it")
+        after = dict.fromkeys((*sorted(args.names), *asked, *sorted(for_each.names), *sorted(fallback.names)))
+        self._after[step.id] = tuple(name for name in after if name in self._places)
+        if tool is None or args.template is None or for_each.template is None or fallback.template is None:
+            return None
+        return PlannedStep(
+            step=step,
+            tool=tool,
+            args=args.template,
+            when=when,
+            for_each=None if step.for_each is None else for_each.template,
+            fallback=fallback.template,
+            shape=shape,
+            after=self._after[step.id],
+        )
+
+    def templated(self, value: Any, place: str, beside: frozenset[str]) -> Templated:
+        """A value with its templates, which may refer to steps and to ``beside``."""
+        found = Templated(value, self._known, place)
+        self._problems += found.problems
+        self._check_names(found.names, place, beside)
+        self._check_parameters(found.template.paths if found.template else (), place)
+        return found
+
+    def find_cycles(self) -> None:
+        """Steps that wait for themselves, by way of others or not; what only waits for those is not told for it."""
+        left = _waiting_for_ever(self._after)
+        while left:
+            walked = [next(iter(left))]
+            while (following := next(name for name in left[walked[-1]] if name in left)) not in walked:
+                walked.append(following)
+            circle = walked[walked.index(following) :]
+            told = " → ".join([*circle, following])
+            self._wrong(self._places[following], f"steps wait for each other in a circle: {told}")
+            left = _waiting_for_ever({step: after for step, after in left.items() if step not in circle})
+
+    def raise_problems(self) -> None:
+        if self._problems:
+            raise invalid(self._problems)
+
+    def _tool(self, name: str, place: str) -> Tool | None:
+        if self._find_tool is None:
+            return None
+        try:
+            return self._find_tool(name)
+        except ToolNotFoundError as error:
+            self._wrong(place, error.message.removesuffix("."))
+            return None
+
+    def _when(self, text: str | None, place: str) -> tuple[Test | None, list[str]]:
+        """The test, and the names of what it asks."""
+        if text is None:
+            return None, []
+        try:
+            condition = parse_filter(text)
+        except LanguageError as error:
+            self._wrong(place, str(error))
+            return None, []
+        paths = list(paths_of(condition))
+        self._check_parameters(paths, place)
+        names = [str(path.steps[0]) for path in paths]
+        if OF_ITEM & set(names):
+            self._wrong(place, "decides about the step as a whole; to leave out elements, filter the list before")
+        self._check_names([name for name in names if name not in OF_ITEM], place, frozenset({"input"}))
+        return compile_filter(condition), names
+
+    def _shape(self, step: Step, place: str) -> Shaping | None:
+        try:
+            return plan_shaping(step.options, place) if step.options else None
+        except InvalidArgumentsError as error:
+            self._problems += ((error.details or {}).get("fields") or {place: error.message}).items()
+            return None
+
+    def _check_parameters(self, paths: Iterable[Path], place: str) -> None:
+        for path in paths:
+            match path.steps:
+                case ("input", str(name), *_) if self._parameters is not None and name not in self._parameters:
+                    known = ", ".join(self._parameters) or "none"
+                    hint = did_you_mean(close_names(name, self._parameters, n=1)) or f"there are {known}"
+                    self._wrong(place, f"there is no parameter {name!r}; {hint}")
+
+    def _check_names(self, names: Iterable[str], place: str, beside: frozenset[str]) -> None:
+        for name in names:
+            if name in OF_ITEM - beside:
+                self._wrong(place, f"{name!r} is there only in args and fallback of a step with for_each")
+            elif name not in beside and name not in self._places:
+                known = [*self._places, *sorted(beside)]
+                hint = did_you_mean(close_names(name, known, n=1)) or f"there are {', '.join(known)}"
+                self._wrong(place, f"there is no step {name!r}; {hint}")
+
+
+def _waiting_for_ever(after: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The steps that never begin: what is left when those that wait for nothing are taken away, again and again."""
+    left = dict(after)
+    while free := [step for step, names in left.items() if not any(name in left for name in names)]:
+        for step in free:
+            del left[step]
+    return left

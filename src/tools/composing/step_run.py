@@ -1,0 +1,242 @@
+"""One step of a pipeline at work: its calls, their retries, and what is made of what they answer."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+from ...protocol.calls import Json
+from ...protocol.errors import CallError, CallTimeoutError, InvalidArgumentsError, ToolError
+from ...shaping import MissingValueError, ShapingError, Template
+from ..context import ToolContext
+from .pipeline_arguments import MAX_ITEMS
+from .pipeline_plan import PlannedStep
+from .retry import Retrying
+from .room import Room
+from .shaping import Shaping, apply
+from .window import slide
+
+State = Literal["succeeded", "fell_back", "failed", "unknown", "skipped", "not_run"]
+Shape = Callable[[Shaping, Json, str], Awaitable[Json]]
+"""Shapes the value of the call of this name.
+
+Raises:
+    ShapingError: it does not have what the options need.
+    CallError: it cannot be kept as a file.
+"""
+
+
+def shape_in(context: ToolContext) -> Shape:
+    """The ``Shape`` of a call's parts; a file has the handle of the part."""
+
+    async def shape(shaping: Shaping, value: Json, name: str) -> Json:
+        shaped = await apply(shaping.plan, value)
+        if not shaping.to_file:
+            return shaped.value
+        kept = await context.keep_result(shaped.value, shaped.rows, shaping.file_format, name=name)
+        return msgspec.to_builtins(kept)
+
+    return shape
+
+
+async def shape_or_error(shape: Shape, shaping: Shaping, value: Json, name: str) -> Json | ToolError:
+    """The shaped value; or the error of a call that has run, and whose value cannot be had as it was asked for."""
+    try:
+        return await shape(shaping, value, name)
+    except ShapingError as error:
+        return InvalidArgumentsError(f"options: {error}.", executed="yes").to_tool_error()
+    except CallError as error:
+        return msgspec.structs.replace(error.to_tool_error(), executed="yes", retryable=False)
+
+
+class CallEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How one call of a step ended: with a value, or with an error, or with an error and what takes its place."""
+
+    value: Json | msgspec.UnsetType = msgspec.UNSET
+    error: ToolError | None = None
+    unknown: bool = False
+    """It may have had an effect that nobody knows of."""
+    attempts: int = 0
+    replayed: bool = False
+
+
+class StepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a step ended. ``value`` is what later steps refer to."""
+
+    state: State
+    value: Json | msgspec.UnsetType = msgspec.UNSET
+    error: ToolError | None = None
+    errors: tuple[tuple[int, ToolError], ...] = ()
+    """Of elements, by their index."""
+    attempts: int = 0
+    replayed: bool = False
+    duration_ms: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.state in {"succeeded", "fell_back", "skipped"}
+
+    def shown(self) -> dict[str, Json]:
+        """As the pipeline's answer has it."""
+        shown: dict[str, Json] = {
+            "success": self.ok,
+            "state": self.state,
+            "duration_ms": self.duration_ms,
+            "attempts": self.attempts,
+        }
+        if self.value is not msgspec.UNSET:
+            shown["result"] = self.value
+        if self.error is not None:
+            shown["error"] = msgspec.to_builtins(self.error)
+        if self.errors:
+            shown["errors"] = [{"index": index, "error": msgspec.to_builtins(error)} for index, error in self.errors]
+        if self.replayed:
+            shown["replayed"] = True
+        return shown
+
+
+class StepRunner:
+    """Runs the steps of one pipeline."""
+
+    def __init__(self, retrying: Retrying, shape: Shape) -> None:
+        self._retrying = retrying
+        self._shape = shape
+        self._room = Room()
+
+    async def run(self, planned: PlannedStep, context: Mapping[str, Json]) -> StepResult:
+        """Run a step whose references have ended; ``context`` has the input and the values of steps that have one."""
+        if planned.when is not None and not planned.when(context):
+            return StepResult(state="skipped")
+        if delay_s := min(planned.step.delay_ms / 1000, self._retrying.left()):
+            await self._retrying.sleep(delay_s)
+        if planned.for_each is not None:
+            return await self._for_each(planned, planned.for_each, context)
+        end = await self._fallen_back(planned, context, await self._call(planned, planned.id, context))
+        return StepResult(
+            state=_state(end), value=end.value, error=end.error, attempts=end.attempts, replayed=end.replayed
+        )
+
+    async def _for_each(self, planned: PlannedStep, template: Template, context: Mapping[str, Json]) -> StepResult:
+        try:
+            items = template.resolve(dict(context))
+        except ShapingError as error:
+            return StepResult(state="failed", error=_unresolved("for_each", error, template, context))
+        if not isinstance(items, list) or len(items) > MAX_ITEMS:
+            what = f"has {len(items)} elements" if isinstance(items, list) else "is no list"
+            message = f"for_each: what it refers to {what}; it takes a list of at most {MAX_ITEMS}."
+            return StepResult(state="failed", error=InvalidArgumentsError(message).to_tool_error())
+        failed = False
+
+        async def call(index: int, item: Json) -> CallEnd:
+            nonlocal failed
+            beside = {**context, "item": item, "index": index}
+            end = await self._call(planned, f"{planned.id}.{index}", beside)
+            end = await self._fallen_back(planned, beside, end)
+            failed = failed or end.value is msgspec.UNSET
+            return end
+
+        def go_on() -> bool:
+            return self._retrying.left() > 0 and not (failed and planned.step.on_error != "continue")
+
+        ends = await slide(items, call, at_once=planned.step.concurrency, go_on=go_on)
+        return _together(planned, ends)
+
+    async def _call(self, planned: PlannedStep, name: str, context: Mapping[str, Json]) -> CallEnd:
+        if self._retrying.left() <= 0:
+            return CallEnd(error=CallTimeoutError("The pipeline's time was over.", executed="no").to_tool_error())
+        try:
+            arguments = planned.args.resolve(dict(context))
+        except ShapingError as error:
+            return CallEnd(error=_unresolved("args", error, planned.args, context))
+        if not isinstance(arguments, dict):
+            message = "args: the template should be an object with the tool's arguments."
+            return CallEnd(error=InvalidArgumentsError(message).to_tool_error())
+        retries = planned.step.retry.max if planned.step.retry else 0
+        made = await self._retrying.attempt(
+            planned.tool, arguments, name=name, retries=retries, timeout_s=planned.step.timeout_s
+        )
+        failure = made.result.error
+        if failure is not None and made.unknown and made.replayed:
+            failure = _left_alone(failure)
+        end = CallEnd(error=failure, unknown=made.unknown, attempts=made.attempts, replayed=made.replayed)
+        if failure is not None:
+            return end
+        return self._held(await self._shaped(planned, msgspec.structs.replace(end, value=made.result.value), name))
+
+    async def _shaped(self, planned: PlannedStep, end: CallEnd, name: str) -> CallEnd:
+        """What the step's options make of its value."""
+        if planned.shape is None:
+            return end
+        shaped = await shape_or_error(self._shape, planned.shape, end.value, name)
+        if isinstance(shaped, ToolError):
+            return msgspec.structs.replace(end, value=msgspec.UNSET, error=shaped)
+        return msgspec.structs.replace(end, value=shaped)
+
+    async def _fallen_back(self, planned: PlannedStep, context: Mapping[str, Json], end: CallEnd) -> CallEnd:
+        if end.error is None or planned.step.on_error != "fallback":
+            return end
+        try:
+            return self._held(msgspec.structs.replace(end, value=planned.fallback.resolve(dict(context))))
+        except ShapingError as error:
+            unresolved = _unresolved("fallback", error, planned.fallback, context)
+            return msgspec.structs.replace(end, error=unresolved)
+
+    def _held(self, end: CallEnd) -> CallEnd:
+        """The same, without its value where the run has no room for it."""
+        if end.value is msgspec.UNSET or (full := self._room.take(end.value)) is None:
+            return end
+        return msgspec.structs.replace(end, value=msgspec.UNSET, error=full)
+
+
+def _left_alone(error: ToolError) -> ToolError:
+    """What may be done since an earlier run, with what a caller can say about it."""
+    hint = "It was left alone, since it may be done; look, and send on_unknown 'retry' to have it run again."
+    return msgspec.structs.replace(error, message=f"{error.message} {hint}")
+
+
+def _state(end: CallEnd) -> State:
+    if end.error is None:
+        return "succeeded"
+    if end.value is not msgspec.UNSET:
+        return "fell_back"
+    return "unknown" if end.unknown else "failed"
+
+
+def _together(planned: PlannedStep, ends: list[CallEnd | None]) -> StepResult:
+    """The step's result from those of its elements; those that were not begun are None.
+
+    Where the step goes on without what failed, its value has null in those places.
+    """
+    begun = [(index, end) for index, end in enumerate(ends) if end is not None]
+    errors = tuple((index, end.error) for index, end in begun if end.error is not None)
+    states = {_state(end) for _, end in begun}
+    whole = len(begun) == len(ends)
+    state: State = next((one for one in ("unknown", "failed", "fell_back") if one in states), "succeeded")
+    value: Json | msgspec.UnsetType = msgspec.UNSET
+    if whole and (state in {"succeeded", "fell_back"} or planned.step.on_error == "continue"):
+        value = [None if end.value is msgspec.UNSET else end.value for _, end in begun]
+    error = None
+    if state in {"unknown", "failed"}:
+        index, first = next((index, end.error) for index, end in begun if end.error and end.value is msgspec.UNSET)
+        error = msgspec.structs.replace(first, message=f"element {index}: {first.message}")
+    elif not whole:
+        state = "failed"
+        missing = len(ends) - len(begun)
+        error = CallTimeoutError(f"The time was over before {missing} of {len(ends)} elements.").to_tool_error()
+    return StepResult(
+        state=state,
+        value=value,
+        error=error,
+        errors=errors,
+        attempts=sum(end.attempts for _, end in begun),
+        replayed=bool(begun) and whole and all(end.replayed for _, end in begun),
+    )
+
+
+def _unresolved(place: str, error: ShapingError, template: Template, context: Mapping[str, Json]) -> ToolError:
+    """A template could not be filled in: because a step has no result, or because that lacks something."""
+    without = sorted(template.names - context.keys())
+    told = f"{place}: {error}"
+    if isinstance(error, MissingValueError) and without:
+        told = f"{place}: {error.reference} is not there, since {', '.join(map(repr, without))} brought no result"
+    return InvalidArgumentsError(f"{told}.").to_tool_error()

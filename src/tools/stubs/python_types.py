@@ -1,0 +1,92 @@
+"""JSON Schemas as Python's types: what a value of a schema is, to a type checker and to a reader. Pure.
+
+As much as Python's types can say: lengths, ranges and patterns are left to the check that every call goes through.
+Where a schema says nothing that a type could, or refers to what it does not hold, the type is ``Any``.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+MAX_CHOICES: Final = 100
+"""Values that are named one by one; of more, the types alone."""
+_MAX_LITERAL_CHARS: Final = 100
+_OF_VALUES: Final[Mapping[type, str]] = {
+    type(None): "None",
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "str",
+    list: "list[Any]",
+    dict: "dict[str, Any]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PythonType:
+    """One type, or several that it may be."""
+
+    members: tuple[str, ...] = ()
+    literals: tuple[str, ...] = ()
+    """Values, as they are written in code."""
+
+    def __str__(self) -> str:
+        if "Any" in self.members or not (self.members or self.literals):
+            return "Any"
+        named = [f"Literal[{', '.join(self.literals)}]"] if self.literals else []
+        return " | ".join([*named, *sorted(self.members, key="None".__eq__)])
+
+    def takes(self, value: object) -> bool:
+        """Whether a plain value (no list, no dict) is of this type."""
+        name = "None" if value is None else type(value).__name__
+        return (
+            str(self) == "Any"
+            or name in self.members
+            or (name == "int" and "float" in self.members)
+            or literal(value) in self.literals
+        )
+
+
+ANY: Final = PythonType(("Any",))
+
+
+def any_of(types: Iterable[PythonType]) -> PythonType:
+    """One that is any of them, each named once."""
+    found = list(types)
+    return PythonType(
+        tuple(dict.fromkeys(member for one in found for member in one.members)),
+        tuple(dict.fromkeys(value for one in found for value in one.literals)),
+    )
+
+
+def choice_of(values: list[Any]) -> PythonType:
+    """One of these values; where they are many, or one cannot be named by a type, whatever is of their types."""
+    named = [_nameable(value) for value in values]
+    if len(values) <= MAX_CHOICES and None not in named:
+        return PythonType(literals=tuple(dict.fromkeys(filter(None, named))))
+    return any_of(_type_of(value) for value in values)
+
+
+def literal(value: object) -> str | None:
+    """A plain value as code; None where it is long, or has no notation."""
+    match value:
+        case None | bool():
+            return repr(value)
+        case int():
+            return repr(value) if abs(value) < 2**63 else None
+        case float():
+            return repr(value) if math.isfinite(value) else None
+        case str() if len(value) <= _MAX_LITERAL_CHARS:
+            return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
+    return None
+
+
+def _nameable(value: object) -> str | None:
+    """How ``Literal`` names it; floats, lists and objects it cannot."""
+    return None if isinstance(value, float) else literal(value)
+
+
+def _type_of(value: object) -> PythonType:
+    return PythonType((_OF_VALUES.get(type(value), "Any"),))

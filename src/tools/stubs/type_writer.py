@@ -1,0 +1,207 @@
+"""From a JSON Schema with its parts and references to Python's types and the classes that these need. Pure."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from .naming import camel, is_identifier
+from .python_types import ANY, PythonType, any_of, choice_of, literal
+from .wording import comment
+
+Schema = Mapping[str, Any]
+
+MAX_DEPTH: Final = 4
+"""Objects and arrays within one another; what is deeper is ``Any``."""
+MAX_CLASSES: Final = 16
+"""Of one schema; further objects are ``dict[str, Any]``."""
+MAX_FIELDS: Final = 64
+"""Of one class; an object with more is ``dict[str, Any]``."""
+FIELD_CHARS: Final = 72
+"""Of what is said of one field or argument."""
+_MAX_HOPS: Final = 32
+"""References that lead to references."""
+_MAX_STEPS: Final = 2000
+"""Parts of one schema that are looked at; further ones are ``Any``: a short schema can refer to itself very often."""
+_MAX_PURPOSE_CHARS: Final = 40
+_PLAIN: Final[Mapping[str, str]] = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+}
+_ANY_OBJECT: Final = PythonType(("dict[str, Any]",))
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What an object has."""
+
+    properties: Mapping[str, Any]
+    """The schemas by name, in their order."""
+    required: frozenset[str]
+    more: object
+    """The schema of what it has beside them; False where it has no more, None where nothing is said."""
+
+
+class TypeWriter:
+    """Writes the types of one schema; its objects become classes, whose definitions it keeps.
+
+    ``class_name`` makes a name for a class of what it is for, no two the same. With ``told``, fields have their
+    descriptions beside them.
+    """
+
+    def __init__(self, root: Schema, class_name: Callable[[str], str], *, told: bool) -> None:
+        self.classes: list[str] = []
+        """Definitions; they may refer to one another in any order."""
+        self._root = root
+        self._class_name = class_name
+        self._told = told
+        # By the schema's identity: an object that is referred to twice, or by itself, is one class.
+        self._named: dict[int, PythonType] = {}
+        self._followed: frozenset[str] = frozenset()
+        self._steps = 0
+
+    def of(self, schema: object, purpose: str, depth: int = 0) -> PythonType:
+        """The type of a schema; ``purpose`` names what it is for, such as ``filter``."""
+        self._steps += 1
+        if not isinstance(schema, Mapping) or depth > MAX_DEPTH or self._steps > _MAX_STEPS:
+            return ANY
+        if "$ref" in schema:
+            return self._of_reference(schema["$ref"], purpose, depth)
+        if "const" in schema:
+            return choice_of([schema["const"]])
+        if choices := _list(schema.get("enum")):
+            return choice_of(choices)
+        if "properties" not in schema and (found := self._of_parts(schema, purpose, depth)):
+            return found
+        kinds = schema.get("type", "object" if "properties" in schema else None)
+        return any_of(self._of_kind(kind, schema, purpose, depth) for kind in (_list(kinds) or [kinds]))
+
+    def fields(self, schema: Schema) -> Fields:
+        """What an object has by its own properties, and by those of the schemas that it is put together of."""
+        properties: dict[str, Any] = {}
+        required: dict[str, None] = {}
+        for part, always in islice(self._parts(schema, MAX_DEPTH), _MAX_STEPS):
+            for name, value in _mapping(part.get("properties")).items():
+                properties.setdefault(name, value)
+            if always:
+                required |= {name: None for name in _list(part.get("required")) if isinstance(name, str)}
+        for name in required:
+            properties.setdefault(name, {})
+        return Fields(properties, frozenset(required), self._resolved(schema).get("additionalProperties"))
+
+    def _parts(self, schema: Schema, depth: int) -> Iterator[tuple[Schema, bool]]:
+        """The schema and those that it is put together of, and whether each of its values has to fit it."""
+        yield schema, True
+        if depth and "$ref" in schema:
+            yield from self._parts(self._resolved(schema), depth - 1)
+        for keyword, always in (("allOf", True), ("anyOf", False), ("oneOf", False)):
+            for part in _list(schema.get(keyword)) if depth else ():
+                for inner, holds in self._parts(self._resolved(part), depth - 1):
+                    yield inner, always and holds
+
+    def _of_parts(self, schema: Schema, purpose: str, depth: int) -> PythonType | None:
+        """What ``anyOf``, ``oneOf`` and ``allOf`` come to; None where that is nothing that a type could say."""
+        if branches := _list(schema.get("anyOf")) or _list(schema.get("oneOf")):
+            found = any_of(self.of(branch, purpose, depth) for branch in branches)
+            return found if str(found) != "Any" or "type" not in schema else None
+        parts = _list(schema.get("allOf"))
+        if len(parts) > 1 and self.fields(schema).properties:
+            return self._of_object(schema, purpose, depth)
+        types = (self.of(part, purpose, depth) for part in parts)
+        return next((one for one in types if str(one) != "Any"), None)
+
+    def _of_reference(self, target: object, purpose: str, depth: int) -> PythonType:
+        if not isinstance(target, str):
+            return ANY
+        if target in self._followed and id(self._resolved({"$ref": target})) not in self._named:
+            return ANY  # it refers to itself, and no class lies between
+        known, self._followed = self._followed, self._followed | {target}
+        found = self.of(self._resolved({"$ref": target}), target.rpartition("/")[2] or purpose, depth)
+        self._followed = known
+        return found
+
+    def _of_kind(self, kind: object, schema: Schema, purpose: str, depth: int) -> PythonType:
+        if kind == "array":
+            return PythonType((f"list[{self.of(schema.get('items'), f'{purpose} item', depth + 1)}]",))
+        if kind == "object":
+            return self._of_object(schema, purpose, depth)
+        return PythonType((_PLAIN[kind],)) if isinstance(kind, str) and kind in _PLAIN else ANY
+
+    def _of_object(self, schema: Schema, purpose: str, depth: int) -> PythonType:
+        if id(schema) in self._named:
+            return self._named[id(schema)]
+        fields = self.fields(schema)
+        if not fields.properties and fields.more:
+            return PythonType((f"dict[str, {self.of(fields.more, purpose, depth + 1)}]",))
+        if not 0 < len(fields.properties) <= MAX_FIELDS or fields.more or len(self._named) >= MAX_CLASSES:
+            return _ANY_OBJECT
+        name = self._class_name(camel(purpose)[:_MAX_PURPOSE_CHARS] or "Object")
+        self._named[id(schema)] = found = PythonType((name,))
+        types = {key: self.of(part, key, depth + 1) for key, part in fields.properties.items()}
+        self.classes.append(self._class(name, types, fields))
+        return found
+
+    def _class(self, name: str, types: Mapping[str, PythonType], fields: Fields) -> str:
+        total = bool(fields.required)
+        said = {
+            key: str(one) if key in fields.required or not total else f"NotRequired[{one}]"
+            for key, one in types.items()
+        }
+        ending = "" if total else ", total=False"
+        words = " ".join(member for one in types.values() for member in one.members)
+        if any(not is_identifier(key) or _hides(key, words) for key in said):
+            # As a call, which takes any key; quoted, since a class may refer to itself.
+            items = ", ".join(f"{_quoted(key)}: {_quoted(one)}" for key, one in said.items())
+            return f"{name} = TypedDict({_quoted(name)}, {{{items}}}{ending})"
+        lines = [f"    {key}: {one}{self._said_of(fields.properties[key])}" for key, one in said.items()]
+        return "\n".join([f"class {name}(TypedDict{ending}):", *lines])
+
+    def _said_of(self, schema: object) -> str:
+        return comment(description(schema), FIELD_CHARS) if self._told else ""
+
+    def _resolved(self, schema: object) -> Schema:
+        """The schema that it refers to (``#/$defs/Name``); the empty one where that is not there."""
+        for _ in range(_MAX_HOPS):
+            if not isinstance(schema, Mapping):
+                return {}
+            target = schema.get("$ref")
+            if target is None:
+                return schema
+            schema = self._at(target)
+        return {}
+
+    def _at(self, target: object) -> object:
+        if not isinstance(target, str) or not target.startswith("#"):
+            return None
+        place: Any = self._root
+        for step in target[1:].split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~")
+            place = place.get(key) if isinstance(place, Mapping) else None
+        return place
+
+
+def description(schema: object) -> str:
+    """What a schema says of itself; empty where it says nothing."""
+    said = _mapping(schema).get("description")
+    return said if isinstance(said, str) else ""
+
+
+def _hides(key: str, types: str) -> bool:
+    """Whether one of the types is named as this field is, so that those after it would mean the field."""
+    return key in {"Literal", "NotRequired"} or re.search(rf"\b{re.escape(key)}\b", types) is not None
+
+
+def _quoted(text: str) -> str:
+    return literal(text) or repr(text)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

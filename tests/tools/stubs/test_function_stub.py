@@ -1,0 +1,155 @@
+"""One tool as a function: what its signature says, and how its arguments find their way back."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from toold.protocol.calls import Annotations, ToolInfo
+from toold.tools.stubs.function_stub import FunctionStub, class_names, function_stub
+from toold.tools.stubs.type_writer import MAX_CLASSES, MAX_DEPTH, MAX_FIELDS
+
+HINTS = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+
+def stub(properties: dict[str, Any], /, *, output: dict[str, Any] | None = None, **schema: Any) -> FunctionStub:
+    takes = {"type": "object", "additionalProperties": False, "properties": properties, **schema}
+    info = ToolInfo("find", "Find it. Or not.", takes, HINTS, msgspec.UNSET if output is None else output)
+    return function_stub(info, "find", class_names("Find", ["find"]))
+
+
+def line(properties: dict[str, Any], **schema: Any) -> str:
+    return stub(properties, **schema).written("...").splitlines()[0]
+
+
+TEXT = {"type": "string"}
+
+
+def test_what_must_be_given_comes_first_and_the_rest_has_its_default() -> None:
+    """An argument whose default is not known may be None, which leaves it out."""
+    properties = {"limit": {"type": "integer", "default": 10}, "tag": TEXT, "query": TEXT, "at": {"type": "number"}}
+    assert line(properties, required=["query"]) == (
+        "async def find(*, query: str, limit: int = 10, tag: str | None = None, at: float | None = None) -> Any:"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [
+        ({}, "Any = None"),
+        (True, "Any = None"),
+        ({"enum": ["a", "b"], "default": "a"}, 'Literal["a", "b"] = "a"'),
+        ({"enum": ["a"], "default": "c"}, 'Literal["a"] | None = None'),
+        ({"const": 5}, "Literal[5] | None = None"),
+        ({"type": ["string", "null"]}, "str | None = None"),
+        ({"type": "integer", "default": "five"}, "int | None = None"),
+        ({"type": "boolean", "default": False}, "bool = False"),
+        ({"type": "array", "items": {"type": "integer"}, "default": []}, "list[int] | None = None"),
+        ({"type": "array"}, "list[Any] | None = None"),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "dict[str, float] | None = None"),
+        ({"type": "object"}, "dict[str, Any] | None = None"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}, "str | None = None"),
+        ({"oneOf": [{"type": "string"}, {"type": "integer"}], "default": 3}, "str | int = 3"),
+        ({"type": "string", "anyOf": [{"pattern": "a"}, {"pattern": "b"}]}, "str | None = None"),
+        ({"allOf": [{"type": "string"}, {"maxLength": 3}]}, "str | None = None"),
+        ({"$ref": "#/$defs/Name"}, "str | None = None"),
+        ({"$ref": "#/$defs/Gone"}, "Any = None"),
+        ({"$ref": "elsewhere.json"}, "Any = None"),
+        ({"$ref": "#/$defs/Loop"}, "Any = None"),
+        ({"$ref": "#/$defs/Nested"}, "str | list[Any] | None = None"),
+        ({"type": "string", "default": "x" * 60}, "str | None = None"),
+    ],
+)
+def test_each_kind_of_schema_has_its_type(schema: Any, written: str) -> None:
+    """As far as a type can say it."""
+    parts = {
+        "Name": {"type": "string"},
+        "Loop": {"$ref": "#/$defs/Loop"},
+        "Nested": {"anyOf": [TEXT, {"type": "array", "items": {"$ref": "#/$defs/Nested"}}]},
+    }
+    assert line({"a": schema}, **{"$defs": parts}) == f"async def find(*, a: {written}) -> Any:"
+
+
+def test_descriptions_stand_beside_arguments() -> None:
+    """Then each has its line, and the tool its first sentence."""
+    assert stub({"query": {**TEXT, "description": "What to\nlook for."}}, required=["query"]).written("...") == (
+        'async def find(\n    *,\n    query: str,  # What to look for\n) -> Any:\n    """Find it."""\n    ...'
+    )
+
+
+def test_objects_are_classes() -> None:
+    """Named after the function and what they are for; one that refers to itself is one class."""
+    tree = {
+        "type": "object",
+        "properties": {"name": {**TEXT, "description": "Its name."}, "children": {"items": {"$ref": "#/$defs/Tree"}}},
+        "required": ["name"],
+    }
+    tree["properties"]["children"]["type"] = "array"  # type: ignore[index] # a dict of several kinds
+    made = stub({"root": {"$ref": "#/$defs/Tree"}}, **{"$defs": {"Tree": tree}}, required=["root"])
+    assert made.classes == (
+        "class Find_Tree(TypedDict):\n    name: str  # Its name\n    children: NotRequired[list[Find_Tree]]",
+    )
+    assert "root: Find_Tree" in made.written("...")
+
+
+@pytest.mark.parametrize("key", ["a-b", "class", "__x", "str", "NotRequired", "ﬁ"])
+def test_fields_that_no_class_body_can_have_are_written_as_a_call(key: str) -> None:
+    """Keywords and odd names, and what would hide the type of a later field."""
+    made = stub({"a": {"type": "object", "properties": {key: TEXT, "b": TEXT}, "required": [key]}})
+    assert made.classes == (f'Find_A = TypedDict("Find_A", {{"{key}": "str", "b": "NotRequired[str]"}})',)
+
+
+def test_the_result_is_typed_where_its_schema_is_known() -> None:
+    """Without the descriptions of its fields, which a program does not read."""
+    rows = {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer", "description": "I"}}}}
+    made = stub({}, output=rows)
+    assert made.classes == ("class Find_ResultItem(TypedDict, total=False):\n    id: int",)
+    assert made.written("...").splitlines()[0] == "async def find() -> list[Find_ResultItem]:"
+
+
+def test_what_an_object_is_put_together_of_is_all_there() -> None:
+    """``allOf`` adds fields that must be there, ``oneOf`` some that may."""
+    forms = {
+        "allOf": [{"properties": {"a": TEXT}, "required": ["a"]}],
+        "oneOf": [{"properties": {"b": TEXT}, "required": ["b"]}, {"$ref": "#/$defs/C"}],
+        "$defs": {"C": {"properties": {"c": {"type": "integer"}}}},
+        "required": ["z"],
+    }
+    written = line({"p": TEXT}, **forms)
+    assert written == (
+        "async def find(*, a: str, z: Any, p: str | None = None, b: str | None = None, c: int | None = None) -> Any:"
+    )
+
+
+def test_further_arguments_are_taken_where_the_schema_takes_them() -> None:
+    """By their own names, whatever else is called ``more``."""
+    assert line({}, additionalProperties={"type": "integer"}) == "async def find(**more: int) -> Any:"
+    assert line({"more": TEXT}, additionalProperties=True) == (
+        "async def find(*, more_: str | None = None, **more: Any) -> Any:"
+    )
+    assert line({"more": TEXT}) == "async def find(*, more: str | None = None) -> Any:"
+
+
+def test_arguments_go_back_by_their_own_names() -> None:
+    """None leaves out what takes no null; what is unknown goes as it is, and the tool's check refuses it."""
+    nullable = {"type": ["string", "null"]}
+    made = stub({"user-id": TEXT, "from": TEXT, "note": nullable, "tag": TEXT, "must": TEXT}, required=["must"])
+    given = {"user_id": "u", "from_": "f", "note": None, "tag": None, "must": None, "surplus": 1}
+    assert made.arguments(given) == {"user-id": "u", "from": "f", "note": None, "must": None, "surplus": 1}
+
+
+def test_deep_and_wide_schemas_are_cut_to_plain_dicts() -> None:
+    """A signature stays one that can be read, whatever its schema refers to how often."""
+    deep: dict[str, Any] = TEXT
+    for _ in range(MAX_DEPTH + 3):
+        deep = {"type": "object", "properties": {"in": deep}}
+    assert len(stub({"a": deep}).classes) == MAX_DEPTH + 1
+    wide = {"type": "object", "properties": {f"f{n}": TEXT for n in range(MAX_FIELDS + 1)}}
+    assert line({"a": wide}) == "async def find(*, a: dict[str, Any] | None = None) -> Any:"
+    many = {f"a{n}": {"type": "object", "properties": {"b": TEXT}} for n in range(MAX_CLASSES + 5)}
+    assert len(stub(many).classes) == MAX_CLASSES
+
+
+def test_a_schema_that_grows_with_each_reference_ends() -> None:
+    """Forty definitions that each refer twice to the next would be a million million."""
+    parts: dict[str, Any] = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+    assert "a: Any = None" in line({"a": {"$ref": "#/$defs/d0"}}, **{"$defs": parts | {"d40": TEXT}})

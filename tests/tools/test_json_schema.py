@@ -1,0 +1,192 @@
+"""Arguments by somebody else's JSON Schema: what fits, what does not, and how it is told."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.protocol.calls import Annotations
+from toold.protocol.errors import InvalidArgumentsError
+from toold.tools import JsonSchema, Tool, ToolContext, bind, json_schema
+from toold.tools.json_schema import MAX_DEPTH, MAX_VALUES_AT_ONCE, takes_long
+
+CONTACT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 2},
+        "age": {"type": "integer", "minimum": 0},
+        "kind": {"enum": ["lead", "customer"]},
+        "version": {"const": "2021-07-28"},
+        "id": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "maxItems": 3},
+        "code": {"type": "string", "pattern": "^[A-Z]+$"},
+        "pin": {"type": "integer", "writeOnly": True},
+        "address": {"$ref": "#/$defs/Address"},
+        "parent": {"$ref": "#"},
+        "owner": {"oneOf": [{"$ref": "#/$defs/Address"}, {"type": "null"}]},
+        "extras": {"type": "object", "patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": False},
+    },
+    "required": ["name"],
+    "dependentRequired": {"pin": ["code"]},
+    "additionalProperties": False,
+    "$defs": {"Address": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}},
+}
+
+
+def wrong(arguments: dict[str, Any], schema: dict[str, Any] = CONTACT) -> dict[str, str]:
+    """What is said of each field."""
+    with pytest.raises(InvalidArgumentsError) as caught:
+        JsonSchema(schema).check("contact", arguments)
+    assert caught.value.message.startswith("contact: ")
+    details: dict[str, dict[str, str]] = caught.value.details or {}
+    return details["fields"]
+
+
+def test_what_fits_passes() -> None:
+    """Arguments that the schema takes raise nothing, within references and recursion too."""
+    JsonSchema(CONTACT).check(
+        "contact",
+        {
+            "name": "Ann",
+            "age": 5,
+            "kind": "lead",
+            "id": 7,
+            "tags": ["a", "b"],
+            "code": "ABC",
+            "pin": 1,
+            "address": {"city": "Bern"},
+            "parent": {"name": "Bob"},
+            "owner": None,
+            "extras": {"x-a": 1},
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "said"),
+    [
+        ({}, "name", "is missing; it should be a string"),
+        ({"name": 5}, "name", "should be a string, not 5"),
+        ({"name": "A"}, "name", "should have 2 characters or more"),
+        ({"name": "Ann", "age": -1}, "age", "should be 0 or more, not -1"),
+        ({"name": "Ann", "age": True}, "age", "should be an integer, not true"),
+        ({"name": "Ann", "kind": "lede"}, "kind", 'should be one of "lead", "customer", not "lede"'),
+        ({"name": "Ann", "version": "1"}, "version", 'should be "2021-07-28", not "1"'),
+        ({"name": "Ann", "id": None}, "id", "should be a string or an integer, not null"),
+        ({"name": "Ann", "tags": ["a", "a"]}, "tags", "should have no two equal items"),
+        ({"name": "Ann", "tags": ["a", 2]}, "tags.1", "should be a string, not 2"),
+        ({"name": "Ann", "tags": list("abcd")}, "tags", "should have 3 items or fewer"),
+        ({"name": "Ann", "code": "abc"}, "code", "should match the pattern ^[A-Z]+$"),
+        ({"name": "Ann", "pin": "12345", "code": "A"}, "pin", "should be an integer, not a string of 5 characters"),
+        ({"name": "Ann", "pin": 1}, "code", "is missing; it goes with pin"),
+        ({"name": "Ann", "address": {}}, "address.city", "is missing; it should be a string"),
+        ({"name": "Ann", "parent": {"name": 1}}, "parent.name", "should be a string, not 1"),
+        ({"name": "Ann", "owner": {"city": 1}}, "owner.city", "should be a string, not 1"),
+        ({"name": "Ann", "nmae": "x"}, "nmae", "is not an argument; did you mean 'name'?"),
+        ({"name": "Ann", "extras": {"y": 1}}, "extras.y", "is not an argument; there are none"),
+        ({"name": "Ann", "extras": {"x-a": "1"}}, "extras.x-a", 'should be an integer, not "1"'),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, Any], field: str, said: str) -> None:
+    """Each error names its field by its path, what it should be, and what it was, unless it is write-only."""
+    assert wrong(arguments) == {field: said}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "string"}, '"type": "object"'),
+        ({"type": "objekt"}, "no JSON Schema"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Gone"}}}, "#/$defs/Gone"),
+        ({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/schema"}}}, "elsewhere.example"),
+    ],
+)
+def test_what_is_no_schema_of_arguments_is_refused(schema: dict[str, Any], said: str) -> None:
+    """A schema that is none, is not of an object, or refers to what it does not hold, is refused and never fetched."""
+    with pytest.raises(ValueError, match=said.replace("$", r"\$")):
+        JsonSchema(schema)
+
+
+def test_a_pattern_that_would_take_for_ever_does_not() -> None:
+    """Patterns run in time linear in the text; those that RE2 does not take are not checked."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"pattern": "^(a+)+$"}, "b": {"pattern": r"^(?=x)\1"}},
+    }
+    began = time.process_time()
+    assert wrong({"a": "a" * 40 + "!"}, schema) == {"a": "should match the pattern ^(a+)+$"}
+    JsonSchema(schema).check("t", {"b": "whatever"})
+    assert time.process_time() - began < 30
+
+
+def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
+    """What would exhaust Python's stack is an error of the arguments."""
+    deep: dict[str, Any] = {"name": "Ann"}
+    for _ in range(MAX_DEPTH + 5):
+        deep = {"name": "Ann", "parent": deep}
+    assert "nested more than" in wrong(deep)["arguments"]
+
+
+def test_half_of_a_surrogate_pair_is_refused() -> None:
+    """Text that cannot be sent on is no argument."""
+    assert "surrogate" in wrong({"name": "Ann\ud800"})["arguments"]
+
+
+def test_a_million_surplus_fields_are_not_all_told() -> None:
+    """The error has a bound, whatever was sent."""
+    assert len(wrong({f"f{number}": 1 for number in range(1000)})) == 64
+
+
+@given(st.dictionaries(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=5))
+def test_whatever_is_sent_fits_or_is_told(arguments: dict[str, Any]) -> None:
+    """Any JSON object either passes or is refused with fields that say why."""
+    try:
+        JsonSchema(CONTACT).check("contact", arguments)
+    except InvalidArgumentsError as error:
+        told = error.details
+    else:
+        return
+    assert told is not None
+    assert told["fields"]
+
+
+async def test_many_values_are_checked_when_the_call_runs(context: ToolContext) -> None:
+    """What would hold up the event loop passes ``bind`` and is refused, off the loop, before the function."""
+    entered = []
+
+    async def function(arguments: dict[str, Any], _: ToolContext) -> str:
+        entered.append(arguments)
+        return "done"
+
+    schema = {"type": "object", "properties": {"values": {"type": "array", "items": {"type": "integer"}}}}
+    many = Tool("many", "Takes many.", JsonSchema(schema), function, Annotations(True, False, True, True))
+    right: dict[str, Any] = {"values": [1] * (MAX_VALUES_AT_ONCE + 1)}
+    assert takes_long(right)
+    assert not takes_long({"values": [1] * 10})
+    assert await many.run(bind(many, right), context) == "done"
+    with pytest.raises(InvalidArgumentsError, match=r"values\.500 should be an integer"):
+        await many.run(bind(many, {"values": [1] * MAX_VALUES_AT_ONCE + ["x"]}), context)
+    assert len(entered) == 1
+    with pytest.raises(InvalidArgumentsError):
+        bind(many, {"values": "x"})
+
+
+def test_a_definition_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tools of an API share theirs; one that is wrong is refused each time."""
+    checked: list[object] = []
+    whole = json_schema._check_whole
+    monkeypatch.setattr(json_schema, "_right", {})
+
+    def check(draft: Any, schema: dict[str, Any]) -> None:
+        checked.append(schema)
+        whole(draft, schema)
+
+    monkeypatch.setattr(json_schema, "_check_whole", check)
+    definition = {"type": "string", "minLength": 1}
+    for name in ("a", "b"):
+        JsonSchema({"type": "object", "$defs": {name: definition}, "properties": {"x": {"$ref": f"#/$defs/{name}"}}})
+    assert checked.count(definition) == 1
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no JSON Schema"):
+            JsonSchema({"type": "object", "$defs": {"a": {"type": "odd"}}})

@@ -1,0 +1,66 @@
+"""``read_stubs``: an index, then the signatures that are asked for."""
+
+from typing import Any
+
+import pytest
+from toold.protocol.errors import InvalidArgumentsError, ToolNotFoundError
+from toold.tools import Toolset, bind, load_registry
+from toold.tools.read_stubs import read_stubs
+
+OWN = {tool.name: tool for tool in load_registry().tools}
+
+
+@pytest.fixture(autouse=True)
+def offered(context: Any) -> None:
+    context.tools, context.toolset = OWN, Toolset("mine", ("echo", "version"), presentation="code")
+
+
+async def read(context: Any, **arguments: Any) -> str:
+    text = await read_stubs.run(bind(read_stubs, arguments), context)
+    assert isinstance(text, str)
+    return text
+
+
+async def test_without_arguments_it_is_an_index(context: Any) -> None:
+    """Of what a program may call in this session: a line each, and nothing that is outside its toolset."""
+    index = (await read(context)).splitlines()
+    assert index[0] == "tools:"
+    assert [line.partition(":")[0].strip() for line in index[1:]] == ["echo", "search_tools", "version"]
+
+
+async def test_names_have_their_signatures(context: Any) -> None:
+    """Tools or functions."""
+    text = await read(context, names=["version", "tools.echo"])
+    assert "async def version() -> Any:" in text
+    assert "text: str = " in text
+    assert "search_tools" not in text
+
+
+async def test_names_are_bounded(context: Any) -> None:
+    """50 signatures at once."""
+    with pytest.raises(InvalidArgumentsError, match="names should have at most 50 items"):
+        await read(context, names=["version"] * 51)
+
+
+async def test_a_module_is_shown_whole(context: Any) -> None:
+    """With names or without."""
+    assert (await read(context, module="tools")).count("async def ") == 3
+    assert (await read(context, module="tools", names=["echo"])).count("async def ") == 3
+
+
+async def test_what_is_not_there_is_refused_with_close_names(context: Any) -> None:
+    """And what lies outside the toolset is not there."""
+    with pytest.raises(ToolNotFoundError, match="did you mean 'echo'"):
+        await read(context, names=["ehco"])
+    with pytest.raises(ToolNotFoundError, match="no tool 'chat'"):
+        await read(context, names=["chat"])
+    with pytest.raises(InvalidArgumentsError, match="module: there is none 'toolz'; did you mean 'tools'"):
+        await read(context, module="toolz")
+    with pytest.raises(InvalidArgumentsError, match="there are tools"):
+        await read(context, module="crm")
+
+
+async def test_without_tools_it_says_so(context: Any) -> None:
+    """And is no empty answer."""
+    context.tools = {}
+    assert "no tools" in await read(context)
