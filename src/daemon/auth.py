@@ -1,15 +1,18 @@
-"""Who a hello is from."""
+"""Whether a token is the daemon's own."""
 
 import hmac
+from collections.abc import Callable
 
 from pydantic import SecretStr
 
 from ..protocol.calls import LOCAL, Principal
-from ..protocol.handshake import Authenticate
+
+OwnToken = Callable[[str | None], Principal | None]
+"""The daemon's own token → its principal; of any other, named tokens included, nobody."""
 
 
-def token_check(token: SecretStr | None) -> Authenticate:
-    """A check of hello's token against the daemon's, in constant time. None: auth is off, and everybody is local."""
+def token_check(token: SecretStr | None) -> OwnToken:
+    """A check of a token against the daemon's, in constant time. None: auth is off, and everybody is local."""
     if token is None:
         return lambda _: LOCAL
     expected = token.get_secret_value().encode()

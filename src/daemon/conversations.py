@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
 import msgspec
@@ -12,13 +12,16 @@ import structlog
 
 from ..protocol.calls import Principal
 from ..protocol.errors import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
-from ..store import KeptConversation, KeptTurn, Spoken, Store, StoreError
+from ..providers import Catalogue
+from ..store import KeptConversation, KeptTurn, Said, Spoken, Store, StoreError
 from ..tools import MAX_STATE_BYTES, Turn, estimate_tokens
-from .dispatch import RunPermit
+from .dispatch import RunPermit, Speaker
+from .patience import not_on_disk
 
-_PATIENCE_S: Final = 2.0
-"""A disk that does not answer keeps a caller waiting for its answer no longer than this."""
 _SHOWN_ID_CHARS: Final = 80
+
+Copied = Callable[[int, Turn], Said] | None
+"""What of a turn with its number is to be copied; None where nothing is."""
 
 _log = structlog.get_logger(__name__)
 
@@ -29,6 +32,7 @@ class HeldConversation:
     def __init__(self, conversation_id: str, kept: KeptConversation | None = None) -> None:
         self.id = conversation_id
         self._kept: list[KeptTurn] = kept.turns if kept else []
+        self._last_number = kept.last_number if kept else 0
         self._told = [msgspec.json.decode(turn.body, type=Turn) for turn in self._kept]
         self._added: list[Turn] = []
         self._state_before = kept.state if kept else "null"
@@ -44,8 +48,9 @@ class HeldConversation:
     def add(self, turn: Turn) -> None:
         self._added.append(msgspec.structs.replace(turn, at=time.time()))
 
-    def spoken(self, principal: str, *, max_tokens: int) -> Spoken | None:
-        """What there is to be stored, bounded; None where nothing was said.
+    def spoken(self, speaker: Speaker, said: Copied, *, max_tokens: int) -> Spoken | None:
+        """What there is to be stored, bounded, with what ``said`` makes of each new turn to have it copied; None where
+        nothing was said.
 
         Raises:
             InvalidArgumentsError: its state is too large.
@@ -59,18 +64,23 @@ class HeldConversation:
                 f"This conversation has noted {len(state):,} characters of findings, more than the {MAX_STATE_BYTES:,} "
                 "bytes that are kept; leave continuation_id out to begin a new one."
             )
-        last = self._kept[-1].number if self._kept else 0
-        new = [_kept_turn(last + number, turn) for number, turn in enumerate(self._added, 1)]
+        numbered = list(enumerate(self._added, self._last_number + 1))
+        last = self._last_number + len(numbered)
+        new = [_kept_turn(number, turn) for number, turn in numbered]
         kept = newest([*self._kept, *new], max_tokens - estimate_tokens((state,)))
-        first = kept[0].number if kept else last + len(new) + 1
+        first = kept[0].number if kept else last + 1
         return Spoken(
             id=self.id,
-            principal=principal,
+            principal=speaker.principal.name,
             at=time.time(),
             state=state,
             bytes=len(state.encode()) + sum(len(turn.body.encode()) for turn in kept),
             first_number=first,
+            last_number=last,
             turns=[turn for turn in new if turn.number >= first],
+            session_id=speaker.session_id,
+            call_id=speaker.call_id,
+            said=[said(number, turn) for number, turn in numbered] if said else [],
         )
 
 
@@ -87,9 +97,10 @@ def newest(turns: Sequence[KeptTurn], max_tokens: int) -> Sequence[KeptTurn]:
 class Conversations:
     """All conversations of this daemon. ``max_tokens`` bounds each, and may change."""
 
-    def __init__(self, store: Store, *, max_tokens: int) -> None:
+    def __init__(self, store: Store, catalogue: Catalogue, *, max_tokens: int) -> None:
         self.max_tokens = max_tokens
         self._store = store
+        self._catalogue = catalogue
         self._places: dict[tuple[str, str], _Place] = {}
 
     def __repr__(self) -> str:
@@ -97,7 +108,7 @@ class Conversations:
 
     @asynccontextmanager
     async def hold(
-        self, continuation_id: str | None, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
+        self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AsyncIterator[HeldConversation]:
         """``ToolContext.conversation``. While it waits for who holds it, after ``on_wait``, ``permit`` is lent back:
         calls of one conversation keep nobody else waiting.
@@ -107,12 +118,12 @@ class Conversations:
         if continuation_id is None:
             conversation = HeldConversation(secrets.token_hex(16))
             yield conversation
-            await self._store_spoken(conversation, principal)
+            await self._store_spoken(conversation, speaker)
             return
-        async with self._turn((principal.name, continuation_id), permit, on_wait):
-            conversation = HeldConversation(continuation_id, await self._find(continuation_id, principal))
+        async with self._turn((speaker.principal.name, continuation_id), permit, on_wait):
+            conversation = HeldConversation(continuation_id, await self._find(continuation_id, speaker.principal))
             yield conversation
-            await self._store_spoken(conversation, principal)
+            await self._store_spoken(conversation, speaker)
 
     @asynccontextmanager
     async def _turn(self, key: tuple[str, str], permit: RunPermit, on_wait: Callable[[], None]) -> AsyncIterator[None]:
@@ -147,17 +158,24 @@ class Conversations:
             )
         return kept
 
-    async def _store_spoken(self, conversation: HeldConversation, principal: Principal) -> None:
-        spoken = conversation.spoken(principal.name, max_tokens=self.max_tokens)
+    async def _store_spoken(self, conversation: HeldConversation, speaker: Speaker) -> None:
+        said = self._said if self._store.copying else None
+        spoken = conversation.spoken(speaker, said, max_tokens=self.max_tokens)
         if spoken is None:
             return
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._store.go_on(spoken)
-        except (StoreError, TimeoutError) as error:
+        reason = await not_on_disk(self._store.go_on(spoken))
+        if reason is not None:
             # As with a call's result: the answer was paid for, and this is written when the disk is well again.
-            reason = error.reason if isinstance(error, StoreError) else f"no answer within {_PATIENCE_S:g} s"
             _log.error("an answer is told before its conversation is on the disk", reason=reason)
+
+    def _said(self, number: int, turn: Turn) -> Said:
+        # Where it is too long for a copy, it is cut from the end.
+        content: dict[str, Any] = {"tool": turn.tool, "text": turn.text, "files": list(turn.files)}
+        provider = None
+        if turn.model:
+            with suppress(InvalidArgumentsError):  # the vendor named one that the catalogue does not know
+                provider = self._catalogue.resolve(turn.model).provider
+        return Said(number=number, role=turn.role, content=content, at=turn.at, provider=provider, model=turn.model)
 
 
 class _Place:

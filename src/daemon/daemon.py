@@ -1,58 +1,68 @@
 """The running daemon: its parts, how they are joined, and in which order they come and go."""
 
 import asyncio
-import gc
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import structlog
 
 from ..audit import content_kept
-from ..protocol.errors import ServiceUnavailableError
+from ..protocol.errors import CallError
 from ..protocol.frames import ServerInfo
 from ..protocol.rendezvous import Address, is_loopback
 from ..providers import Catalogue
-from ..providers.simulator import Simulator
+from ..sandbox import Sandbox
 from ..serving import HttpServer
-from ..store import Store, StoreError
-from ..tools import EFFECT_LOG, FileAccess, Registry, load_registry, simulated_tools
+from ..sources import PINS_FOLDER, SourceKeeper, open_source
+from ..store import Store, StoreError, day_of
+from ..tools import (
+    BoundValue,
+    FileAccess,
+    Offer,
+    Registry,
+    Selection,
+    instructions,
+    mask_of,
+    with_bound,
+)
 from ..version import __version__
 from . import parts, status
+from .access import Door, TokenBook, TokenFile
 from .auth import token_check
+from .availability import Availability
+from .budget import Budget
 from .conversations import Conversations
-from .dispatch import Permits, ProviderGate, Router
+from .dispatch import Allowance, Allowances, Permits, ProviderGate, Rate, RateLimits, Router
 from .journal import StoreJournal
 from .metrics import Gauges, Metrics
-from .observe import set_up_logging, tell_of_failure
+from .observe import hide, set_up_logging
 from .operations import Operations
 from .recorder import CallRecorder
-from .reload import CERTIFICATE, Changes, compare
+from .reload import BOUND_VALUES, CERTIFICATE, Changes, compare
+from .results import RESULTS_FOLDER, open_results
 from .setting_sources import SettingsError
 from .settings import Settings
 from .state import StateFolder
 from .transports.http import side_app
+from .transports.mcp import McpServer
 from .transports.operator import operator_app
 from .transports.websocket import WebSocketServer
-from .vendors import VENDORS, Vendors, concurrency, open_vendors
+from .vendors import Vendors, concurrency
+from .view import View
 
-_SENDING_GRACE_S: Final = 2.0
-"""How long the end waits for the audit's last rows to reach Supabase; what is left goes at the next start."""
-_SDK_GRACE_S: Final = 2.0
-"""How long the end waits for SDK calls whose callers are answered already."""
-
-_GARBAGE_THRESHOLDS: Final = (10_000, 20, 20)
-"""Objects more, and searches of the younger generation, before a generation is searched."""
+_SOURCES_PATIENCE_S: Final = 30.0
+"""Detached calls wait no longer for sources that load."""
 
 _log = structlog.get_logger("toold.daemon")
 
 
 class Daemon:
-    """Every part, joined. Also what tools may see of it (``tools.DaemonView``)."""
+    """Every part, joined."""
 
     def __init__(
         self,
@@ -65,111 +75,181 @@ class Daemon:
     ) -> None:
         self.settings = settings
         self.catalogue = catalogue
-        self.registry = registry
-        self.started_at = time.time()
         self._store = store
         self.sender = parts.sender(settings, store)
         self._vendors = vendors
-        self._default_model = parts.default_model(settings, catalogue, vendors)
         self._files = FileAccess(settings.workspace, denied=parts.denied(settings), secrets=settings.readable_secrets)
         self._certificate = parts.certificate(settings)
-        self._conversations = Conversations(store, max_tokens=settings.conversation_tokens)
+        self.results = open_results(
+            state.path / RESULTS_FOLDER, keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes
+        )
+        self.sandbox = Sandbox(parts.sandbox_limits(settings), programs=settings.code_programs)
+        self._conversations = Conversations(store, catalogue, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()
+        self._installed = registry
+        self._bound = parts.bound(settings, registry)
+        hide(mask_of(self._bound))
+        opening = partial(open_source, pins=state.path / PINS_FOLDER, taken=self._taken)
+        self.sources = SourceKeeper(opening, self._sources_changed)
         self.gates = {
             name: ProviderGate(provider, vendors.limits[name], on_error=self._provider_failed)
             for name, provider in vendors.providers.items()
         }
         permits = Permits("running", settings.max_running)
         epoch = secrets.token_hex(6)
-        names = frozenset(tool.name for tool in registry.tools)
-        self.metrics = Metrics(is_tool=names.__contains__, gauges=self._gauges(permits))
+        self.metrics = Metrics(is_tool=lambda name: name in self.registry, gauges=self._gauges(permits))
         recorder = CallRecorder(store, self.metrics)
+        self.view = View(
+            catalogue=catalogue,
+            started_at=time.time(),
+            started_monotonic=time.monotonic(),
+            store=store,
+            sender=self.sender,
+            vendors=vendors,
+            gates=self.gates,
+            budget=Budget(settings.daily_budget),
+            availability=Availability(self.gates),
+            router=lambda: self.router,
+            connections=lambda: self.websocket.connections,
+            chosen_model=parts.default_model(settings, catalogue, vendors),
+            sources=self.sources,
+        )
+        self._allowances = Allowances(self.view.budget)
         self.router = Router(
-            registry,
+            parts.offer(settings, with_bound(registry, self._bound)[0]),
             self.gates,
             absent=vendors.absent,
             permits=permits,
             bounds=parts.bounds(settings),
-            daemon=self,
+            daemon=self.view,
             files=self._files,
             conversations=self._conversations,
+            allowances=self._allowances,
+            results=self.results,
+            rates=RateLimits(self._rate_of),
+            sandbox=self.sandbox,
             recorder=recorder,
             journal=StoreJournal(store, recorder),
             epoch=epoch,
         )
-        authenticate = token_check((settings.token or state.load_or_create_token()) if settings.auth else None)
+        own = (settings.token or state.load_or_create_token()) if settings.auth else None
+        self.tokens = TokenFile(state.path, self._tokens_changed)
+        resource = parts.resource(settings)
+        self._door = Door(own, lambda: self.tokens.book, parts.issuer(resource, lambda: self.router.offer.names))
         self.websocket = WebSocketServer(
             parts.websocket_options(settings, self._certificate.context if self._certificate else None),
             self.router,
-            authenticate=authenticate,
+            authenticate=self._door,
             server=ServerInfo("toold", __version__, epoch),
-            instructions=lambda: status.instructions(registry, simulated=self.simulated),
-            health=self.health,
+            instructions=self.instructions,
+            health=self.view.health,
         )
-        operations = Operations(self.router, store, self.reload)
+        self.mcp = McpServer(
+            parts.mcp_options(settings),
+            self.router,
+            authenticate=self._door,
+            instructions=self.instructions,
+            metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
+        )
+        operations = Operations(self.router, store, self.reload, self.sources)
         app = side_app(
-            health=self.health,
+            health=self.view.health,
             metrics=self.metrics.render,
-            operator=operator_app(operations, authenticate=authenticate, host=settings.host),
+            mcp=self.mcp,
+            resource=lambda path: None if resource is None else resource.metadata(path, self.router.offer.names),
+            operator=operator_app(operations, authenticate=token_check(own), host=settings.host),
             loopback_only=is_loopback(settings.host),
+            allowed_origins=settings.allowed_origins,
         )
         self.http = HttpServer(app, settings.host, settings.http_port, "--http-port")
 
     def __repr__(self) -> str:
         return f"<Daemon {self.websocket!r} {self.router!r}>"
 
-    # --- what tools may see ------------------------------------------------------------------------------------------
-
-    def default_model(self) -> str:
-        if self._default_model is None:
-            raise ServiceUnavailableError(" ".join(self._vendors.absent.values()), transient=False)
-        return self._default_model
-
-    def providers(self) -> list[dict[str, Any]]:
-        labels: dict[str, str] = {vendor.name: vendor.label for vendor in VENDORS}
-        return status.provider_rows(labels, self._vendors.providers, self._vendors.absent)
-
-    async def status(self, *, recent: int) -> dict[str, Any]:
-        """``health``'s fields, the limits, the providers, the sums of all calls, and the last ``recent`` calls."""
-        shown = {
-            **self.health(),
-            "pid": os.getpid(),
-            "simulated": self.simulated,
-            "default_model": self._default_model,
-            "tools": len(self.registry.tools),
-            "limits": status.limits(self.router, self.gates),
-            "providers": self.providers(),
-            "audit": {
-                "written": self._store.written,
-                "dropped": self._store.dropped,
-                "problem": self._store.problem,
-                "remote": {"state": "off"},
-            },
-        }
-        try:
-            shown["totals"] = status.totals_row(await self._store.totals())
-            shown["recent"] = [status.call_row(row) for row in await self._store.recent(recent)]
-            if self.sender:
-                shown["audit"]["remote"] = await self.sender.status()
-        except StoreError as error:
-            shown["problems"].append(str(error))
-        return shown
-
-    # --- for the operator --------------------------------------------------------------------------------------------
+    # --- the tools ---------------------------------------------------------------------------------------------------
 
     @property
-    def simulated(self) -> bool:
-        return any(provider.simulated for provider in self._vendors.providers.values())
+    def registry(self) -> Registry:
+        """The tools that there are now."""
+        return self.router.offer.registry
 
-    def health(self) -> dict[str, Any]:
-        problems = [*self.registry.problems, *([self._store.problem] if self._store.problem else [])]
-        return status.health(
-            self.router,
-            version=__version__,
-            started_at=self.started_at,
-            connections=self.websocket.connections,
-            problems=problems,
+    def publish(self, registry: Registry) -> None:
+        """Let these tools take the place of all that there were, in one step.
+
+        Calls that run keep their tools. Who is connected and understands it is told, where its own listing changes.
+        """
+        bound, misfits = with_bound(registry, self._bound)
+        for misfit in misfits:
+            _log.warning("a tool is left out", why=misfit)
+        self._offer(parts.offer(self.settings, bound))
+
+    def _rate_of(self, source: str) -> Rate | None:
+        """How often a source may be called now; None for the daemon's own tools, and those of packages."""
+        settings = self.settings.sources.get(source)
+        return None if settings is None else settings.rate
+
+    def _taken(self, source: str) -> set[str]:
+        """The names of all tools but this source's."""
+        own = {tool.name for tool in self._installed.tools}
+        return own | {tool.name for tool in self.sources.tools if tool.source != source}
+
+    def _sources_changed(self) -> None:
+        self.publish(self._installed.with_more(self.sources.tools))
+
+    def instructions(self, selection: Selection) -> str:
+        """What a client is told that has this selection, whichever transport it came by."""
+        return instructions(selection, simulated=self.view.simulated)
+
+    def _offer(self, offer: Offer) -> None:
+        self.router.offer = offer
+        self.websocket.tools_changed()
+        self.mcp.tools_changed()
+
+    # --- who may come in ---------------------------------------------------------------------------------------------
+
+    def turn_out(self) -> None:
+        """Close the connections of those who were let in by what is not good any more."""
+        self.websocket.turn_out(self._door.objection)
+        self.mcp.turn_out(self._door.objection)
+
+    def _tokens_changed(self, book: TokenBook) -> None:
+        self._allowances.go_by(
+            Allowance(token.principal, token.max_running, token.daily_budget) for token in book.tokens
         )
+
+    async def recall_today(self) -> None:
+        """Reckon with what was spent today before the start.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        today = day_of(time.time())
+        sums = await self._store.spent_since(today)
+        self.metrics.restore(sums)
+        self.view.budget.restore(today, status.cost_of(sums))
+        for principal in {one.principal for one in sums}:
+            spent = status.cost_of([one for one in sums if one.principal == principal])
+            self._allowances.restore(principal, today, spent)
+
+    async def recall_detached(self) -> None:
+        """Look which detached calls are to go on.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        try:
+            await self.router.recall_detached()
+        except CallError as error:
+            raise StoreError(error.message, error.message) from error
+
+    async def go_on_detached(self) -> None:
+        """Let them go on, as soon as the sources have their tools, or are too late."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SOURCES_PATIENCE_S):
+                await self.sources.loaded()
+        await self.router.go_on_detached()
+
+    # --- for the operator --------------------------------------------------------------------------------------------
 
     def address(self) -> Address:
         settings = self.settings
@@ -193,14 +273,28 @@ class Daemon:
         async with self._reloading:
             try:
                 changes = compare(self.settings, await asyncio.to_thread(self.settings.read_again))
+                bound = await asyncio.to_thread(parts.bound, changes.settings, self._installed)
                 renewed = self._renew_certificate(changes)
             except SettingsError as error:
                 _log.error("the new configuration is refused, the old one stays", reason=str(error))
+                self.view.refused = str(error)
                 raise
+            self.view.refused = None
             self._go_by(changes.settings)
-        reloaded = (*changes.reloaded, *([CERTIFICATE] if renewed else []))
+            rebound = self._bind(bound) and "bind" not in changes.reloaded
+        beside = [name for name, changed in ((BOUND_VALUES, rebound), (CERTIFICATE, renewed)) if changed]
+        reloaded = (*changes.reloaded, *beside)
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
         return replace(changes, reloaded=reloaded)
+
+    def _bind(self, bound: tuple[BoundValue, ...]) -> bool:
+        """Whether they are others than before."""
+        if bound == self._bound:
+            return False
+        self._bound = bound
+        hide(mask_of(bound))
+        self._sources_changed()
+        return True
 
     def _renew_certificate(self, changes: Changes) -> bool:
         """Whether its files have another content now; files of another name wait for a restart."""
@@ -221,8 +315,17 @@ class Daemon:
             gate.permits.resize(concurrency(settings)[name])
         self._files.look_below(settings.workspace, denied=parts.denied(settings), secrets=settings.readable_secrets)
         self._conversations.max_tokens = settings.conversation_tokens
-        self._default_model = parts.default_model(settings, self.catalogue, self._vendors)
-        self._store.go_by(content_kept(settings.audit_content), parts.retention(settings))
+        self.results.go_by(keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes)
+        self.sandbox.limits = parts.sandbox_limits(settings)
+        self.view.chosen_model = parts.default_model(settings, self.catalogue, self._vendors)
+        self.view.budget.amounts = settings.daily_budget
+        if parts.offering(settings) != parts.offering(old):
+            self._offer(parts.offer(settings, self.registry))
+        self.sources.go_by(settings.sources)
+        self.sources.refresh()
+        self._store.go_by(
+            content_kept(settings.audit_content), parts.retention(settings), copying=parts.copying(settings)
+        )
 
     def _provider_failed(self, provider: str, code: str) -> None:
         self.metrics.provider_failed(provider, code)
@@ -236,77 +339,3 @@ class Daemon:
             rows_dropped=lambda: self._store.dropped,
             rows_unsent=lambda: self.sender.backlog if self.sender else 0,
         )
-
-
-@asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Daemon]:
-    """A daemon that listens and takes calls; on the way out it drains and ends, within the grace period and a little.
-
-    Raises:
-        StateError: the state folder cannot be used, or another daemon runs in it.
-        StoreError: the database cannot be opened.
-        OSError: a port cannot be listened on; the message names it.
-    """
-    async with AsyncExitStack() as stack:
-        state = stack.enter_context(StateFolder(settings.state_dir))
-        store = _open_store(settings, state)
-        stack.push_async_callback(store.close)
-        catalogue = Catalogue.load()
-        simulator = await stack.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
-        vendors = open_vendors(settings, simulator)
-        simulated = simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ()
-        registry = load_registry(simulated, workflow_dir=settings.workflow_dir)
-        daemon = Daemon(settings, state=state, store=store, catalogue=catalogue, vendors=vendors, registry=registry)
-        if daemon.sender:
-            stack.push_async_callback(daemon.sender.close, _SENDING_GRACE_S)
-        for gate in daemon.gates.values():
-            stack.push_async_callback(gate.close, _SDK_GRACE_S)
-        await daemon.http.start()
-        stack.push_async_callback(daemon.http.close)
-        await daemon.websocket.start()
-        stack.push_async_callback(daemon.websocket.close)
-        state.write_address(daemon.address())
-        if daemon.sender:
-            daemon.sender.start()
-        background = [asyncio.create_task(daemon.router.keep_beat(), name="beat")]
-        background.append(asyncio.create_task(daemon.router.sessions.keep(), name="sessions"))
-        # The SDKs take seconds to import: in threads, now that calls are taken; the first one waits for its own.
-        background.append(asyncio.create_task(_warm_up(vendors), name="warm up"))
-        for task in background:
-            task.add_done_callback(tell_of_failure)
-        try:
-            yield daemon
-        finally:
-            await _drain(daemon)
-            for task in background:
-                task.cancel()
-            await asyncio.gather(*background, return_exceptions=True)
-            state.remove_address()
-
-
-def _open_store(settings: Settings, state: StateFolder) -> Store:
-    content, retention = content_kept(settings.audit_content), parts.retention(settings)
-    expects_chain = state.has_audit_key
-    key = state.load_or_create_audit_key()
-    try:
-        return Store(state.database, content=content, retention=retention, key=key, expects_chain=expects_chain)
-    except StoreError:
-        if not expects_chain:
-            state.remove_audit_key()  # it signed nothing: the next start is a first one again
-        raise
-
-
-async def _warm_up(vendors: Vendors) -> None:
-    await asyncio.gather(*(provider.warm_up() for provider in vendors.providers.values()))
-    # What the SDKs' modules made stays for good: without it each search for cyclic garbage is short. A call makes some
-    # dozens of objects that go by themselves, so by the default (700) there would be a search every few calls.
-    gc.freeze()
-    gc.set_threshold(*_GARBAGE_THRESHOLDS)
-
-
-async def _drain(daemon: Daemon) -> None:
-    grace_s = daemon.settings.grace_period_s
-    _log.info("going down", calls=daemon.router.accepted, grace_s=grace_s)
-    closing = asyncio.create_task(daemon.router.close("The daemon is going down; send the call again later.", grace_s))
-    await daemon.websocket.announce_end(grace_s * 1000)
-    await closing

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..protocol.suggest import close_names, did_you_mean
-from . import audit_checks, machine_checks, vendor_checks
+from . import audit_checks, machine_checks, tool_checks, vendor_checks
 from .check import Check
 from .settings import ENV_PREFIX, Settings
 from .state import DATABASE_FILE, read_address
@@ -31,6 +31,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         *machine_checks.state_folder(settings.state_dir, token_given=settings.token is not None),
         machine_checks.database(settings.state_dir / DATABASE_FILE),
         machine_checks.workspace(settings.workspace),
+        *tool_checks.files(settings),
         machine_checks.tls(settings),
         *await audit_checks.supabase(settings),
         await machine_checks.daemon(running),

@@ -1,23 +1,30 @@
 """The journal as dispatch asks for it, on the store: what is on the disk before it happens or before it is told."""
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from typing import Final
 
+import msgspec
 import structlog
 from msgspec.structs import replace
 
-from ..protocol.calls import Metadata, Timings, ToolResult, encode_result
+from ..protocol.calls import Principal, ToolResult, encode_result
 from ..protocol.errors import OutcomeUnknownError, ServiceUnavailableError
-from ..protocol.session import Kept
-from ..store import Ended, KeptCall, KeptSession, SessionRow, Started, Store, StoreError
-from .dispatch import RunningCall, Session
+from ..protocol.session import Kept, arguments_digest
+from ..store import (
+    CallRow,
+    Ended,
+    KeptCall,
+    KeptDetached,
+    KeptSession,
+    Order,
+    SessionRow,
+    Started,
+    Store,
+    StoreError,
+)
+from .dispatch import RunningCall, Session, failed
+from .patience import not_on_disk
 from .recorder import CallRecorder
-
-_PATIENCE_S: Final = 2.0
-"""A disk that does not answer keeps a caller waiting for its answer no longer than this."""
 
 _log = structlog.get_logger(__name__)
 
@@ -34,19 +41,21 @@ class StoreJournal:
         return self._store.problem is None
 
     async def start(self, running: RunningCall) -> bool:
-        session, now = running.session, time.monotonic()
-        unknown = ToolResult(
-            Metadata(
-                round((now - running.started) * 1000, 3), Timings(queue_ms=round(running.meter.queue_s * 1000, 3))
-            ),
-            error=OutcomeUnknownError("The daemon ended abruptly while the call ran.").to_tool_error(),
+        unknown = failed(
+            running,
+            OutcomeUnknownError("The daemon ended abruptly while the call ran; look whether it had its effect."),
+            time.monotonic(),
         )
         started = Started(
-            session_id=session.id,
+            session_id=running.scope,
             request_key=running.key,
             echo_id=running.call.echo_id,
-            arguments_hash=session.calls.arguments_hash(running.key),
+            arguments_hash=arguments_digest(running.call.arguments),
             row=replace(self._recorder.row(running, unknown, 0), arguments=None),
+            child=running.parent is not None,
+            composing=running.tool.composing,
+            again=running.again,
+            detached=_order(running) if running.detached else None,
         )
         try:
             return await self._store.start(started)
@@ -57,18 +66,48 @@ class StoreJournal:
     async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self._recorder.count(running, result)
         ended = Ended(
-            session_id=running.session.id,
+            session_id=running.scope,
             request_key=running.key,
-            result=encode_result(result) if running.session.resumable else None,
+            result=encode_result(result) if running.parent is not None or running.session.resumable else None,
             at=time.time(),
             row=self._recorder.row(running, result, result_bytes),
+            spent=running.meter.spent,
         )
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._store.end(ended)
-        except (StoreError, TimeoutError) as error:
-            reason = error.reason if isinstance(error, StoreError) else f"no answer within {_PATIENCE_S:g} s"
+        reason = await not_on_disk(self._store.end(ended))
+        if reason is not None:
             _log.error("a result is told before it is on the disk", tool=running.tool.name, reason=reason)
+
+    async def child(self, running: RunningCall) -> KeptCall | None:
+        try:
+            return await self._store.child(running.scope, running.key, running.session.principal.name)
+        except StoreError as error:
+            raise _unreadable(error) from error
+
+    async def run(self, call_id: str, principal: Principal, tool: str) -> str | None:
+        try:
+            return await self._store.run(call_id, principal.name, tool)
+        except StoreError as error:
+            raise _unreadable(error) from error
+
+    async def take_up(self, running: RunningCall, run: str) -> None:
+        try:
+            await self._store.take_up(running.id, run)
+        except StoreError as error:
+            message = f"It could not be journalled that the call goes on with an earlier one ({error.reason})."
+            raise ServiceUnavailableError(message, executed="no") from error
+
+    async def detached(self) -> list[KeptDetached]:
+        try:
+            return await self._store.detached()
+        except StoreError as error:
+            raise _unreadable(error) from error
+
+    async def ended(self, call_id: str, child: tuple[str, str], principal: Principal) -> KeptCall | CallRow | None:
+        try:
+            known = await self._store.child(*child, principal.name)
+            return known or await self._store.call(call_id, principal.name)
+        except StoreError as error:
+            raise _unreadable(error) from error
 
     def opened(self, session: Session) -> None:
         if session.key_hash is not None:
@@ -78,6 +117,7 @@ class StoreJournal:
                     key_hash=session.key_hash,
                     principal=session.principal.name,
                     label=session.label,
+                    toolset=session.toolset,
                     opened_at=time.time(),
                 )
             )
@@ -92,9 +132,7 @@ class StoreJournal:
         self._store.seen([session.id for session in sessions])
 
     async def settled(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._store.flush()
+        await not_on_disk(self._store.flush())
 
     async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
         # The book's clock is monotonic, the disk's is not.
@@ -126,3 +164,15 @@ class StoreJournal:
         except StoreError as error:
             message = f"Sessions cannot be looked up at present ({error.reason}); try again later."
             raise ServiceUnavailableError(message, executed="no") from error
+
+
+def _order(running: RunningCall) -> Order:
+    return Order(
+        arguments=msgspec.json.encode(running.call.arguments),
+        client=msgspec.json.encode(running.session.client),
+        deadline_at=time.time() + running.deadline - time.monotonic(),
+    )
+
+
+def _unreadable(error: StoreError) -> ServiceUnavailableError:
+    return ServiceUnavailableError(f"Earlier calls cannot be looked up at present ({error.reason}); try again later.")

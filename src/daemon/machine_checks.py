@@ -10,12 +10,14 @@ import httpx
 
 from ..protocol.rendezvous import TOKEN_FILE, Address
 from ..serving import listen
-from ..store import SCHEMA, StoreError, schema_version
+from ..store import MEND_DAMAGE, SCHEMA, StoreError, find_damage, schema_version
 from .check import Check
 from .setting_types import MIN_TOKEN_CHARS
 from .settings import Settings
 
 ANSWER_TIMEOUT_S: Final = 3.0
+CHECK_S: Final = 5.0
+"""A large database is looked through for damage for no longer."""
 
 
 def port(host: str, number: int, *, setting: Literal["port", "http_port"], ours: Address | None) -> Check:
@@ -83,7 +85,7 @@ def _token_file(path: Path, *, token_given: bool) -> Check:
 
 
 def database(path: Path) -> Check:
-    """Whether the database can be read and has a schema that this toold knows."""
+    """Whether the database can be read, has a schema that this toold knows, and has no damaged page."""
     if not path.exists():
         return Check("database", "ok", "is made at the first start")
     try:
@@ -98,6 +100,12 @@ def database(path: Path) -> Check:
             f"{path} has schema {found}, this toold knows up to {SCHEMA}",
             f"install the newer toold again, or move {path} away, and audit.key with it",
         )
+    try:
+        broken = find_damage(path, within_s=CHECK_S)
+    except StoreError as error:
+        broken = error.reason
+    if broken:
+        return Check("database", "fail", f"{path} is damaged ({broken})", MEND_DAMAGE)
     return Check(
         "database", "ok", f"schema {found}" + ("" if found == SCHEMA else f", brought to {SCHEMA} at the next start")
     )
@@ -141,6 +149,9 @@ async def daemon(address: Address | None) -> Check:
             f"{who} does not answer on its HTTP port {address.http_port}",
             f"look at its log; if it hangs, end it (kill {address.pid}) and start it again",
         )
+    problems = state.get("problems") if isinstance(state, dict) else None
+    if answer.status_code == 200 and problems:
+        return Check("daemon", "warn", f"{who} has problems: {'; '.join(map(str, problems))}", "look at its log")
     if answer.status_code == 200:
         return Check("daemon", "ok", f"{who} is ready (version {address.version})")
     reasons = ", ".join(map(str, state.get("reasons", []))) if isinstance(state, dict) else ""

@@ -1,6 +1,8 @@
 """What Prometheus may ask: ``/metrics``. Counted once, where it happens; what others count is read at the scrape."""
 
+import time
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,7 +25,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from ..protocol.calls import Cost, Usage
+from ..protocol.calls import Spent
+from ..store import DaySpent, day_of
 from ..version import __version__
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -62,21 +65,23 @@ class Gauges:
 class Metrics:
     """The daemon's metrics, in a registry of their own."""
 
-    def __init__(self, *, is_tool: Callable[[str], bool], gauges: Gauges) -> None:
+    def __init__(
+        self, *, is_tool: Callable[[str], bool], gauges: Gauges, clock: Callable[[], float] = time.time
+    ) -> None:
         # A time of birth beside each series would double the page.
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library's
         self._is_tool = is_tool
         self._registry = CollectorRegistry()
         self._tokens = Counter(
             "toold_tokens",
-            "Tokens, as the vendors counted them.",
-            ["provider", "model", "direction"],
+            "Tokens, as the vendors counted them, or estimated.",
+            ["provider", "model", "tool", "direction"],
             registry=self._registry,
         )
         self._cost = Counter(
             "toold_cost",
             "Cost of the tokens by list price; what the simulator answers costs nothing.",
-            ["provider", "model", "currency"],
+            ["provider", "model", "tool", "currency"],
             registry=self._registry,
         )
         self._provider_errors = Counter(
@@ -87,6 +92,8 @@ class Metrics:
         )
         self._answers = _Answers()
         self._registry.register(self._answers)
+        self._today = _Today(clock)
+        self._registry.register(self._today)
         self._registry.register(_Scraped(gauges))
         ProcessCollector(registry=self._registry)
 
@@ -94,12 +101,25 @@ class Metrics:
         """A call got its answer; ``outcome`` is ``ok`` or the error's code."""
         self._answers.count(tool if self._is_tool(tool) else UNKNOWN_TOOL, outcome, seconds, queue_seconds)
 
-    def tokens_used(self, provider: str, model: str, usage: Usage, cost: Cost | None) -> None:
-        """A completion was paid for."""
-        self._tokens.labels(provider, model, "input").inc(usage.input_tokens)
-        self._tokens.labels(provider, model, "output").inc(usage.output_tokens)
+    def spent(self, tool: str, spent: Spent) -> None:
+        """A call's completions of one model are paid for."""
+        tool = tool if self._is_tool(tool) else UNKNOWN_TOOL
+        labels, usage, cost = (spent.provider, spent.model, tool), spent.usage, spent.cost
+        self._tokens.labels(*labels, "input").inc(usage.input_tokens)
+        self._tokens.labels(*labels, "output").inc(usage.output_tokens)
         if cost:
-            self._cost.labels(provider, model, cost.currency).inc(cost.amount)
+            self._cost.labels(*labels, cost.currency).inc(cost.amount)
+        self._today.add(
+            labels, usage.input_tokens, usage.output_tokens, cost.currency if cost else "", cost.amount if cost else 0.0
+        )
+
+    def restore(self, sums: Iterable[DaySpent]) -> None:
+        """What was spent today before the process began."""
+        for one in sums:
+            tool = one.tool if self._is_tool(one.tool) else UNKNOWN_TOOL
+            self._today.add(
+                (one.provider, one.model, tool), one.input_tokens, one.output_tokens, one.currency, one.cost
+            )
 
     def provider_failed(self, provider: str, code: str) -> None:
         """A completion ended in an error."""
@@ -157,6 +177,46 @@ class _Answers(Collector):
         queue = HistogramMetricFamily("toold_queue_seconds", "Waiting for permits.", labels=[])
         self._queue.add_to(queue, [])
         yield from (calls, seconds, queue)
+
+
+class _Today(Collector):
+    """What was spent since midnight, UTC. Counters begin anew with the process; these are restored."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._day = ""
+        # Provider, model, tool, and direction or currency.
+        self._tokens: defaultdict[tuple[str, str, str, str], float] = defaultdict(float)
+        self._cost: defaultdict[tuple[str, str, str, str], float] = defaultdict(float)
+
+    def add(
+        self, labels: tuple[str, str, str], input_tokens: int, output_tokens: int, currency: str, cost: float
+    ) -> None:
+        self._turn_over()
+        self._tokens[*labels, "input"] += input_tokens
+        self._tokens[*labels, "output"] += output_tokens
+        if currency:
+            self._cost[*labels, currency] += cost
+
+    def collect(self) -> Iterable[Metric]:
+        self._turn_over()
+        tokens = GaugeMetricFamily(
+            "toold_today_tokens", "Tokens since 0:00 UTC.", labels=["provider", "model", "tool", "direction"]
+        )
+        cost = GaugeMetricFamily(
+            "toold_today_cost", "Cost since 0:00 UTC.", labels=["provider", "model", "tool", "currency"]
+        )
+        for family, values in ((tokens, self._tokens), (cost, self._cost)):
+            for labels, value in values.items():
+                family.add_metric(labels, value)
+            yield family
+
+    def _turn_over(self) -> None:
+        day = day_of(self._clock())
+        if day != self._day:
+            self._day = day
+            self._tokens.clear()
+            self._cost.clear()
 
 
 class _Scraped(Collector):

@@ -13,6 +13,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from ..audit import REDACTED, is_secret_name, redact, redact_text
 from ..protocol.calls import RequestId
+from ..tools import Mask
 
 LIBRARY_LEVELS: Final = {
     # Below these levels they tell of each request and frame, with headers and bodies, so with keys and tokens.
@@ -27,8 +28,13 @@ LIBRARY_LEVELS: Final = {
     "zhipuai": logging.WARNING,
     "zai": logging.WARNING,
     "asyncio": logging.WARNING,
+    # What other people's servers send that is not as it should be, with a traceback each; the calls tell it.
+    "mcp.client": logging.CRITICAL,
 }
 """The least level at which a library is heard, whatever level is set for us."""
+
+_hidden: list[Mask] = []
+"""What no line may show: the operator's bound values."""
 
 _current: ContextVar[tuple[str, RequestId | None] | None] = ContextVar("current_call", default=None)
 
@@ -41,6 +47,11 @@ def bind_session(session_id: str) -> None:
 def bind_call(session_id: str, request_id: RequestId) -> None:
     """From now on this task's log lines, and those of tasks it starts, bear this session and request."""
     _current.set((session_id, request_id))
+
+
+def hide(mask: Mask) -> None:
+    """From now on no log line of this process shows these values, in the place of those before."""
+    _hidden[:] = [mask]
 
 
 def set_up_logging(
@@ -89,6 +100,7 @@ def _processors() -> list[Processor]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         remove_secrets,
+        remove_bound,
     ]
 
 
@@ -136,7 +148,7 @@ def add_name(logger: WrappedLogger, _: str, event: EventDict) -> EventDict:
 
 
 def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Take out what stands under a secret's name or looks like one. The last processor but the renderer."""
+    """Take out what stands under a secret's name or looks like one."""
     for name, value in event.items():
         if name.startswith("_"):
             continue
@@ -146,6 +158,16 @@ def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
             event[name] = redact_text(value)
         elif isinstance(value, dict | list | tuple):
             event[name] = redact(value)
+    return event
+
+
+def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Take out the operator's bound values, wherever they stand. The last processor but the renderer."""
+    for mask in _hidden:
+        for name, value in event.items():
+            if not name.startswith("_"):
+                plain = isinstance(value, str | int | float | dict | list | tuple | None)
+                event[name] = mask.value(value if plain else str(value))
     return event
 
 

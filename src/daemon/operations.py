@@ -1,12 +1,16 @@
 """What an operator may ask of the running daemon: its calls, the end of one, its configuration read again."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+import msgspec
 import structlog
 
 from ..protocol.errors import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
+from ..protocol.suggest import close_names, did_you_mean
+from ..sources import PinError, SourceKeeper
 from ..store import Store, StoreError
 from . import status
 from .dispatch import Router
@@ -22,10 +26,13 @@ _log = structlog.get_logger(__name__)
 class Operations:
     """The operator's desk. What it returns is plain data; what it refuses is a ``CallError`` with its reason."""
 
-    def __init__(self, router: Router, store: Store, reload: Callable[[], Awaitable[Changes]]) -> None:
+    def __init__(
+        self, router: Router, store: Store, reload: Callable[[], Awaitable[Changes]], sources: SourceKeeper
+    ) -> None:
         self._router = router
         self._store = store
         self._reload = reload
+        self._sources = sources
 
     async def calls(self, recent: int) -> dict[str, Any]:
         """``running``, the oldest first, and the ``recent`` calls that ended last, the last one first.
@@ -63,6 +70,41 @@ class Operations:
         _log.info("the operator cancels a call", call=call.id, tool=call.tool.name)
         return row
 
+    async def sources(self) -> dict[str, Any]:
+        """``sources``: each one that is configured, with its state and how many tools it has."""
+        return {"sources": msgspec.to_builtins(self._sources.states)}
+
+    async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
+        """Accept a tool that a source holds back, or all of them, as they are now: ``approved`` has their names.
+
+        Raises:
+            NotFoundError: there is no such source, or it holds no such tool back.
+            ServiceUnavailableError: it cannot be written down.
+        """
+        try:
+            approved = self._sources.approve(source, tool)
+        except LookupError as error:
+            raise NotFoundError(str(error.args[0])) from None
+        except PinError as error:
+            raise ServiceUnavailableError(str(error)) from None
+        _log.info("the operator approves tools", source=source, tools=approved)
+        return {"approved": list(approved)}
+
+    async def stubs(self, toolset: str) -> dict[str, Any]:
+        """``modules``: the source of each by its name, with the functions that code of this toolset calls.
+
+        Raises:
+            InvalidArgumentsError: there is no such toolset.
+        """
+        offer = self._router.offer
+        if toolset not in offer.names:
+            hint = did_you_mean(close_names(toolset, offer.names, n=1)) or f"there are {', '.join(offer.names)}."
+            raise InvalidArgumentsError(f"There is no toolset {toolset[:80]!r}; {hint}")
+        stubs = offer.of(toolset).stubs
+        # In a thread: hundreds of signatures take part of a second.
+        sources = await asyncio.to_thread(lambda: {module: stubs.source_for(module) for module in stubs.modules})
+        return {"modules": sources}
+
     async def reload(self) -> dict[str, Any]:
         """Read the configuration again: which settings are ``reloaded``, and which of them ``needs_restart``.
 
@@ -81,5 +123,5 @@ def matching(given: str, ids: Iterable[str]) -> list[str]:
     known = list(ids)
     if given in known:
         return [given]
-    numbered = [one for one in known if one.rpartition("-")[2] == given]
+    numbered = [one for one in known if one.partition("-")[2] == given]
     return numbered or [one for one in known if given and one.startswith(given)]

@@ -7,7 +7,7 @@ import structlog
 from ..audit import QUOTES_ITS_CALLER, project
 from ..protocol.calls import ToolCall, ToolResult
 from ..store import CallRow, Store
-from .dispatch import RunningCall, Session
+from .dispatch import RunningCall, Session, without_children
 from .metrics import Metrics
 
 _log = structlog.get_logger(__name__)
@@ -34,6 +34,8 @@ class CallRecorder:
     def count(self, running: RunningCall, result: ToolResult) -> None:
         """What the metrics and the log have of an ended call, but for its audit row."""
         self._count(running.call, result)
+        for spent in running.meter.spent:
+            self._metrics.spent(running.tool.name, spent)
         if not running.tool.local:
             metadata = result.metadata
             _log.info(
@@ -46,7 +48,8 @@ class CallRecorder:
 
     def row(self, running: RunningCall, result: ToolResult, result_bytes: int) -> CallRow:
         """A call's audit row."""
-        return _row(running.session, running.call, result, running.id, running.started_at, result_bytes)
+        own = result if running.family is None else without_children(running, result)
+        return _row(running.session, running.call, own, running.id, running.started_at, result_bytes)
 
     def _count(self, call: ToolCall, result: ToolResult) -> None:
         metadata = result.metadata
@@ -56,8 +59,6 @@ class CallRecorder:
             seconds=metadata.latency_ms / 1000,
             queue_seconds=metadata.timings.queue_ms / 1000,
         )
-        if metadata.usage is not None and metadata.provider and metadata.model:
-            self._metrics.tokens_used(metadata.provider, metadata.model, metadata.usage, metadata.cost)
 
 
 def _row(

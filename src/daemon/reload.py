@@ -12,8 +12,16 @@ AT_ONCE: Final = frozenset(
         "max_running_per_session",
         "max_accepted_per_session",
         "max_waiting",
+        "max_composing_per_session",
+        "max_depth",
+        "max_children",
+        "max_detached",
+        "code_calls",
+        "code_memory_bytes",
+        "code_cpu_s",
         "kimi_concurrency",
         "glm_concurrency",
+        "daily_budget",
         "default_timeout_s",
         "max_timeout_s",
         "progress_interval_s",
@@ -22,6 +30,15 @@ AT_ONCE: Final = frozenset(
         "workspace",
         "readable_secrets",
         "default_model",
+        # What a session may call: its toolset stays, and what that holds may change.
+        "toolsets",
+        "list_init",
+        # What callers neither see nor set; values of variables and files are read again as well.
+        "bind",
+        # Of sessions that are opened from then on.
+        "default_toolset",
+        # What others have: a source that is new begins, one that is gone ends.
+        "sources",
         # What is written down.
         "log_format",
         "log_level",
@@ -31,6 +48,9 @@ AT_ONCE: Final = frozenset(
         "conversation_tokens",
         "conversations_keep_days",
         "conversations_keep_bytes",
+        "spill_bytes",
+        "results_keep_s",
+        "results_keep_bytes",
     }
 )
 """Settings that the running daemon goes by as soon as it has read them again."""
@@ -49,13 +69,20 @@ AT_RESTART: Final = frozenset(
         "ping_interval_s",
         "ping_timeout_s",
         "hello_timeout_s",
+        # Its workers are started with the first program.
+        "code_programs",
         # Who is connected was let in by these.
         "token",
         "auth",
+        "oauth_issuer",
+        "oauth_resource",
+        "oauth_audience",
+        "oauth_scopes",
         # Locked and open.
         "state_dir",
         # The tools that were listed stay those that there are.
         "workflow_dir",
+        "pipeline_dir",
         # Clients, the command line and the service's unit were told of it.
         "grace_period_s",
         # The SDKs are set up with these.
@@ -77,6 +104,9 @@ AT_RESTART: Final = frozenset(
 
 CERTIFICATE: Final = "the TLS certificate"
 """How the files of ``tls_cert`` and ``tls_key`` are called where their content was renewed."""
+
+BOUND_VALUES: Final = "the values of bound arguments"
+"""How they are called where a file or a variable has another one, and ``bind`` says the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ import uvloop
 
 from ..protocol.rendezvous import ENDING_S, TOKEN_FILE, default_state_dir
 from ..store import StoreError
-from .daemon import Daemon, running
+from .daemon import Daemon
+from .life import running
 from .observe import set_up_logging
 from .setting_sources import SettingsError
 from .settings import Settings
@@ -26,6 +27,7 @@ from .state import StateError
 
 EXIT_OK: Final = 0
 EXIT_CANNOT_START: Final = 1
+EXIT_WRONG_SETTING: Final = 2
 
 _LEAVE_S: Final = 1.0
 """How long work that was given up has to end by itself; its callers are answered already."""
@@ -41,10 +43,22 @@ def run(settings: Settings) -> int:
     set_up_logging(settings.log_format, settings.log_level)
     try:
         uvloop.run(_serve(settings))
-    except (StateError, StoreError, OSError) as error:
+    except (SettingsError, StateError, StoreError, OSError) as error:
         print(f"toold: cannot start: {error}", file=sys.stderr)  # noqa: T201 - for the person who started it
-        return EXIT_CANNOT_START
+        return EXIT_WRONG_SETTING if isinstance(error, SettingsError) else EXIT_CANNOT_START
+    _flush_outputs()
     return EXIT_OK
+
+
+def _flush_outputs() -> None:
+    """Write out what is printed. What a closed terminal takes no more is dropped: Python would end with 120 for it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 async def _serve(settings: Settings) -> None:
@@ -75,8 +89,7 @@ async def _leave() -> None:
     threads = await _threads_that_stay(_LEAVE_S)
     if stuck or threads:
         _log.warning("left work behind that does not end", tasks=len(stuck), threads=threads)
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush_outputs()
         os._exit(EXIT_OK)
 
 
@@ -168,11 +181,12 @@ def banner(daemon: Daemon) -> str:
         f"toold {address.version} is ready.",
         f"  WebSocket  {address.url}",
         f"  HTTP       {address.http_url} (healthz, readyz, metrics)",
+        f"  MCP        {address.http_url}mcp (over stdio: `toold mcp`)",
         f"  Token      {token}",
     ]
-    lines += [f"  {row['label']:<16} {_answers(row)}" for row in daemon.providers()]
+    lines += [f"  {row['label']:<16} {_answers(row)}" for row in daemon.view.providers()]
     lines.append(f"  Tools      {len(daemon.registry.tools)} (`toold tools` lists them)")
-    if daemon.simulated:
+    if daemon.view.simulated:
         lines.append("  SIMULATED: no vendor is asked; a local simulator makes the answers up, and they say so.")
     lines += ["Try it, in a second terminal:", f"  {_example(daemon)}"]
     return "\n".join(lines)
@@ -192,7 +206,7 @@ def _example(daemon: Daemon) -> str:
         command = command.relative_to(folder)
     words = [*_folder(settings), shlex.quote(str(command)), "call"]
     readme = (folder / "README.md").resolve()
-    if not any(row["available"] for row in daemon.providers()):
+    if not any(row["available"] for row in daemon.view.providers()):
         words.append("echo text=Hello")
     elif readme.is_file() and any(readme.is_relative_to(root) for root in settings.workspace):
         words.append('chat prompt="What is in this file?" files=README.md')

@@ -15,6 +15,8 @@ from pydantic_settings import EnvSettingsSource
 
 from ..protocol.rendezvous import default_state_dir
 from ..protocol.suggest import close_names, did_you_mean
+from ..sources import anchored
+from ..tools import anchored_table
 from .settings import CONFIG_FILE, ENV_PREFIX, Settings
 
 
@@ -38,7 +40,7 @@ class _Given:
     origin: str
 
 
-_PATHS: Final = frozenset({"state_dir", "tls_cert", "tls_key", "workflow_dir", "workspace"})
+_PATHS: Final = frozenset({"state_dir", "tls_cert", "tls_key", "workflow_dir", "pipeline_dir", "workspace"})
 
 
 class _Environment(EnvSettingsSource):
@@ -93,6 +95,11 @@ def _hint(name: str) -> str:
 
 def _anchored(name: str, given: _Given, base: Path) -> _Given:
     """Relative paths mean the folder of the file that says them, or the one where the daemon starts."""
+    if name == "sources":
+        return _Given(anchored(given.value, base), given.origin)
+    if name == "bind" and isinstance(given.value, Mapping):
+        tables = {glob: anchored_table(table, base) for glob, table in given.value.items()}
+        return _Given(tables, given.origin)
     if name not in _PATHS or not isinstance(given.value, str | Path | list | tuple):
         return given
     if name != "workspace":
@@ -131,7 +138,8 @@ def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.en
         given |= {name: _anchored(name, value, cwd) for name, value in layer}
     try:
         settings = Settings(**{name: value.value for name, value in given.items()})  # type: ignore[arg-type] # being checked
-        return settings.read_from(config, partial(load_settings, flags, env=env, cwd=cwd))
+        place = config or cwd / CONFIG_FILE
+        return settings.read_from(place, config, partial(load_settings, flags, env=env, cwd=cwd))
     except ValidationError as error:
         problems = error.errors(include_url=False)
     sentences = dict.fromkeys(_sentence(details, given) for details in problems)

@@ -3,22 +3,27 @@
 import os
 import re
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, SkipValidation, StringConstraints
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
 from ..protocol.errors import InvalidArgumentsError
-from ..providers import Catalogue
+from ..providers import Catalogue, Currency
+from ..sources import SourceSettings, SourceSettingsError, read_sources
+from ..tools import Binding, BindingError, Toolset, ToolsetError, read_bindings, read_toolsets
 
 MIN_TOKEN_CHARS: Final = 16
 """A shorter token could be guessed; the one that the daemon makes has 43."""
 USABLE_TOKEN: Final = re.compile(rf"[\x21-\x7e]{{{MIN_TOKEN_CHARS},}}")
 MAX_PROGRESS_INTERVAL_S: Final = 8.0
 """Plain clients give up on a running call that sends nothing for longer (docs/protocol.md)."""
+MIN_SPILL_BYTES: Final = 4096
+"""The answer that tells of a file must fit, with room for a page of ``read_result``."""
 MIN_FRAME_BYTES: Final = 4096
 """A hello with a long token and a client's name must fit."""
 
@@ -110,6 +115,29 @@ def _pattern(pattern: str) -> str:
     return pattern
 
 
+def _amounts(value: object) -> object:
+    """``5 USD``, several separated by commas or as a list; by currency."""
+    if not isinstance(value, str | list | tuple):
+        raise _no_amounts()
+    pieces = value.split(",") if isinstance(value, str) else value
+    amounts: dict[str, float] = {}
+    for piece in pieces:
+        found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]+)\s*", piece) if isinstance(piece, str) else None
+        if found is None or found[2].upper() not in get_args(Currency) or found[2].upper() in amounts:
+            raise _no_amounts()
+        amounts[found[2].upper()] = float(found[1])
+    return amounts
+
+
+def _no_amounts() -> PydanticCustomError:
+    currencies = " or ".join(get_args(Currency))
+    return PydanticCustomError(
+        "amounts",
+        "must be amounts such as 5 USD, 30 CNY: a number and a currency ({currencies}), each currency once",
+        {"currencies": currencies},
+    )
+
+
 def _model(name: str) -> str:
     try:
         return Catalogue.load().resolve(name).id
@@ -117,11 +145,47 @@ def _model(name: str) -> str:
         raise PydanticCustomError("model", "{message}", {"message": error.message.removesuffix(".")}) from None
 
 
+def _toolsets(tables: object) -> dict[str, Toolset]:
+    try:
+        return read_toolsets(tables)
+    except ToolsetError as error:
+        raise PydanticCustomError("toolsets", "{message}", {"message": str(error)}) from None
+
+
+def _scopes(tables: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(tables, Mapping):
+        raise PydanticCustomError(
+            "scopes", "must be a table of toold.toml: [oauth_scopes] with scopes and their toolsets"
+        )
+    for scope, names in tables.items():
+        # RFC 6749, 3.3; it stands within quotes in a header.
+        if not isinstance(scope, str) or not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}", scope):
+            raise PydanticCustomError("scopes", "has a scope that is none: printable ASCII without spaces and quotes")
+        if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+            raise PydanticCustomError("scopes", "{scope} must be a list of toolsets", {"scope": scope})
+    return {scope: tuple(names) for scope, names in tables.items()}
+
+
+def _bindings(tables: object) -> tuple[Binding, ...]:
+    try:
+        return read_bindings(tables)
+    except BindingError as error:
+        raise PydanticCustomError("bind", "{message}", {"message": str(error)}) from None
+
+
+def _sources(tables: object) -> dict[str, SourceSettings]:
+    try:
+        return read_sources(tables)
+    except SourceSettingsError as error:
+        raise PydanticCustomError("sources", "{message}", {"message": str(error)}) from None
+
+
 CaseInsensitive = BeforeValidator(_lower)
 """For choices: ``JSON`` is ``json``."""
 
 Port = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=65535)]
 Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
+SpillBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_SPILL_BYTES)]
 FrameBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_FRAME_BYTES)]
 Seconds = Annotated[float, BeforeValidator(_not_bool), Field(gt=0, allow_inf_nan=False)]
 ProgressInterval = Annotated[Seconds, Field(le=MAX_PROGRESS_INTERVAL_S)]
@@ -129,9 +193,19 @@ Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_model)]
 """By id or alias; what is kept is the id."""
+Amounts = Annotated[dict[str, float], NoDecode, BeforeValidator(_amounts)]
+"""Money by currency; a currency that is not there has no amount."""
 Token = Annotated[SecretStr, AfterValidator(_token)]
 ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, _split_at(",")]
 FilePatterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], NoDecode, _split_at(",")]
+Toolsets = Annotated[dict[str, Toolset], BeforeValidator(_toolsets)]
+"""By name: the operator's own, beside those that are shipped or in their place."""
+Scopes = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_scopes)]
+"""OAuth scope → the toolsets that it opens."""
+Bindings = Annotated[tuple[SkipValidation[Binding], ...], NoDecode, BeforeValidator(_bindings)]
+"""Arguments that callers neither see nor set, in the configuration's order."""
+Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_sources)]
+"""By name: what others have, as tools."""
 Folder = Annotated[Path, AfterValidator(_folder)]
 Folders = Annotated[tuple[Folder, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

@@ -4,6 +4,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
@@ -11,9 +12,13 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
 from ..protocol.rendezvous import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
+from ..protocol.suggest import close_names, did_you_mean
 from ..providers import GLM_BASE_URL, KIMI_BASE_URL, GlmSdk, KimiSdk
+from ..tools import DEFAULT_TOOLSET, shipped_toolsets
 from .setting_types import (
+    Amounts,
     ApiKey,
+    Bindings,
     CaseInsensitive,
     Count,
     FilePatterns,
@@ -26,8 +31,12 @@ from .setting_types import (
     Origins,
     Port,
     ProgressInterval,
+    Scopes,
     Seconds,
+    Sources,
+    SpillBytes,
     Token,
+    Toolsets,
     tls_context,
 )
 
@@ -59,9 +68,19 @@ class Settings(BaseSettings):
     state_dir: Path = Field(default_factory=lambda: default_state_dir({}))
     token: Token | None = None
     auth: bool = True
+    oauth_issuer: HttpUrl | None = None
+    oauth_resource: HttpUrl | None = None
+    oauth_audience: str | None = None
+    oauth_scopes: Scopes = {}
     workspace: Folders = Field(default_factory=lambda: (Path.cwd(),))
     readable_secrets: FilePatterns = ()
     workflow_dir: Folder | None = None
+    pipeline_dir: Folder | None = None
+    toolsets: Toolsets = {}
+    sources: Sources = {}
+    bind: Bindings = ()
+    default_toolset: str = DEFAULT_TOOLSET
+    list_init: bool = True
 
     # The vendors.
     simulate: bool | None = None
@@ -76,6 +95,7 @@ class Settings(BaseSettings):
     )
     glm_base_url: HttpUrl = Field(GLM_BASE_URL, validation_alias=AliasChoices("TOOLD_GLM_BASE_URL", "GLM_BASE_URL"))
     glm_sdk: Annotated[GlmSdk, CaseInsensitive] = "auto"
+    daily_budget: Amounts = Field({}, validate_default=False)
     supabase_url: HttpUrl | None = Field(None, validation_alias=AliasChoices("TOOLD_SUPABASE_URL", "SUPABASE_URL"))
     supabase_service_role_key: ApiKey | None = Field(
         None, validation_alias=AliasChoices("TOOLD_SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SERVICE_ROLE_KEY")
@@ -86,15 +106,25 @@ class Settings(BaseSettings):
     max_running_per_session: Count = 8
     max_accepted_per_session: Count = 32
     max_waiting: Count = 1000
+    max_composing_per_session: Count = 8
+    max_depth: Count = 4
+    max_children: Count = 1000
+    max_detached: Count = 16
+    code_programs: Count = 8
+    code_calls: Count = 500
+    code_memory_bytes: Count = 64 * 1024**2
     kimi_concurrency: Count = 6
     glm_concurrency: Count = 4
     max_connections: Count = 5000
     max_frame_bytes: FrameBytes = MAX_FRAME_BYTES
     max_kept_bytes: Count = 128 * 1024**2
+    spill_bytes: SpillBytes | None = None
+    results_keep_bytes: Count = 1024**3
 
     # Time, in seconds.
     default_timeout_s: Seconds = DEFAULT_TIMEOUT_S
     max_timeout_s: Seconds = MAX_TIMEOUT_S
+    code_cpu_s: Seconds = 10.0
     progress_interval_s: ProgressInterval = 5.0
     progress_window_s: Seconds = 120.0
     ping_interval_s: Seconds = 20.0
@@ -102,6 +132,7 @@ class Settings(BaseSettings):
     hello_timeout_s: Seconds = 10.0
     grace_period_s: Seconds = 10.0
     result_ttl_s: Seconds = 86_400.0
+    results_keep_s: Seconds = 86_400.0
 
     # What is written down.
     log_format: Annotated[Literal["auto", "console", "json"], CaseInsensitive] = "auto"
@@ -114,6 +145,7 @@ class Settings(BaseSettings):
     conversations_keep_bytes: Count = 256 * 1024**2
 
     _config: Path | None = PrivateAttr(None)
+    _place: Path | None = PrivateAttr(None)
     _again: Callable[[], "Settings"] | None = PrivateAttr(None)
 
     @property
@@ -121,8 +153,14 @@ class Settings(BaseSettings):
         """The TOML file that was read; None where there was none."""
         return self._config
 
-    def read_from(self, config: Path | None, again: "Callable[[], Settings]") -> Self:
-        """The same, knowing its file, and how all its sources are read anew."""
+    @property
+    def config_place(self) -> Path | None:
+        """Where that file is, or would be; None where no file was looked for."""
+        return self._place
+
+    def read_from(self, place: Path, config: Path | None, again: "Callable[[], Settings]") -> Self:
+        """The same, knowing where its file is looked for, which one was read, and how all of it is read anew."""
+        self._place = place
         self._config = config
         self._again = again
         return self
@@ -146,6 +184,10 @@ class Settings(BaseSettings):
     def _fields_fit_together(self) -> Self:
         if not self.auth and not is_loopback(self.host):
             raise _of("auth", f"may be off only where host is loopback (127.0.0.1, ::1, localhost), not {self.host}")
+        self._oauth_fits_together()
+        if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
+            meant = did_you_mean(close_names(self.default_toolset, names, n=1))
+            raise _of("default_toolset", f"must be {', '.join(dict.fromkeys(names))}" + (f"; {meant}" if meant else ""))
         if self.port == self.http_port != 0:
             raise _of("http_port", "must be another port than port")
         if self.default_timeout_s > self.max_timeout_s:
@@ -156,6 +198,26 @@ class Settings(BaseSettings):
         if self.tls_cert and self.tls_key:
             _check_tls(self.tls_cert, self.tls_key)
         return self
+
+    def _oauth_fits_together(self) -> None:
+        given = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}
+        for setting, url in given.items():
+            if url is None:
+                continue
+            parts = urlsplit(url)
+            if parts.query or parts.fragment:
+                raise _of(setting, "must have no ? and no #")
+            if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+                raise _of(setting, "must start with https://; http:// is for loopback alone")
+        if self.oauth_issuer is None:
+            needless = {"oauth_resource": self.oauth_resource, "oauth_audience": self.oauth_audience}
+            for setting, value in {**needless, "oauth_scopes": self.oauth_scopes or None}.items():
+                if value is not None:
+                    raise _of(setting, "needs oauth_issuer as well")
+        elif self.oauth_resource is None:
+            raise _of("oauth_issuer", "needs oauth_resource as well: the address of /mcp as clients know it")
+        elif not self.auth:
+            raise _of("oauth_issuer", "means nothing where auth is off")
 
     @classmethod
     def settings_customise_sources(

@@ -74,7 +74,7 @@ def read_audit_key(folder: Path) -> bytes:
     """
     path = folder / AUDIT_KEY_FILE
     try:
-        content = _read_private(path)
+        content = read_private(path, MAX_SECRET_BYTES)
     except FileNotFoundError:
         raise StateError(f"there is no key at {path}; a daemon's first start makes one") from None
     except OSError as error:
@@ -156,7 +156,7 @@ class StateFolder:
             if path.exists():
                 return _read_token(path)
             token = secrets.token_urlsafe(32)
-            _write_private(path, token.encode() + b"\n")
+            write_private(path, token.encode() + b"\n")
         except OSError as error:
             raise StateError(f"the token file {path} cannot be used ({error.strerror})") from None
         return SecretStr(token)
@@ -180,7 +180,7 @@ class StateFolder:
         path = self.path / AUDIT_KEY_FILE
         try:
             if not path.exists():
-                _write_private(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
+                write_private(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
         except OSError as error:
             raise StateError(f"the audit's key file {path} cannot be made ({error.strerror})") from None
         return read_audit_key(self.path)
@@ -193,7 +193,7 @@ class StateFolder:
         """
         path = self.path / ADDRESS_FILE
         try:
-            _write_private(path, encode_address(address) + b"\n")
+            write_private(path, encode_address(address) + b"\n")
         except OSError as error:
             raise StateError(f"{path} cannot be written ({error.strerror})") from None
 
@@ -235,7 +235,7 @@ def _keep_others_out(folder: Path) -> None:
     folder.chmod(mode & ~0o022)
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes) -> None:
     """Put a file in place, whole or not at all, that only its owner may read. Who calls this holds the lock."""
     unfinished = path.with_name(f"{path.name}.new")
     unfinished.unlink(missing_ok=True)
@@ -247,20 +247,35 @@ def _write_private(path: Path, content: bytes) -> None:
     unfinished.replace(path)
 
 
-def _read_private(path: Path) -> bytes:
-    """The start of a file that is this user's, closed to others where it was not."""
-    with path.open("rb") as file:
+def read_private(path: Path, limit: int) -> bytes:
+    """The first ``limit`` bytes of a file that is this user's, closed to others where it was not.
+
+    Raises:
+        StateError: it belongs to another user, is no file, or a link leads to one that is open to others: what lies
+            elsewhere may have to be.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb", opener=_without_waiting) as file:
         status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise StateError(f"{path} is no file; remove it, and the next start makes one")
         if status.st_uid != os.geteuid():
             raise StateError(f"{path} belongs to another user; remove it, and the next start makes one")
         if stat.S_IMODE(status.st_mode) & 0o077:
+            if path.is_symlink():
+                raise StateError(f"{path} leads to a file that others may read; close that file to them (mode 0600)")
             os.fchmod(file.fileno(), 0o600)
             _log.warning("a file of secrets was open to others and is closed now", path=str(path))
-        return file.read(MAX_SECRET_BYTES)
+        return file.read(limit)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """As ``os.open``; a pipe that nobody writes to would not be open until somebody does."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _read_token(path: Path) -> SecretStr:
-    token = _read_private(path).decode("ascii", errors="replace").strip()
+    token = read_private(path, MAX_SECRET_BYTES).decode("ascii", errors="replace").strip()
     if not USABLE_TOKEN.fullmatch(token):
         raise StateError(
             f"the token file {path} holds no usable token ({MIN_TOKEN_CHARS} characters or more, one line); "

@@ -1,14 +1,14 @@
-"""What the daemon tells of itself: to probes, to ``status``, and to whoever says hello."""
+"""What the daemon tells of itself: to probes and to ``status``."""
 
+import itertools
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from ..providers import Provider
-from ..store import CallRow, Totals
-from ..tools import Registry
+from ..providers import Provider, Vendor
+from ..store import CallRow, DaySpent, Totals
 from .dispatch import Permits, ProviderGate, Router, RunningCall
 
 
@@ -42,20 +42,21 @@ def limits(router: Router, gates: Mapping[str, ProviderGate]) -> dict[str, Any]:
 
 
 def provider_rows(
-    labels: Mapping[str, str], providers: Mapping[str, Provider], absent: Mapping[str, str]
+    vendors: Iterable[Vendor], providers: Mapping[str, Provider], absent: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """One object a vendor, in a stable order: whether it can be asked, and what to set where it cannot."""
+    """One object a vendor, in their order: whether it can be asked, and what to set where it cannot."""
     rows = []
-    for name, label in labels.items():
-        provider = providers.get(name)
+    for vendor in vendors:
+        provider = providers.get(vendor.name)
         rows.append(
             {
-                "name": name,
-                "label": label,
+                "name": vendor.name,
+                "label": vendor.label,
                 "available": provider is not None,
                 "simulated": provider.simulated if provider else False,
                 "road": provider.road if provider else None,
-                "missing": absent.get(name, ""),
+                "missing": absent.get(vendor.name, ""),
+                "lists_all": vendor.lists_all,
             }
         )
     return rows
@@ -88,6 +89,7 @@ def running_row(running: RunningCall, now: float) -> dict[str, Any]:
     session, latest = running.session, running.latest
     return {
         "id": running.id,
+        "parent": None if running.parent is None else running.parent.id,
         "session": session.label,
         "session_id": session.id,
         "principal": session.principal.name,
@@ -114,13 +116,44 @@ def totals_row(totals: Totals) -> dict[str, Any]:
     return plain
 
 
-def instructions(registry: Registry, *, simulated: bool) -> str:
-    """What a client is told when it connects: what exists, from the live registry."""
-    names = ", ".join(tool.name for tool in registry.tools)
-    text = f"toold answers tool calls. Tools: {names}. list_tools has their schemas."
-    if simulated:
-        text += " Kimi and GLM are SIMULATED here: their answers are made up by a local simulator and say so."
-    return text
+def usage_rows(spent: Iterable[DaySpent]) -> list[dict[str, Any]]:
+    """What was spent at the vendors: one object a day, the newest first, summed by provider, model and tool."""
+    return [_day(day, list(parts)) for day, parts in itertools.groupby(spent, key=lambda part: part.day)]
+
+
+def _day(day: str, spent: Sequence[DaySpent]) -> dict[str, Any]:
+    return {
+        "day": day,
+        **_sum(spent),
+        "by_provider": _by(spent, lambda part: part.provider),
+        "by_model": _by(spent, lambda part: part.model),
+        "by_tool": _by(spent, lambda part: part.tool),
+    }
+
+
+def _by(spent: Iterable[DaySpent], key: Callable[[DaySpent], str]) -> dict[str, dict[str, Any]]:
+    return {name: _sum(list(parts)) for name, parts in itertools.groupby(sorted(spent, key=key), key=key)}
+
+
+def _sum(spent: Sequence[DaySpent]) -> dict[str, Any]:
+    return {
+        "completions": sum(part.completions for part in spent),
+        "input_tokens": sum(part.input_tokens for part in spent),
+        "output_tokens": sum(part.output_tokens for part in spent),
+        "cached_tokens": sum(part.cached_tokens for part in spent),
+        "cost": cost_of(spent),
+        "estimated": any(part.estimated for part in spent),
+        "simulated": all(part.simulated for part in spent),
+    }
+
+
+def cost_of(spent: Iterable[DaySpent]) -> dict[str, float]:
+    """The sums by currency."""
+    cost: dict[str, float] = {}
+    for part in spent:
+        if part.currency:
+            cost[part.currency] = round(cost.get(part.currency, 0.0) + part.cost, 9)
+    return cost
 
 
 def _permits(permits: Permits) -> dict[str, int]:

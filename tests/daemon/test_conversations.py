@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.daemon.conversations import Conversations, HeldConversation, newest
-from toold.daemon.dispatch import Permits, RunPermit
+from toold.daemon.dispatch import Permits, RunPermit, Speaker
 from toold.protocol.calls import LOCAL, Principal
 from toold.protocol.errors import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
-from toold.store import KeptTurn, Retention, Store, StoreError
+from toold.providers import Catalogue
+from toold.store import Copy, KeptTurn, Retention, Store, StoreError
 from toold.tools import MAX_STATE_BYTES, Turn
+
+
+def speaker(principal: Principal) -> Speaker:
+    return Speaker(principal, "s-1", "call-1")
 
 
 class House:
@@ -23,14 +28,14 @@ class House:
     def __init__(self, store: Store, permits: Permits) -> None:
         self.store = store
         self.permits = permits
-        self.conversations = Conversations(store, max_tokens=1000)
+        self.conversations = Conversations(store, Catalogue.load(), max_tokens=1000)
         self.ids: list[str] = []
         """Of the conversations that were held, in order."""
 
     async def say(
         self,
         conversation_id: str | None,
-        *texts: str,
+        *texts: str | Turn,
         principal: Principal = LOCAL,
         state: Any = None,
         fails: BaseException | None = None,
@@ -38,10 +43,10 @@ class House:
         """One call that adds turns, may note something, and may fail in the end."""
         async with (
             RunPermit(Permits("session", 100), self.permits) as permit,
-            self.conversations.hold(conversation_id, principal, permit, lambda: None) as held,
+            self.conversations.hold(conversation_id, speaker(principal), permit, lambda: None) as held,
         ):
             for text in texts:
-                held.add(Turn("user", text))
+                held.add(Turn("user", text) if isinstance(text, str) else text)
             if state is not None:
                 held.state = state
             self.ids.append(held.id)
@@ -117,7 +122,7 @@ async def test_calls_of_one_conversation_take_turns_and_lend_their_permits(house
     async def call(text: str) -> int:
         async with (
             RunPermit(Permits("session", 100), house.permits) as permit,
-            house.conversations.hold(conversation.id, LOCAL, permit, lambda: waits.append(text)) as held,
+            house.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: waits.append(text)) as held,
         ):
             begun.set()
             await go_on.wait()
@@ -140,7 +145,7 @@ async def test_who_stops_waiting_is_out_of_the_line(house: House) -> None:
     """A call that is cancelled while it waits leaves the others their turn, and its permit where it belongs."""
     conversation = await house.say(None, "a")
     permit = RunPermit(Permits("session", 1), house.permits)
-    async with house.conversations.hold(conversation.id, LOCAL, permit, lambda: None) as held:
+    async with house.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: None) as held:
         waiting = asyncio.create_task(house.say(conversation.id, "never"))
         while house.conversations._places[LOCAL.name, conversation.id].users < 2:
             await asyncio.sleep(0)
@@ -189,6 +194,59 @@ async def test_a_disk_that_fails_at_the_end_costs_no_answer(house: House, monkey
 
     monkeypatch.setattr(house.store, "go_on", refuse)
     assert [turn.text for turn in (await house.say(None, "a")).turns] == ["a"]
+
+
+async def copies(house: House) -> list[Copy]:
+    await house.store.flush()
+    house.store.copying = True
+    return await house.store.unsent_copies(0, 100, 10**6)
+
+
+async def test_what_is_said_is_copied_where_that_is_asked_for(house: House) -> None:
+    """Each turn once, with who said it to which tool, by which model of which vendor, in which call."""
+    house.store.copying = True
+    answer = Turn("assistant", "b", tool="chat", model="glm-4.6")
+    conversation = await house.say(None, Turn("user", "a", tool="chat", files=("x.py",)), answer)
+    await house.say(conversation.id, Turn("assistant", "c", model="a-model-that-nobody-knows"))
+    await house.say(conversation.id, state={"noted": "alone"})
+    found = await copies(house)
+    assert [(one.position, one.role, one.provider, one.model) for one in found] == [
+        (1, "user", None, None),
+        (2, "assistant", "glm", "glm-4.6"),
+        (3, "assistant", None, "a-model-that-nobody-knows"),
+    ]
+    assert found[0].content == {"tool": "chat", "text": "a", "files": ["x.py"]}
+    whose = {(one.conversation_id, one.principal, one.session_id, one.call_id) for one in found}
+    assert whose == {(conversation.id, "local", "s-1", "call-1")}
+
+
+async def test_without_being_asked_for_nothing_is_copied(house: House) -> None:
+    """Not what is said meanwhile, nor later what was said before."""
+    conversation = await house.say(None, "a")
+    assert await copies(house) == []
+    await house.say(conversation.id, "b")
+    assert [one.content["text"] for one in await copies(house)] == ["b"]
+
+
+async def test_a_call_that_fails_leaves_no_copy(house: House) -> None:
+    """What was not stored was not said."""
+    house.store.copying = True
+    with pytest.raises(RuntimeError):
+        await house.say(None, "a", fails=RuntimeError("broken"))
+    assert await copies(house) == []
+
+
+async def test_what_is_too_long_to_be_kept_is_copied(house: House) -> None:
+    """And what comes after it has a number of its own, though nothing before it is left."""
+    house.store.copying = True
+    conversation = await house.say(None, "a", "long " * 2000)
+    assert await house.told(conversation.id) == []
+    await house.say(conversation.id, "b")
+    assert [(one.position, one.content["text"][:5]) for one in await copies(house)] == [
+        (1, "a"),
+        (2, "long "),
+        (3, "b"),
+    ]
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(-10, 200))

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from toold.daemon.daemon import Daemon, running
+from toold.daemon.daemon import Daemon
+from toold.daemon.life import running, time_for_calls
 from toold.daemon.setting_sources import SettingsError
 from toold.daemon.state import AlreadyRunningError, StateFolder, read_address
 from toold.protocol.errors import ServiceUnavailableError
@@ -121,14 +122,14 @@ async def test_the_default_model_is_of_a_vendor_that_can_be_asked(
 ) -> None:
     """Unless the operator named one, which may be spelt as the catalogue takes it."""
     daemon = await run_with(TOOLD_SIMULATE="false", **env)
-    assert daemon.catalogue.resolve(daemon.default_model()).provider == expected
+    assert daemon.catalogue.resolve(daemon.view.default_model()).provider == expected
 
 
 async def test_without_any_vendor_there_is_no_default_model(run_with: Any) -> None:
     """Who needs one is told both keys; tools that need none work."""
     daemon = await run_with(TOOLD_SIMULATE="false")
     with pytest.raises(ServiceUnavailableError, match=r"KIMI_API_KEY.*GLM_API_KEY"):
-        daemon.default_model()
+        daemon.view.default_model()
     refused = (await call(daemon, "chat", prompt="hello"))["error"]
     assert (refused["code"], refused["retryable"]) == ("SERVICE_UNAVAILABLE", False)
     assert (await call(daemon, "echo", text="hi"))["error"] is None
@@ -140,7 +141,7 @@ async def test_status_shows_the_whole_daemon(run_with: Any) -> None:
     for _ in range(3):
         await call(daemon, "echo", text="x")
     await daemon._store.flush()
-    shown = await daemon.status(recent=2)
+    shown = await daemon.view.status(recent=2, days=7)
     assert (shown["status"], shown["problems"], shown["simulated"]) == ("ready", [], True)
     assert {row["name"] for row in shown["providers"]} == {"kimi", "glm"}
     assert shown["limits"]["providers"]["glm"]["limit"] == 4
@@ -159,10 +160,21 @@ async def test_a_store_that_cannot_be_read_is_a_problem_and_no_failure(
         raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
 
     monkeypatch.setattr(daemon._store, "totals", refuse)
-    shown = await daemon.status(recent=5)
+    shown = await daemon.view.status(recent=5, days=7)
     assert shown["problems"] == ["the database cannot be read (disk I/O error)"]
     assert shown["status"] == "ready"
     assert "totals" not in shown
+
+
+async def test_a_damaged_database_is_a_problem_until_it_is_mended(run_with: Any) -> None:
+    """What a read has found broken is told by ``health``, ``status`` and ``self-check`` from then on."""
+    daemon = await run_with()
+    daemon._store.damage = "the database is damaged: mend it"
+    assert daemon.view.health()["problems"] == ["the database is damaged: mend it"]
+    shown = await daemon.view.status(recent=0, days=0)
+    assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: mend it"]
+    (told,) = [check for check in await daemon.view.self_check() if check["check"] == "store"]
+    assert (told["status"], told["what_to_do"]) == ("fail", "mend it")
 
 
 @pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])
@@ -192,9 +204,9 @@ async def test_what_is_reloaded_is_in_effect(run_with: Any, configure: Any) -> N
     changes = await daemon.reload()
     expected = {"max_running", "glm_concurrency", "max_waiting", "max_timeout_s", "default_model"}
     assert (set(changes.reloaded), changes.needs_restart) == (expected, ())
-    limits = (await daemon.status(recent=0))["limits"]
+    limits = (await daemon.view.status(recent=0, days=7))["limits"]
     assert (limits["running"]["limit"], limits["providers"]["glm"]["limit"], limits["max_waiting"]) == (2, 1, 5)
-    assert (daemon.router.bounds.max_timeout_s, daemon.default_model()) == (60, "glm-4.6")
+    assert (daemon.router.bounds.max_timeout_s, daemon.view.default_model()) == (60, "glm-4.6")
     assert b'toold_permits_limit{limit="running"} 2.0' in daemon.metrics.render()
 
 
@@ -210,6 +222,36 @@ async def test_a_configuration_that_is_wrong_changes_nothing(run_with: Any, conf
     assert [line["reason"] for line in lines if line["log_level"] == "error"] == [
         "max_waiting (toold.toml): must be 1 or more"
     ]
+
+
+async def test_toolsets_follow_the_configuration(run_with: Any, configure: Any) -> None:
+    """A session has its toolset as it is defined now; a new default is for sessions to come."""
+    configure('[toolsets.mine]\ninclude = ["echo", "version"]\n')
+    daemon = await run_with(TOOLD_AUTH="false")
+    async with connect(daemon.address().url) as socket:
+        await socket.send(json.dumps({"op": "hello", "toolset": "mine", "features": ["tools_changed"]}))
+        assert json.loads(await socket.recv())["toolset"] == "mine"
+        configure('default_toolset = "mine"\n[toolsets.mine]\ninclude = ["echo", "staus"]\n')
+        assert set((await daemon.reload()).reloaded) == {"toolsets", "default_toolset"}
+        assert json.loads(await socket.recv())["op"] == "tools_changed"
+        await socket.send(json.dumps({"op": "list_tools"}))
+        assert [tool["name"] for tool in json.loads(await socket.recv())["tools"]] == ["00_INIT", "echo"]
+    assert daemon.router.offer.default == "mine"
+    assert (
+        "toolset 'mine': include names 'staus', and there is no such tool; did you mean 'status'?"
+        in (daemon.view.health()["problems"])
+    )
+
+
+async def test_a_toolset_that_is_wrong_is_refused_and_the_old_stays(run_with: Any, configure: Any) -> None:
+    """The message says which toolset, and what is wrong with it."""
+    configure('[toolsets.mine]\ninclude = ["echo"]\n')
+    daemon = await run_with()
+    before = daemon.router.offer
+    configure('[toolsets.mine]\ninclude = ["echo and more"]\n')
+    with pytest.raises(SettingsError, match=r"toolsets \(toold.toml\): \[toolsets.mine\] include has 'echo and more'"):
+        await daemon.reload()
+    assert daemon.router.offer is before
 
 
 async def test_a_conversation_is_bounded_by_the_reloaded_number(run_with: Any, configure: Any) -> None:
@@ -271,6 +313,12 @@ async def test_a_vendors_failure_is_counted_and_logged(run_with: Any) -> None:
     told = [(line["provider"], line["code"]) for line in lines if line["event"] == "provider failed"]
     assert told == [("glm", "PROVIDER_ERROR")]
     assert b'toold_provider_errors_total{code="PROVIDER_ERROR",provider="glm"} 1.0' in daemon.metrics.render()
+
+
+@pytest.mark.parametrize(("grace_s", "calls_s"), [(10.0, 7.5), (60.0, 57.5), (3.0, 1.5), (0.0, 0.0)])
+def test_the_end_itself_is_within_the_grace_period(grace_s: float, calls_s: float) -> None:
+    """Running calls have what the rest of the end leaves them, and at least half."""
+    assert time_for_calls(grace_s) == calls_s
 
 
 async def test_its_repr_says_how_it_stands(run_with: Any) -> None:

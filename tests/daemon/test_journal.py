@@ -12,12 +12,22 @@ from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
-from toold.daemon import journal as journal_module
+from toold.daemon import patience
 from toold.daemon.dispatch import CallPort, Meter, Permits, RunningCall, Session
 from toold.daemon.journal import StoreJournal
 from toold.daemon.metrics import Metrics
 from toold.daemon.recorder import CallRecorder
-from toold.protocol.calls import LOCAL, ClientInfo, Metadata, TextContent, Timings, ToolCall, ToolResult, decode_result
+from toold.protocol.calls import (
+    LOCAL,
+    ClientInfo,
+    Metadata,
+    Principal,
+    TextContent,
+    Timings,
+    ToolCall,
+    ToolResult,
+    decode_result,
+)
 from toold.protocol.errors import ServiceUnavailableError
 from toold.protocol.session import SessionCalls
 from toold.protocol.sessions import hash_key
@@ -94,6 +104,7 @@ def session_with(key_hash: bytes | None) -> Session:
         label="my-label",
         principal=LOCAL,
         client=ClientInfo("ide", "2"),
+        toolset="standard",
         transport="websocket",
         streaming=False,
         permits=Permits("session", 8),
@@ -110,10 +121,17 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
         key=key,
         session=session,
         call=ToolCall(int(key[1:]), name, arguments, frame_bytes=40, echo_id=True),
-        tool=SimpleNamespace(name=name, local=name == "echo"),
+        tool=SimpleNamespace(name=name, local=name == "echo", repeatable=False, composing=name == "compose", mask=None),
         started=time.monotonic() - 0.5,
         started_at=time.time(),
         meter=Meter(queue_s=0.25),
+        scope=session.id,
+        deadline=time.monotonic() + 30,
+        detached=False,
+        shaping=None,
+        parent=None,
+        family=None,
+        again=False,
     )
     return cast("RunningCall", call)
 
@@ -192,6 +210,38 @@ async def test_of_a_session_that_nobody_comes_back_to_no_result_is_kept(
     assert len(await store.recent(10)) == 1
 
 
+async def test_a_childs_result_is_kept_whoever_made_its_parent(store: Store, journal: StoreJournal) -> None:
+    """Nobody comes back for a plain client's answers; a later run of the same principal asks for what was done."""
+    plain = session_with(None)
+    running = accepted(plain)
+    running.__dict__.update(scope="e-1", key="step", parent=running)
+    assert await journal.start(running)
+    await journal.end(running, RESULT, 1)
+    journal.closed(plain)
+    known = await journal.child(running)
+    assert known is not None
+    assert (known.state, known.result and decode_result(known.result)) == ("done", RESULT)
+
+
+async def test_a_run_is_found_and_taken_up(journal: StoreJournal, session: Session) -> None:
+    """By the call that began it, and from then on by the one that went on with it."""
+    first, second = accepted(session, "n1", "compose"), accepted(session, "n2", "compose")
+    for running in (first, second):
+        await journal.start(running)
+    assert await journal.run("call-n1", LOCAL, "compose") == "call-n1"
+    await journal.take_up(second, "call-n1")
+    assert await journal.run("call-n2", LOCAL, "compose") == "call-n1"
+    assert await journal.run("call-n2", Principal("somebody"), "compose") is None
+
+
+async def test_where_the_disk_refuses_no_run_is_taken_up(
+    store: Store, journal: StoreJournal, session: Session, locked: sqlite3.Connection
+) -> None:
+    """What cannot be written down is not done: a later run would do everything again."""
+    with pytest.raises(ServiceUnavailableError):
+        await journal.take_up(accepted(session), "call-n1")
+
+
 async def test_local_answers_are_kept_with_the_time_at_which_they_came(journal: StoreJournal, session: Session) -> None:
     """Being put away does not make them younger."""
     journal.opened(session)
@@ -263,12 +313,22 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_some_se
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The caller has its answer, and the log says what that means."""
-    monkeypatch.setattr(journal_module, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
     running = accepted(session)
     await journal.start(running)
     with capture_logs() as lines:
         await journal.end(running, RESULT, 1)
     assert [line["reason"] for line in lines if "reason" in line] == ["no answer within 0 s"]
+
+
+async def test_a_sessions_toolset_is_on_the_disk(store: Store, journal: StoreJournal, session: Session) -> None:
+    """So that what bounded it before a restart bounds it after."""
+    session.toolset = "lean"
+    journal.opened(session)
+    await store.flush()
+    kept = await journal.find(KEY)
+    assert kept is not None
+    assert kept.row.toolset == "lean"
 
 
 async def test_a_store_that_cannot_be_read_finds_no_session_and_says_so(

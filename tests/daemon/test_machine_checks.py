@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from toold.daemon.state import StateFolder, read_address
 from toold.daemon.transports.http import side_app
 from toold.protocol.rendezvous import Address
 from toold.serving import HttpServer
+from toold.store import MEND_DAMAGE
 from toold.store.schema import STEPS, open_database
 
 
@@ -32,7 +33,15 @@ async def health() -> dict[str, object]:
 @pytest.fixture
 async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[Address]:
     """What a running daemon shows: its state folder and its HTTP port."""
-    app = side_app(health=lambda: health, metrics=bytes, operator=Response(), loopback_only=True)
+    app = side_app(
+        health=lambda: health,
+        metrics=bytes,
+        mcp=Response(),
+        resource=lambda _: None,
+        operator=Response(),
+        loopback_only=True,
+        allowed_origins=(),
+    )
     server = HttpServer(app, "127.0.0.1", 0, "--http-port")
     await server.start()
     with StateFolder(state_dir) as state:
@@ -93,6 +102,24 @@ def test_databases(tmp_path: Path) -> None:
     broken = machine_checks.database(path)
     assert broken.status == "fail"
     assert "move the file away" in (broken.remedy or "")
+
+
+def test_a_damaged_database(tmp_path: Path, damage: Callable[..., None]) -> None:
+    """A page that is not what SQLite wrote is found before a call needs it, and the doctor says what to do."""
+    path = tmp_path / "toold.db"
+    open_database(path).close()
+    damage(path, "session")
+    check = machine_checks.database(path)
+    assert (check.status, check.remedy) == ("fail", MEND_DAMAGE)
+    assert f"{path} is damaged" in check.message
+
+
+async def test_a_daemon_with_problems(running: Address, health: dict[str, object]) -> None:
+    """It takes calls, and what is wrong with it is told."""
+    health.update(problems=["the database is damaged", "a tool is left out"])
+    check = await machine_checks.daemon(running)
+    assert check.status == "warn"
+    assert check.message.endswith("has problems: the database is damaged; a tool is left out")
 
 
 async def test_a_running_daemon(state_dir: Path, running: Address) -> None:

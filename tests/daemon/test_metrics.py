@@ -1,11 +1,13 @@
 """The metrics, as Prometheus reads them."""
 
+import datetime as dt
 from dataclasses import dataclass
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from toold.daemon.metrics import Gauges, Metrics
-from toold.protocol.calls import Cost, Usage
+from toold.protocol.calls import Cost, Spent, Usage
+from toold.store import DaySpent
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -67,12 +69,35 @@ def test_invented_names_make_no_series(metrics: Metrics) -> None:
 
 
 def test_tokens_and_cost(metrics: Metrics) -> None:
-    """Tokens count by direction, cost by currency; a completion without a price has none."""
-    metrics.tokens_used("kimi", "k2", Usage(100, 20), Cost(0.25, "USD"))
-    metrics.tokens_used("kimi", "k2", Usage(1, 2), None)
-    assert sample(metrics, "toold_tokens_total", provider="kimi", model="k2", direction="input") == 101
-    assert sample(metrics, "toold_tokens_total", provider="kimi", model="k2", direction="output") == 22
-    assert sample(metrics, "toold_cost_total", provider="kimi", model="k2", currency="USD") == 0.25
+    """Tokens count by direction, cost by currency, both by tool; a completion without a price has none."""
+    metrics.spent("chat", Spent("kimi", "k2", 1, Usage(100, 20), Cost(0.25, "USD")))
+    metrics.spent("chat", Spent("kimi", "k2", 1, Usage(1, 2)))
+    metrics.spent("no-tool", Spent("kimi", "k2", 1, Usage(5, 0)))
+    of = {"provider": "kimi", "model": "k2", "tool": "chat"}
+    assert sample(metrics, "toold_tokens_total", direction="input", **of) == 101
+    assert sample(metrics, "toold_tokens_total", direction="output", **of) == 22
+    assert sample(metrics, "toold_tokens_total", direction="input", **of | {"tool": "unknown"}) == 5
+    assert sample(metrics, "toold_cost_total", currency="USD", **of) == 0.25
+
+
+def test_today_goes_on_where_it_was_and_ends_at_midnight(limits: dict[str, Permits]) -> None:
+    """What was spent before the start counts too, and nothing of it on the next day (UTC)."""
+    now = [dt.datetime(2026, 5, 1, 23, 59, tzinfo=dt.UTC).timestamp()]
+    metrics = Metrics(is_tool=lambda _: True, gauges=Gauges(limits, *[lambda: 0] * 4), clock=lambda: now[0])
+    before = DaySpent(
+        day="2026-05-01", principal="local", tool="chat", provider="kimi", model="k2", simulated=False, currency="USD",
+        completions=3, input_tokens=1000, output_tokens=10, cached_tokens=0, cost=0.5, estimated=0,
+    )  # fmt: skip
+    metrics.restore([before])
+    metrics.spent("chat", Spent("kimi", "k2", 1, Usage(1, 2), Cost(0.25, "USD")))
+    of = {"provider": "kimi", "model": "k2", "tool": "chat"}
+    assert sample(metrics, "toold_today_tokens", direction="input", **of) == 1001
+    assert sample(metrics, "toold_today_cost", currency="USD", **of) == 0.75
+    assert sample(metrics, "toold_tokens_total", direction="input", **of) == 1
+    now[0] += 120
+    assert not any(name.startswith("toold_today") for name, _ in samples(metrics))
+    metrics.spent("chat", Spent("kimi", "k2", 1, Usage(7, 2)))
+    assert sample(metrics, "toold_today_tokens", direction="input", **of) == 7
 
 
 def test_provider_errors(metrics: Metrics) -> None:

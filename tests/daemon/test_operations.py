@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.daemon import Daemon, running
+from toold.daemon.daemon import Daemon
+from toold.daemon.life import running
 from toold.daemon.operations import Operations, matching
 from toold.protocol.errors import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from toold.store import StoreError
@@ -39,6 +40,14 @@ def test_an_id_may_be_given_short(given_id: str, meant: list[str]) -> None:
     assert matching(given_id, [f"{EPOCH}-1", f"{EPOCH}-1f", f"{EPOCH}-20"]) == meant
 
 
+def test_a_child_is_meant_by_its_parents_id_and_its_name() -> None:
+    """With or without what stands before the dash; a dash in its name is none of those."""
+    ids = [f"{EPOCH}-1", f"{EPOCH}-1/my-step", f"{EPOCH}-2"]
+    assert matching("1/my-step", ids) == matching(ids[1], ids) == [ids[1]]
+    assert matching("1", ids) == [ids[0]]
+    assert matching("step", ids) == []
+
+
 @given(st.sets(st.integers(1, 5000), min_size=1), st.data())
 def test_a_whole_id_always_means_its_own_call(numbers: set[int], data: st.DataObject) -> None:
     """Also where it is the beginning of others; and so does its number."""
@@ -58,7 +67,7 @@ async def daemon(settings_with: Any) -> AsyncIterator[Daemon]:
 
 @pytest.fixture
 def operations(daemon: Daemon) -> Operations:
-    return Operations(daemon.router, daemon._store, daemon.reload)
+    return Operations(daemon.router, daemon._store, daemon.reload, daemon.sources)
 
 
 @pytest.fixture
@@ -159,3 +168,32 @@ async def test_a_configuration_that_is_wrong_is_refused_in_its_own_words(
         await operations.reload()
     (tmp_path / "toold.toml").write_text('max_waiting = 7\nhost = "::1"\n')
     assert await operations.reload() == {"reloaded": ["max_waiting"], "needs_restart": ["host"]}
+
+
+# --- the tools as functions ------------------------------------------------------------------------------------------
+
+
+async def test_the_stubs_of_a_toolset_are_told_by_module(operations: Operations) -> None:
+    """Whole modules of what its code may call, and nothing else."""
+    lean, full = await operations.stubs("lean"), await operations.stubs("full")
+    assert list(lean["modules"]) == ["tools"]
+    assert "async def chat(" in lean["modules"]["tools"]
+    assert "async def echo(" not in lean["modules"]["tools"]
+    assert "async def echo(" in full["modules"]["tools"]
+
+
+async def test_stubs_of_a_toolset_that_there_is_not_are_refused(operations: Operations) -> None:
+    """With the name that may be meant."""
+    with pytest.raises(InvalidArgumentsError, match="no toolset 'laen'; did you mean 'lean'"):
+        await operations.stubs("laen")
+    with pytest.raises(InvalidArgumentsError, match="there are lean, standard, full, code, hybrid"):
+        await operations.stubs("qqq")
+
+
+# --- tools that sources hold back ------------------------------------------------------------------------------------
+
+
+async def test_approving_what_is_not_held_back_is_refused(operations: Operations) -> None:
+    """With what there is."""
+    with pytest.raises(NotFoundError, match="there is no source 'files'; there are none"):
+        await operations.approve("files", None)

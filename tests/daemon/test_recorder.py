@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
-from toold.daemon.dispatch import RunningCall, Session
+from toold.daemon.dispatch import Meter, RunningCall, Session
 from toold.daemon.metrics import Metrics
 from toold.daemon.recorder import CallRecorder
 from toold.protocol.calls import (
@@ -13,6 +13,7 @@ from toold.protocol.calls import (
     ClientInfo,
     Cost,
     Metadata,
+    Spent,
     TextContent,
     Timings,
     ToolCall,
@@ -31,7 +32,7 @@ class Notes:
     def __init__(self) -> None:
         self.rows: list[CallRow] = []
         self.ended: list[tuple[str, str, float, float]] = []
-        self.tokens: list[tuple[str, str, Usage, Cost | None]] = []
+        self.parts: list[tuple[str, Spent]] = []
 
     def record(self, row: CallRow) -> None:
         self.rows.append(row)
@@ -39,8 +40,8 @@ class Notes:
     def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
         self.ended.append((tool, outcome, seconds, queue_seconds))
 
-    def tokens_used(self, provider: str, model: str, usage: Usage, cost: Cost | None) -> None:
-        self.tokens.append((provider, model, usage, cost))
+    def spent(self, tool: str, spent: Spent) -> None:
+        self.parts.append((tool, spent))
 
 
 @pytest.fixture
@@ -62,7 +63,8 @@ SESSION = cast(
 def running(name: str = "chat", *, local: bool = False) -> RunningCall:
     call = ToolCall("r-1", name, {"prompt": "x"})
     tool = SimpleNamespace(name=name, local=local)
-    return cast("RunningCall", SimpleNamespace(id="c-1", session=SESSION, call=call, tool=tool, started_at=1000.0))
+    fields = {"id": "c-1", "session": SESSION, "call": call, "tool": tool, "started_at": 1000.0, "meter": Meter()}
+    return cast("RunningCall", SimpleNamespace(**fields, family=None))
 
 
 def result(error: CallError | None = None, **metadata: Any) -> ToolResult:
@@ -79,7 +81,7 @@ def test_a_call_leaves_one_row_and_one_count(recorder: CallRecorder, notes: Note
     assert (row.id, row.tool, row.outcome, row.session_label, row.client) == ("c-1", "chat", "ok", "my-label", "ide 2")
     assert (row.started_at, row.latency_ms, row.queue_ms, row.result_bytes) == (1000.0, 1000.0, 250.0, 123)
     assert notes.ended == [("chat", "ok", 1.0, 0.25)]
-    assert notes.tokens == []
+    assert notes.parts == []
 
 
 def test_a_row_and_a_count_may_be_had_apart(recorder: CallRecorder, notes: Notes) -> None:
@@ -100,9 +102,11 @@ def test_an_error_counts_under_its_code(recorder: CallRecorder, notes: Notes) ->
 def test_tokens_count_where_a_provider_told_them(recorder: CallRecorder, notes: Notes) -> None:
     """Once a call, for the model that answered, with what they cost."""
     usage, cost = Usage(10, 20), Cost(0.5, "USD")
-    recorder.ended(running(), result(provider="kimi", model="kimi-k2", usage=usage, cost=cost), 0)
+    call, spent = running(), Spent("kimi", "kimi-k2", 1, usage, cost)
+    call.meter.book(spent)
+    recorder.ended(call, result(provider="kimi", model="kimi-k2", usage=usage, cost=cost), 0)
     recorder.ended(running(), result(provider="kimi", model="kimi-k2"), 0)
-    assert notes.tokens == [("kimi", "kimi-k2", usage, cost)]
+    assert notes.parts == [("chat", spent)]
     assert [row.input_tokens for row in notes.rows] == [10, 0]
 
 

@@ -1,5 +1,6 @@
 """``serve`` from its banner to what it says where it cannot start; signals and the end are tested on a process."""
 
+import re
 import signal
 import sqlite3
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.daemon.daemon import running
+from toold.daemon.life import running
 from toold.daemon.run import EXIT_CANNOT_START, banner, run
 from toold.daemon.settings import Settings
 from toold.daemon.state import StateFolder
@@ -101,6 +102,7 @@ async def test_the_banner_has_where_who_and_how_many(printed: Any, state_dir: Pa
     text = await printed()
     assert "ws://127.0.0.1:" in text
     assert "http://127.0.0.1:" in text
+    assert re.search(r"  MCP        http://127\.0\.0\.1:\d+/mcp ", text)
     assert str(state_dir / "token") in text
     assert (state_dir / "token").read_text().strip() not in text
     assert text.count("  simulated") == 2
@@ -186,3 +188,25 @@ def test_a_loop_that_is_blocked_does_not_hold_up_the_end() -> None:
         process.terminate()
         assert process.wait(30) == 128 + signal.SIGTERM
         assert "blocked" in process.stderr.read()
+
+
+FLUSHED = """
+import contextlib
+import sys
+from toold.daemon.run import _flush_outputs
+
+sys.stdin.read()
+with contextlib.suppress(OSError):
+    print("the banner", flush=True)
+_flush_outputs()
+"""
+
+
+def test_what_nobody_reads_any_more_is_no_failure() -> None:
+    """A daemon whose terminal was closed with words on the way ends with 0; Python by itself would end with 120."""
+    with subprocess.Popen([sys.executable, "-c", FLUSHED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        process.stdout.close()
+        process.stdin.close()
+        assert process.wait(30) == 0

@@ -239,6 +239,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
     if variable not in {
         "workspace",
         "workflow_dir",
+        "pipeline_dir",
         "tls_cert",
         "tls_key",
     }:  # folders and files are named, or nobody finds them

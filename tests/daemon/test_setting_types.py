@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
-from toold.daemon.setting_types import ApiKey, FilePatterns, HttpUrl, Origins, Port, Token, tls_context
+from toold.daemon.setting_types import Amounts, ApiKey, FilePatterns, HttpUrl, Origins, Port, Token, tls_context
 
 
 @pytest.mark.parametrize("url", ["http://h", "https://h:8443/v1", "http://[::1]:9/", "https://user:pass@h/x?y=1"])
@@ -85,3 +85,27 @@ def test_files_that_are_no_certificates(tmp_path: Path) -> None:
     for name in ("cert.pem", "missing.pem"):
         with pytest.raises(OSError):  # noqa: PT011 - of several kinds, ssl.SSLError among them
             tls_context(tmp_path / name, tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("given", "amounts"),
+    [
+        ("5 USD", {"USD": 5.0}),
+        ("5usd, 30.5 CNY", {"USD": 5.0, "CNY": 30.5}),
+        (["0.25 USD", "1 CNY"], {"USD": 0.25, "CNY": 1.0}),
+        ("0 USD", {"USD": 0.0}),
+        ([], {}),
+    ],
+)
+def test_amounts_of_money(given: object, amounts: dict[str, float]) -> None:
+    """A number and a currency, several as one text or as a list."""
+    assert TypeAdapter(Amounts).validate_python(given) == amounts
+
+
+@pytest.mark.parametrize(
+    "given", ["", "5", "USD", "5 EUR", "-1 USD", "1e3 USD", "5 USD, 6 USD", 5, {"USD": 5}, [5], "nan USD"]
+)
+def test_no_amounts_of_money(given: object) -> None:
+    """Another currency, a number alone, the same currency twice: the error says the form."""
+    with pytest.raises(ValidationError, match="must be amounts such as 5 USD, 30 CNY"):
+        TypeAdapter(Amounts).validate_python(given)

@@ -73,6 +73,11 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ({"TOOLD_TLS_CERT": "/x.pem"}, "tls_cert (TOOLD_TLS_CERT): needs tls_key as well"),
         ({"TOOLD_TLS_KEY": "/x.pem"}, "tls_key (TOOLD_TLS_KEY): needs tls_cert as well"),
         ({"TOOLD_TLS_CERT": "/x.pem", "TOOLD_TLS_KEY": "/y.pem"}, "tls_cert (TOOLD_TLS_CERT): must be a readable"),
+        (
+            {"TOOLD_DEFAULT_TOOLSET": "laen"},
+            "default_toolset (TOOLD_DEFAULT_TOOLSET): must be lean, standard, full, code, hybrid; did",
+        ),
+        ({"TOOLD_TOOLSETS": "lean"}, "toolsets (TOOLD_TOOLSETS): must be tables of toold.toml: [toolsets.NAME] with"),
         ({"TOOLD_HOST": "::", "TOOLD_AUTH": "no"}, "auth (TOOLD_AUTH): may be off only where host is loopback"),
     ],
 )

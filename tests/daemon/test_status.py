@@ -8,10 +8,9 @@ import msgspec
 import pytest
 from toold.daemon import status
 from toold.daemon.dispatch import Permits, ProviderGate, Router
-from toold.providers import Provider
+from toold.providers import GLM, KIMI, Provider
 from toold.store import CallRow, Totals
 from toold.store.rows import Sums
-from toold.tools import Registry, Tool, load_registry
 
 
 class OneProvider:
@@ -62,12 +61,13 @@ async def test_limits_have_what_is_in_use_and_who_waits() -> None:
 def test_providers_stand_in_the_order_of_their_labels() -> None:
     """One that is there says how it is reached; one that is not says what to set."""
     rows = status.provider_rows(
-        {"glm": "GLM (Zhipu)", "kimi": "Kimi (Moonshot)"},
+        (GLM, KIMI),
         {"kimi": cast("Provider", OneProvider())},
         {"glm": "set GLM_API_KEY"},
     )
     assert [row["name"] for row in rows] == ["glm", "kimi"]
     glm, kimi = rows
+    assert (glm["lists_all"], kimi["lists_all"]) == (False, True)
     assert (glm["available"], glm["missing"], glm["road"]) == (False, "set GLM_API_KEY", None)
     assert (kimi["available"], kimi["simulated"], kimi["road"], kimi["missing"]) == (True, True, "httpx 1", "")
 
@@ -101,14 +101,3 @@ def test_totals_are_plain_data() -> None:
     told = status.totals_row(Totals(since=1.0, all=sums, by_tool={"echo": sums}, by_outcome={"ok": 1}, by_model=[]))
     assert told["all"] == {"calls": 2, "errors": 1, "input_tokens": 0, "output_tokens": 0, "cost": {"USD": 0.5}}
     assert (told["since"], told["by_outcome"], told["by_model"]) == (1.0, {"ok": 1}, [])
-
-
-def test_instructions_name_the_tools_that_there_are_and_what_is_simulated() -> None:
-    """From the live registry, so that a client is told no more than it can call."""
-    registry = load_registry()
-    echo: Tool = registry.get("echo")
-    text = status.instructions(Registry([echo]), simulated=True)
-    assert "echo" in text
-    assert "chat" not in text
-    assert "SIMULATED" in text
-    assert "SIMULATED" not in status.instructions(registry, simulated=False)

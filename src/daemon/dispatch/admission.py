@@ -2,10 +2,13 @@
 
 from typing import Final
 
-from ...protocol.errors import OverCapacityError
+from ...protocol.errors import CallError, InvalidArgumentsError, OverCapacityError
 
 RETRY_AFTER_MS: Final = 500
 """When to come again: about as long as a few short calls take; the caller's own backoff does the rest."""
+
+DETACHED_RETRY_AFTER_MS: Final = 10_000
+"""The same for detached calls, which take longer."""
 
 
 def too_many_waiting(waiting: int, max_waiting: int) -> OverCapacityError | None:
@@ -24,6 +27,36 @@ def session_is_full(max_accepted: int) -> OverCapacityError:
         f"This session has {max_accepted} calls in flight, which is its bound; wait for an answer first.",
         retry_after_ms=RETRY_AFTER_MS,
     )
+
+
+def session_composes_enough(max_composing: int) -> OverCapacityError:
+    """What a session gets of which as many calls make calls as may."""
+    return OverCapacityError(
+        f"{max_composing} calls of this session make calls of their own, which is its bound; wait for one of them.",
+        retry_after_ms=RETRY_AFTER_MS,
+    )
+
+
+def detached_enough(max_detached: int) -> OverCapacityError:
+    """What a principal gets that has as many detached calls as it may."""
+    return OverCapacityError(
+        f"{max_detached} detached calls of yours run or wait already, which is the bound; cancel_call ends one.",
+        retry_after_ms=DETACHED_RETRY_AFTER_MS,
+    )
+
+
+def child_refusal(count: int, depth: int, *, max_children: int, max_depth: int) -> CallError | None:
+    """Why a call may not make its ``count``-th call, which would make calls itself at ``depth``; 0: it makes none."""
+    if count > max_children:
+        return OverCapacityError(
+            f"One call makes {max_children:,} calls at most, and this would be one more; give it less to do.",
+            transient=False,
+        )
+    if depth > max_depth:
+        return InvalidArgumentsError(
+            f"Calls that make calls are nested {max_depth} deep at most; call what is meant with fewer tools around it."
+        )
+    return None
 
 
 def deadline_s(wished_ms: float | None, tool_s: float, maximum_s: float) -> tuple[float, bool]:

@@ -4,15 +4,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 from pydantic import BaseModel
 
-from ...protocol.calls import ClientInfo, Cost, Principal, Progress, ToolCall, ToolResult, Usage
+from ...protocol.calls import ClientInfo, Cost, Json, Principal, Progress, Spent, ToolCall, ToolResult, Usage
 from ...protocol.sessions import Standing
 from ...tools import Tool
 from .permits import Permits, RunPermit
+
+MESSAGE_CHARS: Final = 1000
+"""A progress message is for a person; more of it is cut."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -22,6 +25,8 @@ class Session(Standing["CallPort"]):
     label: str
     principal: Principal
     client: ClientInfo
+    toolset: str
+    """Which tools it may call, and is shown: for good."""
     transport: str
     """``websocket``, later ``mcp`` and others; for logs and audit."""
     streaming: bool
@@ -43,6 +48,7 @@ class EndedBy(Enum):
     DEADLINE = "deadline"
     DISCONNECT = "disconnect"
     SHUTDOWN = "shutdown"
+    PARENT = "parent"
 
 
 class Meter(msgspec.Struct):
@@ -56,18 +62,74 @@ class Meter(msgspec.Struct):
     provider: str | None = None
     model: str | None = None
     chosen_because: str | None = None
-    usage: Usage | None = None
-    costs: dict[str, float] | None = None
-    """By currency; None where nothing was paid for."""
+    by_model: dict[tuple[str, str], Spent] | None = None
+    """What completions took, by provider and model; None where there was none."""
     simulated: bool = False
+
+    def book(self, spent: Spent) -> None:
+        """Add what a completion took."""
+        by_model = self.by_model = self.by_model or {}
+        key = spent.provider, spent.model
+        by_model[key] = by_model[key] + spent if key in by_model else spent
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """What completions took, each model once."""
+        return tuple(self.by_model.values()) if self.by_model else ()
+
+    def add(self, other: "Meter") -> None:
+        """Add what another call has used of vendors."""
+        self.provider_s += other.provider_s
+        self.provider_calls += other.provider_calls
+        if other.provider is not None:
+            self.provider, self.model, self.chosen_because = other.provider, other.model, other.chosen_because
+        for spent in other.spent:
+            self.book(spent)
+        self.simulated = self.simulated or other.simulated
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of all completions."""
+        parts = self.spent
+        return sum((part.usage for part in parts[1:]), parts[0].usage) if parts else None
 
     @property
     def cost(self) -> Cost | None:
         """The sum, where it is in one currency."""
-        if self.costs is None or len(self.costs) != 1:
+        costs = [part.cost for part in self.spent if part.cost is not None]
+        if len({cost.currency for cost in costs}) != 1:
             return None
-        currency, amount = next(iter(self.costs.items()))
-        return Cost(round(amount, 8), currency)
+        amount = round(sum(cost.amount for cost in costs), 8)
+        return Cost(amount, costs[0].currency, any(cost.estimated for cost in costs))
+
+
+class Family(msgspec.Struct, eq=False, kw_only=True):
+    """What a composing call has to do with the calls that it makes."""
+
+    run: str
+    """What they are known under in the journal: this call's id, or what those of an earlier call are known under."""
+    earlier: bool
+    """Whether it goes on with an earlier call, so that some of them may be in the journal."""
+    depth: int
+    """Composing calls from the caller's own down to this one."""
+    names: set[str]
+    """Of all that it made."""
+    running: "set[RunningCall]"
+    meter: Meter
+    """What those that have ended used, and theirs."""
+    over: bool = False
+    """Its tool has returned: it makes no more."""
+    on_hold: bool = False
+    """It is about to be stopped, and makes no more until it goes on."""
+    mark: str = ""
+    """Ends the ids of what it makes, where it goes on under its own id: a call's id is its alone."""
+
+    def leave(self, child: "RunningCall") -> None:
+        """A call that it made has its answer."""
+        self.running.discard(child)
+        self.meter.add(child.meter)
+        if child.family is not None:
+            self.meter.add(child.family.meter)
 
 
 class RunningCall(msgspec.Struct, eq=False, kw_only=True):
@@ -78,9 +140,14 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     session: Session
     call: ToolCall
     tool: Tool
-    arguments: BaseModel
+    arguments: BaseModel | dict[str, Any]
+    """As ``bind`` returned them."""
     port: "CallPort"
     permit: RunPermit
+    parent: "RunningCall | None" = None
+    """The call that made it; None for one of a transport's."""
+    family: Family | None = None
+    """Of a composing call."""
     started: float
     started_at: float
     """Unix time in seconds."""
@@ -96,7 +163,13 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     ended_by: EndedBy | None = None
     journalled: bool = False
     """It is, or may be, in the journal: so its end has to be written there before its answer is sent."""
+    again: bool = False
+    """The journal has it from an earlier run, and it is to run once more."""
+    detached: bool = False
+    """It runs apart from whoever made it, and was written down as started before it was begun."""
     last_report: float = 0.0
+    shaping: dict[str, Json] | None = None
+    """What its tool did to a result."""
     latest: Progress | None = None
     """Its tool's last report."""
     latest_at: float = 0.0
@@ -113,6 +186,27 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """Tasks of the tool's own that wait for a provider: they end with the call."""
 
     @property
+    def kin(self) -> Family | None:
+        """That of the call that made it."""
+        return None if self.parent is None else self.parent.family
+
+    @property
+    def scope(self) -> str:
+        """What its key is unique in: its session, or its parent's run."""
+        kin = self.kin
+        return self.session.id if kin is None else kin.run
+
+    @property
+    def goes_on(self) -> bool:
+        """It was stopped, and goes on at the next start: a detached call, or one within it that makes calls."""
+        if self.ended_by is not EndedBy.SHUTDOWN or self.family is None:
+            return False
+        first = self
+        while first.parent is not None:
+            first = first.parent
+        return first.detached
+
+    @property
     def timeout_ms(self) -> float:
         """The whole time that it was given."""
         return round((self.deadline - self.started) * 1000, 3)
@@ -125,6 +219,16 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
         if self.call.on_disconnect is None:
             return not self.session.resumable and self.tool.annotations.read_only_hint
         return self.call.on_disconnect == "cancel"
+
+    def report(self, progress: Progress, now: float) -> bool:
+        """Let its caller know how far it is. False where that is told at the next beat, or not any more."""
+        if self.answered:
+            return False
+        self.latest, self.latest_at = progress, now
+        told = self.port.progress(self, progress)
+        if told:
+            self.last_report = now
+        return told
 
     def sign_of_life(self, now: float) -> Progress:
         """What a call that is still at work says for itself: its tool's last report, or how long it has run."""
@@ -163,3 +267,19 @@ class CallPort(Protocol):
     def beat(self, running: Sequence[RunningCall], now: float) -> None:
         """These calls, all that run of one port, are still at work; at least one frame goes out. Never blocks."""
         ...
+
+
+class UnheardPort:
+    """A ``CallPort`` but for ``render``, where nobody listens: answers stay where they are kept, reports go nowhere."""
+
+    async def deliver(self, running: RunningCall, answer: bytes) -> None:
+        pass
+
+    def progress(self, _running: RunningCall, _progress: Progress) -> bool:
+        return False
+
+    def chunk(self, running: RunningCall, text: str) -> None:
+        pass
+
+    def beat(self, running: Sequence[RunningCall], now: float) -> None:
+        pass

@@ -3,32 +3,54 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from ...protocol.calls import ClientInfo, Principal, Progress, Usage
-from ...protocol.errors import ServiceUnavailableError
-from ...providers import Abilities, Completion, CompletionRequest, OnDelta, ProviderName
-from ...tools import Conversation, DaemonView, FileAccess, Operation
-from .calls import RunningCall
+from ...protocol.calls import ClientInfo, Json, Principal, Progress, Spent, ToolResult
+from ...protocol.errors import CallTimeoutError, ServiceUnavailableError
+from ...providers import Abilities, Completion, CompletionRequest, Delta, OnDelta, Provider, ProviderName
+from ...sandbox import Sandbox
+from ...tools import (
+    Conversation,
+    DaemonView,
+    FileAccess,
+    KnownCall,
+    Operation,
+    ResultFile,
+    ResultFormat,
+    Results,
+    Selection,
+    Tool,
+)
+from ..budget import Budget
+from . import spending
+from .calls import MESSAGE_CHARS, RunningCall
+from .children import Children
+from .detached import DetachedCalls
 from .gate import ProviderGate
+from .known_calls import KnownCalls
 from .permits import RunPermit
 
 T = TypeVar("T")
 
-_MESSAGE_CHARS: Final = 1000
-"""A progress message is for a person; more of it is cut."""
+
+class Speaker(NamedTuple):
+    """Who goes on with a conversation, and by which call."""
+
+    principal: Principal
+    session_id: str
+    call_id: str
 
 
 class Conversations(Protocol):
     """The conversations that calls can go on with."""
 
     def hold(
-        self, continuation_id: str | None, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
+        self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AbstractAsyncContextManager[Conversation]:
         """``ToolContext.conversation``. Where it has to wait, ``on_wait`` is called and ``permit`` lent back."""
         ...
@@ -43,16 +65,57 @@ class Services(msgspec.Struct, frozen=True, eq=False):
     absent: Mapping[str, str]
     """Provider → what to set so that it can be asked."""
     conversations: Conversations
+    budgets_of: Callable[[Principal], Sequence[Budget]]
+    """All that a completion for this principal has to fit into."""
+    results: Results
+    sandbox: Sandbox
+
+
+class Sending:
+    """A completion on its way: whether it was sent, and what was heard of its answer."""
+
+    __slots__ = ("_on_delta", "_pieces", "_provider", "_request", "sent")
+
+    def __init__(self, provider: Provider, request: CompletionRequest, on_delta: OnDelta | None) -> None:
+        self._provider = provider
+        self._request = request
+        self._on_delta = on_delta
+        self._pieces: list[str] = []
+        self.sent = False
+
+    @property
+    def heard(self) -> str:
+        """What streamed, reasoning included."""
+        return "".join(self._pieces)
+
+    async def __call__(self, *, timeout_s: float) -> Completion:
+        self.sent = True
+        on_delta = None if self._on_delta is None else partial(self._hear, self._on_delta)
+        return await self._provider.complete(self._request, timeout_s=timeout_s, on_delta=on_delta)
+
+    def _hear(self, on_delta: OnDelta, delta: Delta) -> None:
+        self._pieces.append(delta.reasoning + delta.text)
+        on_delta(delta)
 
 
 class CallContext:
     """What the daemon lends to a tool for the time of one call. Satisfies ``tools.ToolContext``."""
 
-    __slots__ = ("_running", "_services")
+    __slots__ = ("_children", "_detached", "_known", "_running", "_services")
 
-    def __init__(self, running: RunningCall, services: Services) -> None:
+    def __init__(
+        self,
+        running: RunningCall,
+        services: Services,
+        children: Children,
+        detached: DetachedCalls,
+        known: KnownCalls,
+    ) -> None:
         self._running = running
         self._services = services
+        self._children = children
+        self._detached = detached
+        self._known = known
 
     @property
     def daemon(self) -> DaemonView:
@@ -76,32 +139,37 @@ class CallContext:
 
     @property
     def streaming(self) -> bool:
-        return self._running.session.streaming
+        # Not with bound arguments: a value could come in two pieces, and neither would be known for part of it.
+        return self._running.session.streaming and self._running.parent is None and self._running.tool.mask is None
+
+    @property
+    def time_was_named(self) -> bool:
+        return self._running.call.timeout_ms is not None
 
     def remaining(self) -> float:
         return max(0.0, self._running.deadline - time.monotonic())
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        running = self._running
-        if running.answered:
-            return
-        running.latest = Progress(_sendable(message)[:_MESSAGE_CHARS], _finite(done), _finite(total))
-        running.latest_at = time.monotonic()
-        if running.port.progress(running, running.latest):
-            running.last_report = running.latest_at
+        mask = self._running.tool.mask
+        message = _sendable(message) if mask is None else mask.text(_sendable(message))
+        progress = Progress(message[:MESSAGE_CHARS], _finite(done), _finite(total))
+        self._running.report(progress, time.monotonic())
 
     def stream(self, text: str) -> None:
         running = self._running
         text = _sendable(text)
-        if text and running.session.streaming and not running.answered:
+        if text and self.streaming and not running.answered:
             running.last_report = time.monotonic()
             running.port.chunk(running, text)
+
+    def aside(self) -> AbstractAsyncContextManager[None]:
+        return self._running.permit.paused()
 
     def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:
         running = self._running
         return self._services.conversations.hold(
             continuation_id,
-            running.session.principal,
+            Speaker(running.session.principal, running.session.id, running.id),
             running.permit,
             lambda: self.progress("waiting for another call of the same conversation"),
         )
@@ -111,17 +179,83 @@ class CallContext:
     ) -> Completion:
         gate, meter = self._gate(request.model.provider), self._running.meter
         meter.model, meter.chosen_because = request.model.id, chosen_because
-        completion = await self._ask(gate, partial(gate.provider.complete, request, on_delta=on_delta))
-        meter.model = completion.model
-        meter.simulated = meter.simulated or completion.simulated  # a simulator that the operator gave as the vendor
-        self._book(completion)
+        budgets = self._services.budgets_of(self.principal)
+        bounded = any(budget.amounts for budget in budgets) and not gate.provider.simulated
+        reckoned = await asyncio.to_thread(spending.reckoned, request) if bounded else None
+        sending = Sending(gate.provider, request, on_delta)
+        with ExitStack() as held:
+            for budget in budgets:
+                held.enter_context(budget.holding(reckoned))
+            try:
+                completion = await self._ask(gate, sending)
+            except (asyncio.CancelledError, CallTimeoutError):
+                if sending.sent:
+                    self._book(spending.cut_off(request, sending.heard, simulated=meter.simulated))
+                raise
+            meter.model = completion.model
+            # Also where a simulator was given as the vendor's own address.
+            meter.simulated = meter.simulated or completion.simulated
+            self._book(spending.answered(request, completion, simulated=meter.simulated))
         return completion
 
     def abilities(self, provider: ProviderName) -> Abilities:
         return self._gate(provider).provider
 
     async def vendor(self, provider: ProviderName, operation: Operation[T]) -> T:
-        return await self._ask(self._gate(provider), operation)
+        gate = self._gate(provider)
+        with ExitStack() as held:
+            for budget in self._services.budgets_of(self.principal):
+                held.enter_context(budget.holding(None))
+            return await self._ask(gate, operation)
+
+    def find_tool(self, name: str) -> Tool:
+        return self._children.find_tool(self._running.session, name)
+
+    @property
+    def selection(self) -> Selection:
+        return self._children.selection(self._running.session)
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self._services.sandbox
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
+    ) -> ToolResult:
+        self._note_stray()
+        return await self._children.call(self._running, tool, arguments, name, timeout_s)
+
+    async def take_up(self, call_id: str) -> None:
+        await self._children.take_up(self._running, call_id)
+
+    async def keep_result(
+        self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
+    ) -> ResultFile:
+        handle = self.call_id if name is None else f"{self.call_id}/{name}"
+        return await self._services.results.keep(self.principal, handle, value, rows, file_format)
+
+    async def read_result(self, handle: str) -> Json:
+        return await self._services.results.read(self.principal, handle)
+
+    @property
+    def detached(self) -> bool:
+        return self._running.detached
+
+    async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
+        return await self._detached.detach(self._running, changed, timeout_s)
+
+    async def look_up(self, call_id: str) -> KnownCall:
+        return await self._known.look_up(self.principal, call_id)
+
+    def cancel_call(self, call_id: str) -> bool:
+        return self._known.cancel(self.principal, call_id)
+
+    @property
+    def answer_bytes(self) -> int:
+        return self._children.answer_bytes(self._running)
+
+    def note_shaping(self, report: Mapping[str, Json]) -> None:
+        self._running.shaping = dict(report)
 
     def _gate(self, provider: ProviderName) -> ProviderGate:
         gate = self._services.gates.get(provider)
@@ -137,20 +271,18 @@ class CallContext:
         return await gate.ask(operation, deadline=running.deadline, permit=running.permit, meter=meter)
 
     def _note_stray(self) -> None:
-        """Where a tool asks in a task of its own, that task is to end with the call."""
+        """Where a tool asks, or calls, in a task of its own, that task is to end with the call."""
         running, task = self._running, asyncio.current_task()
         if task is not None and task is not running.task:
             running.strays = running.strays or set()
             running.strays.add(task)
             task.add_done_callback(running.strays.discard)
 
-    def _book(self, completion: Completion) -> None:
-        meter = self._running.meter
-        if completion.usage is not None:
-            meter.usage = (meter.usage or Usage(0, 0)) + completion.usage
-        if completion.cost is not None and not meter.simulated:  # what is simulated costs nothing
-            costs = meter.costs = meter.costs or {}
-            costs[completion.cost.currency] = costs.get(completion.cost.currency, 0.0) + completion.cost.amount
+    def _book(self, spent: Spent) -> None:
+        self._running.meter.book(spent)
+        if spent.cost is not None:
+            for budget in self._services.budgets_of(self.principal):
+                budget.spend(spent.cost)
 
 
 def _sendable(text: str) -> str:

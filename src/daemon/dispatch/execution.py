@@ -1,6 +1,6 @@
 """The calls under way: each runs in a task of its own and gets exactly one terminal answer, whatever its tool does.
 
-start (journal) ▸ run ▸ fit the result ▸ record ▸ deliver
+admit (rate, permits) ▸ start (journal) ▸ run ▸ fit the result ▸ record ▸ deliver
 """
 
 import asyncio
@@ -12,34 +12,67 @@ from typing import Final
 import structlog
 
 from ...protocol.calls import ToolResult
-from ...protocol.errors import ResultExpiredError
-from ...tools import content
+from ...protocol.errors import CallError, OutcomeUnknownError, ResultExpiredError
+from ...tools import Offer, content
 from ..observe import bind_call
 from . import outcome
+from .bounds import Bounds
 from .calls import CallPort, EndedBy, RunningCall, Session
+from .children import Children
 from .context import CallContext, Services
+from .detached import DetachedCalls
+from .known_calls import KnownCalls
+from .permits import Permits
+from .rates import RateLimits
 from .recording import Journal, Recorder
+from .sessions import SessionKeeper
+from .spilling import spilled, why_not
 
 _log = structlog.get_logger(__name__)
 
 STUCK_S: Final = 1.0
 """A tool that has not ended this long after it was told to is answered for."""
 
+_SURELY_SENT: Final = 4096
+"""No bound on answers is lower (``setting_types.MIN_SPILL_BYTES``): for short ones it need not be looked up."""
+
 
 class Execution:
     """Runs accepted calls, and holds them until their answers are on their way no more."""
 
-    def __init__(self, services: Services, recorder: Recorder, journal: Journal, *, max_frame_bytes: int) -> None:
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        journal: Journal,
+        *,
+        offer: Callable[[], Offer],
+        bounds: Callable[[], Bounds],
+        permits: Permits,
+        sessions: SessionKeeper,
+        rates: RateLimits,
+        next_id: Callable[[], str],
+    ) -> None:
         self._services = services
         self._recorder = recorder
         self._journal = journal
-        self._max_frame_bytes = max_frame_bytes
+        self._bounds = bounds
+        self._rates = rates
+        self._children = Children(self, offer, bounds, permits, recorder, journal)
+        self.detached = DetachedCalls(
+            self, sessions, journal, offer=offer, bounds=bounds, permits=permits, next_id=next_id
+        )
+        self._known = KnownCalls(self, self.detached, sessions, journal)
         # The same clock as the loop's, which uvloop reads to the millisecond only.
         # Held, since asking for the running loop costs a system call on Python 3.11.
         self._loop = asyncio.get_running_loop()
         self._clock: Callable[[], float] = time.monotonic
         # Accepted calls that their sessions' books have as running.
         self._calls: dict[tuple[str, str], RunningCall] = {}
+        # Of these, those that make calls.
+        self._composing: set[RunningCall] = set()
+        # What those make, in the order in which it came; no session's book has it.
+        self._made: dict[RunningCall, None] = {}
         # Answers that their callers have not taken yet. Their ids may be in use again.
         self._undelivered = 0
         # Answers for tools that do not end; held so that they are not collected.
@@ -55,13 +88,23 @@ class Execution:
         return len(self._calls) + self._undelivered
 
     @property
-    def unanswered(self) -> int:
-        return len(self._calls)
+    def wanting(self) -> int:
+        """Accepted calls that hold, or wait for, a run permit; children do not count."""
+        return len(self._calls) - len(self._composing)
+
+    @property
+    def held_by_children(self) -> int:
+        """Run permits that they hold."""
+        return sum(child.permit.held for child in self._made)
 
     @property
     def running(self) -> list[RunningCall]:
-        """The calls that have no answer yet, the oldest first."""
-        return [running for running in self._calls.values() if not running.answered]
+        """The calls that have no answer yet: the callers' own, the oldest first, then what those make."""
+        return [running for running in (*self._calls.values(), *self._made) if not running.answered]
+
+    def composing_in(self, session: Session) -> int:
+        """How many of a session's calls make calls; what they make does not count."""
+        return sum(running.session is session for running in self._composing)
 
     def find(self, session: Session, key: str) -> RunningCall | None:
         """A session's call that has no answer yet."""
@@ -83,7 +126,14 @@ class Execution:
 
     def begin(self, running: RunningCall) -> None:
         """Let an accepted call run, from the next turn of the loop on."""
-        self._calls[running.session.id, running.key] = running
+        kin = None if running.parent is None else running.parent.family
+        if kin is not None:
+            kin.running.add(running)
+            self._made[running] = None
+        else:
+            self._calls[running.session.id, running.key] = running
+            if running.family is not None:
+                self._composing.add(running)
         self._idle.clear()
         running.task = self._loop.create_task(self._travel(running))
         running.timer = self._loop.call_at(running.deadline, self.end, running, EndedBy.DEADLINE)
@@ -94,6 +144,8 @@ class Execution:
             return
         running.ended_by = ended_by
         running.ended_at = self._clock()  # from here on the beat's watch answers for it
+        for child in tuple(running.family.running) if running.family is not None else ():
+            self.end(child, ended_by)
         if running.task is not None:
             running.task.cancel()
         if not running.begun:  # a task that is cancelled before its first step never takes it
@@ -109,9 +161,9 @@ class Execution:
         answer.add_done_callback(self._answers.discard)
 
     def answer_for_the_stuck(self) -> None:
-        """Answer all calls whose tools were told to end and have not."""
+        """Answer all calls whose tools were told to end and have not; a call's children before it."""
         now = self._clock()
-        for running in self.running:
+        for running in reversed(self.running):
             if running.ended_at is not None and now > running.ended_at + STUCK_S:
                 self.answer_for(running)
 
@@ -130,7 +182,12 @@ class Execution:
     async def _outcome(self, running: RunningCall) -> ToolResult:
         """Run the tool. Whatever it does becomes a result."""
         try:
+            if self._rates.bounds(running.tool.source):
+                await self._rates.take(running.tool.source, running.session.principal, running.deadline)
             if running.tool.unmetered:
+                returned = await self._enter(running)
+            elif running.family is not None:  # its calls may have to wait for the permit that it held
+                await self._start(running)
                 returned = await self._enter(running)
             else:
                 async with running.permit:
@@ -139,7 +196,9 @@ class Execution:
                         await self._start(running)
                     returned = await self._enter(running)
             outputs, structured = content(returned, tool=running.tool.name)
-            return ToolResult(outcome.metadata_of(running, self._clock()), outputs, structured)
+            result = ToolResult(outcome.metadata_of(running, self._clock()), outputs, structured)
+            # In a thread: an answer may be long, and all of it is looked at.
+            return result if running.tool.mask is None else await asyncio.to_thread(running.tool.mask.result, result)
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included, and harms nobody
             failure = outcome.of_exception(running, error)
         return outcome.failed(running, failure, self._clock())
@@ -148,6 +207,8 @@ class Execution:
         """Have it on the disk that the call starts (decision 17)."""
         # Also where the wait is cut off: it may have been written.
         running.journalled = running.session.journalled = True
+        if running.detached:
+            return
         try:
             new = await self._journal.start(running)
         except Exception:
@@ -155,17 +216,20 @@ class Execution:
             raise
         if not new:
             running.journalled = False
-            raise ResultExpiredError
+            raise ResultExpiredError if running.parent is None else OutcomeUnknownError
 
     async def _enter(self, running: RunningCall) -> object:
         running.running = True
         entered = self._clock()
         try:
-            return await running.tool.function(running.arguments, CallContext(running, self._services))
+            context = CallContext(running, self._services, self._children, self.detached, self._known)
+            return await running.tool.run(running.arguments, context)
         finally:
             running.meter.tool_s = self._clock() - entered
             for stray in tuple(running.strays or ()):
                 stray.cancel()
+            if running.family is not None:
+                await self._children.over(running, running.family)
 
     async def _answer(self, running: RunningCall, result: ToolResult) -> None:
         """Fit, record and send the one terminal answer. What comes second is dropped."""
@@ -177,7 +241,9 @@ class Execution:
         try:
             size = 0
             try:
-                answer, result = self._fit(running, result)
+                answer, result = self._rendered(running, result)
+                if len(answer) > _SURELY_SENT and running.parent is None and len(answer) > self._bounds().answer_bytes:
+                    answer, result = await self._fit(running, result, answer)
                 size = len(answer)
                 await self._record(running, result, size)
             finally:
@@ -186,39 +252,63 @@ class Execution:
             # finds it done, and gets the kept answer.
             await running.port.deliver(running, answer)
         finally:
-            running.session.calls.delivered()
-            self._undelivered -= 1
+            if running.parent is None:
+                running.session.calls.delivered()
+                self._undelivered -= 1
             running.task = running.timer = None  # they refer back to the call
 
     def _finish(self, running: RunningCall, result: ToolResult, size: int) -> None:
-        running.session.calls.finish(
-            running.key, result, size, running.call.frame_bytes, self._clock(), journalled=running.journalled
-        )
-        del self._calls[running.session.id, running.key]
-        self._undelivered += 1
-        if not self._calls:
+        kin = None if running.parent is None else running.parent.family
+        if kin is not None:
+            kin.leave(running)
+            del self._made[running]
+        else:
+            running.session.calls.finish(
+                running.key, result, size, running.call.frame_bytes, self._clock(), journalled=running.journalled
+            )
+            del self._calls[running.session.id, running.key]
+            if running.family is not None:
+                self._composing.discard(running)
+            self._undelivered += 1
+        if not self._calls and not self._made:
             self._idle.set()
 
     async def _record(self, running: RunningCall, result: ToolResult, size: int) -> None:
+        if running.goes_on:  # to the journal it has not ended
+            return
         try:
             if running.journalled:
                 await self._journal.end(running, result, size)
-                if running.session.over:  # it was closed in the journal before this call was there
+                # It was closed in the journal before this call was there.
+                if running.parent is None and running.session.over:
                     self._journal.closed(running.session)
             else:
                 self._recorder.ended(running, result, size)
         except Exception:  # noqa: BLE001 - what cannot be written down is still answered
             _log.exception("a call could not be recorded", tool=running.tool.name)
 
-    def _fit(self, running: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
-        """The answer as it travels, and the result that it tells: an error where it cannot travel as it is."""
+    def _rendered(self, running: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
+        """The answer as it travels, and the result that it tells: an error where that is no JSON."""
         try:
-            answer = running.port.render(running, result)
+            return running.port.render(running, result), result
         except (TypeError, ValueError, RecursionError) as error:
             result = outcome.failed(running, outcome.not_serialisable(running, error), self._clock())
             return running.port.render(running, result), result
-        if len(answer) > self._max_frame_bytes:
-            refusal = outcome.too_large(len(answer), self._max_frame_bytes)
-            result = outcome.failed(running, refusal, self._clock())
-            answer = running.port.render(running, result)
-        return answer, result
+
+    async def _fit(self, running: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
+        """What is sent for an answer that is too large: where its result is kept. Where that fails, the answer as it
+        is, if a frame takes it; else an error.
+        """
+        most, size = self._bounds().max_frame_bytes, len(answer)
+        try:
+            if result.ok:
+                result = await spilled(running, result, size, self._services.results)
+                return running.port.render(running, result), result
+            refusal = outcome.too_large(size, most)
+        except CallError as error:
+            _log.warning("an answer could not be kept as a file", tool=running.tool.name, reason=error.message)
+            refusal = outcome.too_large(size, most, why_not(error))
+        if size <= most:
+            return answer, result
+        result = outcome.failed(running, refusal, self._clock())
+        return running.port.render(running, result), result

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...protocol.errors import CallError, CallTimeoutError, InvalidArgumentsError, ServiceUnavailableError
-from ...providers import Breaker, Provider, counts_against_vendor
+from ...providers import Breaker, BreakerState, Provider, counts_against_vendor
 from ...tools import Operation
 from .calls import Meter
 from .permits import Permits, RunPermit
@@ -39,6 +39,11 @@ class ProviderGate:
     def abandoned(self) -> int:
         """SDK calls whose caller has gone and which have not returned yet."""
         return self._abandoned
+
+    @property
+    def state(self) -> BreakerState:
+        """Whether the vendor is asked (``closed``), not, since it keeps failing (``open``), or is being tried again."""
+        return self._breaker.state(time.monotonic())
 
     async def ask(self, operation: Operation[T], *, deadline: float, permit: RunPermit, meter: Meter) -> T:
         """Ask the provider once; ``deadline`` is an instant of the loop's clock. While it waits for the provider's

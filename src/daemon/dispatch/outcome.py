@@ -1,11 +1,12 @@
 """How a call ended, as the answer that its caller gets. Pure, but for the log lines of a tool's own failures."""
 
 import traceback
+from copy import copy
 
 import structlog
 from msgspec.structs import replace
 
-from ...protocol.calls import Metadata, Timings, ToolResult
+from ...protocol.calls import Json, Metadata, Timings, ToolResult
 from ...protocol.errors import (
     CallCancelledError,
     CallError,
@@ -16,20 +17,31 @@ from ...protocol.errors import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
-from .calls import EndedBy, RunningCall
+from .calls import EndedBy, Meter, RunningCall
 
 _log = structlog.get_logger("toold.dispatch")
 _SHOWN_CHARS = 300
 
 
 def metadata_of(running: RunningCall, now: float) -> Metadata:
-    """The call's times, provider, tokens and cost as they stand at the instant ``now``."""
-    meter = running.meter
+    """The call's times, provider, tokens and cost as they stand at the instant ``now``, its children's included."""
+    meter = running.meter if running.family is None else _with_children(running.meter, running.family.meter)
+    return _metadata(meter, _ms(now - running.started), running.shaping)
+
+
+def without_children(running: RunningCall, result: ToolResult) -> ToolResult:
+    """The result as it is recorded: its children are recorded too, and what they used is to be counted once."""
+    if running.family is None:
+        return result
+    return replace(result, metadata=_metadata(running.meter, result.metadata.latency_ms, running.shaping))
+
+
+def _metadata(meter: Meter, latency_ms: float, shaping: dict[str, Json] | None) -> Metadata:
     timings = Timings(_ms(meter.queue_s), _ms(meter.tool_s), _ms(meter.provider_s))
     if meter.provider is None:
-        return Metadata(_ms(now - running.started), timings)
+        return Metadata(latency_ms, timings, shaping=shaping)
     return Metadata(
-        _ms(now - running.started),
+        latency_ms,
         timings,
         provider=meter.provider,
         model=meter.model,
@@ -38,7 +50,16 @@ def metadata_of(running: RunningCall, now: float) -> Metadata:
         simulated=meter.simulated or None,
         chosen_because=meter.chosen_because,
         provider_calls=meter.provider_calls,
+        spent=meter.spent if len(meter.spent) > 1 else (),
+        shaping=shaping,
     )
+
+
+def _with_children(own: Meter, children: Meter) -> Meter:
+    together = copy(own)
+    together.by_model = dict(own.by_model or {})
+    together.add(children)
+    return together
 
 
 def replayed(result: ToolResult) -> ToolResult:
@@ -49,6 +70,8 @@ def replayed(result: ToolResult) -> ToolResult:
 def failed(running: RunningCall, error: CallError, now: float) -> ToolResult:
     """The answer that carries ``error``."""
     tool_error = error.to_tool_error(repeatable=running.tool.repeatable)
+    if running.tool.mask is not None:
+        tool_error = running.tool.mask.error(tool_error)
     return ToolResult(metadata_of(running, now), error=tool_error)
 
 
@@ -72,11 +95,15 @@ def cut_off(running: RunningCall) -> CallError:
     """Somebody or something ended the call: ``running.ended_by`` says who."""
     if running.ended_by is EndedBy.DEADLINE:
         return timed_out(running)
+    if running.goes_on:
+        return ServiceUnavailableError("The daemon goes down; the call goes on at its next start.", executed="maybe")
     executed: Executed = "maybe" if running.running else "no"
     if running.ended_by is EndedBy.CALLER:
         return CallCancelledError("The call was cancelled as its caller asked.", executed=executed)
     if running.ended_by is EndedBy.OPERATOR:
         return CallCancelledError("The call was cancelled by the daemon's operator.", executed=executed)
+    if running.ended_by is EndedBy.PARENT:
+        return CallCancelledError("The call was cancelled by the call that made it.", executed=executed)
     if running.ended_by is EndedBy.DISCONNECT:
         return CallCancelledError("The call was cancelled because its connection ended.", executed=executed)
     if running.tool.local or not running.running:
@@ -102,9 +129,10 @@ def _shown(error: BaseException) -> str:
         return f"{type(error).__name__}, whose text cannot be had"
 
 
-def too_large(size: int, limit: int) -> ResultTooLargeError:
-    """The rendered answer does not fit into a frame."""
-    return ResultTooLargeError(f"The answer has {size} bytes and a frame takes {limit}; ask for less at a time.")
+def too_large(size: int, limit: int, more: str = "") -> ResultTooLargeError:
+    """The rendered answer does not fit into a frame, and ``more`` there is to say of it."""
+    end = f", and {more} Ask for less at a time." if more else "; ask for less at a time."
+    return ResultTooLargeError(f"The answer has {size} bytes and a frame takes {limit}{end}")
 
 
 def not_serialisable(running: RunningCall, error: Exception) -> ToolExecutionError:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from ...protocol.calls import ToolCall, ToolResult
+from ...protocol.calls import Principal, ToolCall, ToolResult
 from ...protocol.session import Kept
-from ...store import KeptSession
+from ...store import CallRow, KeptCall, KeptDetached, KeptSession
 from .calls import RunningCall, Session
 
 
@@ -26,7 +26,7 @@ class Journal(Protocol):
         ...
 
     async def start(self, running: RunningCall) -> bool:
-        """Write down that a call starts. False: its id was used before, and it must not run.
+        """Write down that a call starts, within its ``scope``. False: its id was used before, and it must not run.
 
         Raises:
             ServiceUnavailableError: it cannot be written, so the call must not run.
@@ -35,6 +35,47 @@ class Journal(Protocol):
 
     async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
         """Write down how a started call ended, and its audit row with it. Never raises; takes some seconds at most."""
+        ...
+
+    async def child(self, running: RunningCall) -> KeptCall | None:
+        """What is on the disk of a child that is about to run, from its run before; None where nothing is.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        ...
+
+    async def run(self, call_id: str, principal: Principal, tool: str) -> str | None:
+        """The run of a principal's earlier call of this tool; None where it is not known.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        ...
+
+    async def take_up(self, running: RunningCall, run: str) -> None:
+        """Write down that a call goes on with an earlier run.
+
+        Raises:
+            ServiceUnavailableError: it cannot be written.
+        """
+        ...
+
+    async def detached(self) -> list[KeptDetached]:
+        """The detached calls that have started and not ended, the oldest first.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        ...
+
+    async def ended(self, call_id: str, child: tuple[str, str], principal: Principal) -> KeptCall | CallRow | None:
+        """What is on the disk of a principal's call that does not run: as a child, by its run and name; else what the
+        audit has under its id. None where nothing is, or too long ago.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
         ...
 
     def opened(self, session: Session) -> None:

@@ -2,7 +2,9 @@
 
     resolve the tool ▸ bind and check arguments ▸ accept (or replay) ▸ admit ▸ start ▸ run ▸ fit ▸ record ▸ deliver
 
-Up to *admit* it is here, from *start* on in ``execution``. Rate limits and budgets will come at *admit*.
+Whether a call is admitted at all is decided here; it waits for its turn, by its source's rate and by the permits, and
+goes on from there, in ``execution``. The budget is asked where a vendor is (``context``), since only there is it known
+that one will be.
 """
 
 import asyncio
@@ -22,15 +24,19 @@ from ...protocol.errors import (
     ToolError,
 )
 from ...protocol.session import Kept, Verdict
-from ...tools import DaemonView, FileAccess, Registry, Tool, bind
+from ...sandbox import Sandbox
+from ...tools import DaemonView, FileAccess, Offer, Results, Tool, bind
 from . import outcome
-from .admission import deadline_s, session_is_full, too_many_waiting
+from .admission import deadline_s, session_composes_enough, session_is_full, too_many_waiting
+from .allowances import Allowances
 from .bounds import Bounds
 from .calls import CallPort, EndedBy, Meter, RunningCall, Session
+from .children import family_of
 from .context import Conversations, Services
 from .execution import STUCK_S, Execution
 from .gate import ProviderGate
 from .permits import Permits, RunPermit
+from .rates import RateLimits
 from .recording import Journal, Recorder
 from .sessions import SessionKeeper
 
@@ -42,7 +48,7 @@ class Router:
 
     def __init__(
         self,
-        registry: Registry,
+        offer: Offer,
         gates: Mapping[str, ProviderGate],
         *,
         absent: Mapping[str, str],
@@ -51,20 +57,35 @@ class Router:
         daemon: DaemonView,
         files: FileAccess,
         conversations: Conversations,
+        allowances: Allowances,
+        results: Results,
+        rates: RateLimits,
+        sandbox: Sandbox,
         recorder: Recorder,
         journal: Journal,
         epoch: str,
     ) -> None:
-        self.registry = registry
+        self.offer = offer
+        """The tools, by toolset. Another one may take its place at any time; calls that run keep the tool they have."""
         self.gates = gates
         self.bounds = bounds
         self.permits = permits
-        self.sessions = SessionKeeper(lambda: self.bounds, journal)
+        self.sessions = SessionKeeper(lambda: self.bounds, journal, allowances.permits_of)
         self._recorder = recorder
         self._journal = journal
         self._clock: Callable[[], float] = time.monotonic
-        services = Services(daemon, files, gates, absent, conversations)
-        self._execution = Execution(services, recorder, journal, max_frame_bytes=bounds.max_frame_bytes)
+        services = Services(daemon, files, gates, absent, conversations, allowances.budgets_of, results, sandbox)
+        self._execution = Execution(
+            services,
+            recorder,
+            journal,
+            offer=lambda: self.offer,
+            bounds=lambda: self.bounds,
+            permits=permits,
+            sessions=self.sessions,
+            rates=rates,
+            next_id=self._next_id,
+        )
         self._ids = count(1)
         # Of this start of the daemon; calls are numbered within it.
         self._epoch = epoch
@@ -81,12 +102,13 @@ class Router:
 
     @property
     def waiting(self) -> int:
-        """Calls that are not answered and hold no run permit."""
-        return max(0, self._execution.unanswered - self.permits.in_use)
+        """Calls that are not answered, and want a run permit and hold none; what calls make does not count."""
+        execution = self._execution
+        return max(0, execution.wanting - self.permits.in_use + execution.held_by_children)
 
     @property
     def running(self) -> Iterable[RunningCall]:
-        """The calls that are accepted and not answered yet, the oldest first."""
+        """The calls that are accepted and not answered yet, the oldest first; then those that they make."""
         return self._execution.running
 
     @property
@@ -110,9 +132,16 @@ class Router:
         """
         received = self._clock()
         try:
-            tool = self.registry.get(call.name)
-            arguments = bind(tool, call.arguments)
             key = request_key(call.request_id)
+            try:
+                tool = self.offer.find(session.toolset, call.name)
+                arguments = bind(tool, call.arguments)
+            except CallError:
+                # An accepted call has its one answer, whatever became of its tool since.
+                verdict = session.calls.judge(key, call.name, call.arguments, received)
+                if verdict in {Verdict.NEW, Verdict.FULL}:
+                    raise
+                return self._repeat(verdict, session, key, received)
             verdict = session.calls.accept(key, tool.name, call.arguments, received, echo_id=call.echo_id)
             if verdict is not Verdict.NEW:
                 return self._repeat(verdict, session, key, received)
@@ -123,8 +152,9 @@ class Router:
         timeout_s, lowered = deadline_s(
             call.timeout_ms, tool.timeout_s or self.bounds.default_timeout_s, self.bounds.max_timeout_s
         )
+        call_id = self._next_id()
         running = RunningCall(
-            id=self._next_id(),
+            id=call_id,
             key=key,
             session=session,
             call=call,
@@ -132,6 +162,7 @@ class Router:
             arguments=arguments,
             port=port,
             permit=RunPermit(session.permits, self.permits),
+            family=family_of(tool, call_id) if tool.composing else None,
             meter=Meter(),
             started=received,
             started_at=time.time(),
@@ -151,6 +182,14 @@ class Router:
     def status_of(self, session: Session, request_id: RequestId) -> CallStatus:
         """What is known of one of a session's request ids."""
         return session.calls.status(request_key(request_id), self._clock())
+
+    def running_call(self, session: Session, request_id: RequestId) -> RunningCall | None:
+        """A session's call of this id, while it has no answer."""
+        return self._execution.find(session, request_key(request_id))
+
+    def result_of(self, session: Session, request_id: RequestId) -> ToolResult | None:
+        """The result of a session's call that is done, where it is kept."""
+        return session.calls.result(request_key(request_id), self._clock())
 
     def forget(self, session: Session, request_ids: Iterable[RequestId]) -> None:
         """A client has these results; they need not be kept."""
@@ -205,9 +244,22 @@ class Router:
 
     # --- the daemon's life -------------------------------------------------------------------------------------------
 
+    async def recall_detached(self) -> None:
+        """At the start: look which detached calls the process before this one left to go on.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        await self._execution.detached.recall()
+
+    async def go_on_detached(self) -> None:
+        """Begin what ``recall_detached`` found, once the tools are there that it needs."""
+        await self._execution.detached.go_on(self._epoch)
+
     async def close(self, reason: str, grace_s: float) -> None:
         """Take no more calls, let what runs finish for ``grace_s`` seconds, then end it and answer for it."""
         self._closed = reason
+        self._execution.detached.hold()
         await self._execution.idle(grace_s)
         for running in self.running:
             self._execution.end(running, EndedBy.SHUTDOWN)
@@ -246,6 +298,9 @@ class Router:
         refusal: CallError | None
         if self._closed is not None:
             refusal = ServiceUnavailableError(self._closed, executed="no")
+        elif tool.composing:
+            most = self.bounds.max_composing_per_session
+            refusal = session_composes_enough(most) if self._execution.composing_in(session) >= most else None
         elif tool.unmetered or (session.permits.free and self.permits.free):
             return  # it runs at once, whatever else waits
         else:

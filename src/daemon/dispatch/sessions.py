@@ -39,8 +39,11 @@ _LAST_WRITE_S: Final = 1.0
 class SessionKeeper:
     """Every session of the daemon."""
 
-    def __init__(self, bounds: Callable[[], Bounds], journal: Journal) -> None:
+    def __init__(
+        self, bounds: Callable[[], Bounds], journal: Journal, permits_of: Callable[[Principal], Permits | None]
+    ) -> None:
         self._bounds = bounds
+        self._permits_of = permits_of
         self._journal = journal
         self._sessions: Sessions[Session, CallPort] = Sessions()
         # Results for those who ask again, by principal.
@@ -61,18 +64,25 @@ class SessionKeeper:
         principal: Principal,
         client: ClientInfo,
         *,
+        toolset: str,
         transport: str,
         streaming: bool,
         away: CallPort,
         key_hash: bytes | None = None,
     ) -> Session:
         """A new client's standing, with its own bounds. With the hash of a key it can be resumed."""
-        session = self._make(uuid4().hex, label, principal, client, transport, away, key_hash)
+        session = self._make(uuid4().hex, label, principal, client, toolset, transport, away, key_hash)
         session.streaming = streaming
         self._sessions.add(session)
         if session.resumable:
             self._journal.opened(session)
         return session
+
+    def make_resumable(self, session: Session, key_hash: bytes) -> None:
+        """From now on an open session outlives its holder, and is found by this key."""
+        session.key_hash = key_hash
+        self._sessions.add(session)
+        self._journal.opened(session)
 
     async def written(self) -> None:
         """Return once the sessions that were opened are on the disk: a key that was told is good after a crash too."""
@@ -94,7 +104,8 @@ class SessionKeeper:
             kept = await self._journal.find(key_hash)
             if kept is None or kept.row.principal != principal.name:
                 return None
-            session = self._make(kept.row.id, kept.row.label, principal, ClientInfo(), transport, away, key_hash)
+            row = kept.row
+            session = self._make(row.id, row.label, principal, ClientInfo(), row.toolset, transport, away, key_hash)
             _restore(session, kept)
             self._sessions.add(session)
             return session
@@ -156,6 +167,7 @@ class SessionKeeper:
         label: str,
         principal: Principal,
         client: ClientInfo,
+        toolset: str,
         transport: str,
         away: CallPort,
         key_hash: bytes | None,
@@ -169,9 +181,10 @@ class SessionKeeper:
             label=label,
             principal=principal,
             client=client,
+            toolset=toolset,
             transport=transport,
             streaming=False,
-            permits=Permits("session", bounds.max_running_per_session),
+            permits=self._permits_of(principal) or Permits("session", bounds.max_running_per_session),
             away=away,
         )
 

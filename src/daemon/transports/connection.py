@@ -10,9 +10,10 @@ from uuid import uuid4
 
 import structlog
 from msgspec import UNSET, UnsetType
-from websockets.asyncio.server import ServerConnection
+from websockets.asyncio.server import ServerConnection, broadcast
 from websockets.exceptions import ConnectionClosed
 
+from ...protocol.access import Access
 from ...protocol.calls import Progress, RequestId, ToolCall, ToolResult
 from ...protocol.decoding import Refusal, call_request, decode_client_frame, request_id_of, request_key
 from ...protocol.errors import ProtocolError
@@ -38,11 +39,14 @@ from ...protocol.frames import (
     ProgressFrame,
     ServerFrame,
     StreamChunk,
+    ToolsChanged,
     encode,
 )
 from ...protocol.handshake import Accepted
 from ...protocol.session import Kept
-from ..dispatch import Router, RunningCall, Session, replayed
+from ...serving import BEHIND_BYTES
+from ...tools import Selection
+from ..dispatch import Router, RunningCall, Session, UnheardPort, replayed
 
 _log = structlog.get_logger(__name__)
 
@@ -71,9 +75,12 @@ class Connection:
         self._progress: dict[RunningCall, Progress] = {}
         self._chunks: dict[RunningCall, list[str]] = {}
         self._reporter: asyncio.Task[None] | None = None
+        # The listing that the client was told of last, and whether it is still to be told of another.
+        self._tools_rev = self._selection.rev
+        self._tools_changed = False
         # Sends what was missed.
         self._redelivery: asyncio.Task[None] | None = None
-        self._superseded = False
+        self._silenced = False
 
     def __repr__(self) -> str:
         return f"<Connection {self._session.label}>"
@@ -93,7 +100,7 @@ class Connection:
             receive = self._socket.recv
             while True:
                 data = await receive()
-                if not self._superseded:
+                if not self._silenced:
                     await self._receive(data)
         finally:
             self._router.leave(self._session, self)
@@ -102,15 +109,33 @@ class Connection:
                 if task is not None:
                     task.cancel()
 
-    def supersede(self) -> ServerConnection:
-        """Another connection has taken the session over: hear no more frames. Returns the socket, to be closed."""
-        self._superseded = True
+    @property
+    def access(self) -> Access:
+        """By which it was let in."""
+        return self._standing.access
+
+    def silence(self) -> ServerConnection:
+        """Hear no more frames: another connection has taken the session over, or its token is not good any more.
+        Returns the socket, to be closed.
+        """
+        self._silenced = True
         return self._socket
 
     async def going_away(self, deadline_ms: float) -> None:
         """Tell a client that understands it that the daemon stops."""
         if "going_away" in self._standing.features:
             await self._send(GoingAway(deadline_ms))
+
+    def tools_changed(self) -> None:
+        """There may be other tools now: tell a client that understands it, where its listing is another one. Never
+        blocks; of several changes that a slow reader has not been told of, it is told the last."""
+        if "tools_changed" in self._standing.features and self._selection.rev != self._tools_rev:
+            self._tools_changed = True
+            self._wake_reporter()
+
+    @property
+    def _selection(self) -> Selection:
+        return self._router.offer.of(self._session.toolset)
 
     # --- frames in ---------------------------------------------------------------------------------------------------
 
@@ -129,8 +154,8 @@ class Connection:
             case Forget():
                 self._router.forget(self._session, frame.request_ids)
             case ListTools():
-                registry = self._router.registry
-                await self._send(ListToolsRes(registry.infos, registry.rev, frame.request_id))
+                selection = self._selection
+                await self._send(ListToolsRes(selection.infos, selection.rev, frame.request_id))
             case Ping():
                 await self._send(Pong(frame.request_id))
             case Health():
@@ -210,8 +235,11 @@ class Connection:
 
     async def _report(self) -> None:
         """Send what is to be reported. While a reader is behind, reports of one call are joined instead."""
-        while self._progress or self._chunks:
-            if self._chunks:
+        while self._progress or self._chunks or self._tools_changed:
+            if self._tools_changed:
+                self._tools_rev, self._tools_changed = self._selection.rev, False
+                await self._send(ToolsChanged(self._tools_rev))
+            elif self._chunks:
                 await self._send_chunks(next(iter(self._chunks)))
             else:
                 running = next(iter(self._progress))
@@ -236,29 +264,21 @@ class Connection:
         await self._send_bytes(encode(frame))
 
     async def _send_bytes(self, data: bytes) -> None:
+        socket = self._socket
+        if socket.transport.get_write_buffer_size() + len(data) <= BEHIND_BYTES:
+            broadcast((socket,), data.decode())  # where there is nothing to wait for: takes less than half as long
+            return
         try:  # noqa: SIM105 - on every call's road, where contextlib.suppress costs a twentieth of it
-            await self._socket.send(data, text=True)
+            await socket.send(data, text=True)
         except ConnectionClosed:
             pass  # nobody is there to hear it; `serve` sees the end and settles what runs
 
 
-class Away:
-    """The ``CallPort`` of sessions that no connection holds: answers stay where they are kept, reports go nowhere."""
+class Away(UnheardPort):
+    """The ``CallPort`` of sessions that no connection holds."""
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
         return _answer(running.call.request_id, running.call.echo_id, result)
-
-    async def deliver(self, running: RunningCall, answer: bytes) -> None:
-        pass
-
-    def progress(self, _running: RunningCall, _progress: Progress) -> bool:
-        return False
-
-    def chunk(self, running: RunningCall, text: str) -> None:
-        pass
-
-    def beat(self, running: Sequence[RunningCall], now: float) -> None:
-        pass
 
 
 AWAY: Final = Away()

@@ -25,7 +25,8 @@ class Entry:
 
 
 async def enter(router: Router, standing: Accepted) -> Entry:
-    """The session of the key that the client brings, where it is its principal's; else a new one.
+    """The session of the key that the client brings, where it is its principal's and of a toolset that it may
+    use; else a new one.
 
     Raises:
         ServiceUnavailableError: the key cannot be looked up at present.
@@ -34,7 +35,8 @@ async def enter(router: Router, standing: Accepted) -> Entry:
     if standing.resume_key is not None:
         key_hash = hash_key(standing.resume_key)
         session = await sessions.find(key_hash, standing.principal, transport="websocket", away=AWAY)
-        if session is not None:
+        # A principal's token of today may be for fewer toolsets than the one that the session was opened with.
+        if session is not None and standing.access.may_use(session.toolset):
             session.label, session.client, session.streaming = standing.label, standing.client, streaming
             return Entry(session, standing.resume_key, resumed=True)
     resume_key = token_urlsafe(_KEY_BYTES) if standing.resumable else None
@@ -42,6 +44,7 @@ async def enter(router: Router, standing: Accepted) -> Entry:
         standing.label,
         standing.principal,
         standing.client,
+        toolset=standing.toolset or standing.access.default(router.offer.names, router.offer.default),
         transport="websocket",
         streaming=streaming,
         away=AWAY,
@@ -56,10 +59,12 @@ def acknowledge(
     standing: Accepted, entry: Entry, router: Router, *, server: ServerInfo, instructions: str, ping_interval_s: float
 ) -> HelloAck:
     """The ack. What was not taken as it was asked for, a resume above all, is said in ``notice``."""
-    bounds = router.bounds
+    bounds, session = router.bounds, entry.session
     notices = [standing.notice] if standing.notice else []
     if standing.resume_key is not None and not entry.resumed:
         notices.append("resume: no session of yours has this key any more; this is a new one")
+    if standing.toolset not in {None, session.toolset}:
+        notices.append(f"toolset: a session keeps its own, {session.toolset!r}; open a new one for another")
     return HelloAck(
         ok=True,
         session_id=standing.label,
@@ -68,13 +73,15 @@ def acknowledge(
         protocol=PROTOCOL_VERSION,
         server=server,
         features=standing.features,
+        toolset=session.toolset,
+        tools_rev=router.offer.of(session.toolset).rev,
         instructions=instructions,
         resumed=entry.resumed,
         resume_key=entry.resume_key,
         durability="disk" if router.durable else "memory",
         limits=Limits(
             max_frame_bytes=bounds.max_frame_bytes,
-            max_inflight=entry.session.calls.max_accepted,
+            max_inflight=session.calls.max_accepted,
             ping_interval_s=ping_interval_s,
             default_timeout_s=bounds.default_timeout_s,
             max_timeout_s=bounds.max_timeout_s,

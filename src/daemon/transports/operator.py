@@ -13,8 +13,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...protocol.errors import CallError, ErrorCode, InvalidArgumentsError
-from ...protocol.handshake import Authenticate
 from ...protocol.rendezvous import is_loopback
+from ..auth import OwnToken
 from .http import REFUSALS, host_name, refusal
 
 MAX_RECENT: Final = 100
@@ -42,8 +42,14 @@ class Operations(Protocol):
 
     async def reload(self) -> dict[str, Any]: ...
 
+    async def sources(self) -> dict[str, Any]: ...
 
-def operator_app(operations: Operations, *, authenticate: Authenticate, host: str) -> ASGIApp:
+    async def approve(self, source: str, tool: str | None) -> dict[str, Any]: ...
+
+    async def stubs(self, toolset: str) -> dict[str, Any]: ...
+
+
+def operator_app(operations: Operations, *, authenticate: OwnToken, host: str) -> ASGIApp:
     """The routes below ``/operator``; ``host`` is what the side port listens on, as the operator named it."""
 
     async def calls(request: Request) -> dict[str, Any]:
@@ -55,8 +61,20 @@ def operator_app(operations: Operations, *, authenticate: Authenticate, host: st
     async def reload(_: Request) -> dict[str, Any]:
         return await operations.reload()
 
+    async def sources(_: Request) -> dict[str, Any]:
+        return await operations.sources()
+
+    async def approve(request: Request) -> dict[str, Any]:
+        return await operations.approve(request.path_params["source"], request.query_params.get("tool"))
+
+    async def stubs(request: Request) -> dict[str, Any]:
+        return await operations.stubs(request.path_params["toolset"])
+
     routes = [
         Route("/calls", _answer(calls)),
+        Route("/sources", _answer(sources)),
+        Route("/sources/{source}/approve", _answer(approve), methods=["POST"]),
+        Route("/stubs/{toolset}", _answer(stubs)),
         Route("/calls/{id}/cancel", _answer(cancel), methods=["POST"]),
         Route("/reload", _answer(reload), methods=["POST"]),
     ]
@@ -86,7 +104,7 @@ class _Guard:
     From elsewhere not even the right token is taken: it would have travelled over a network that others can read.
     """
 
-    def __init__(self, app: ASGIApp, authenticate: Authenticate, host: str) -> None:
+    def __init__(self, app: ASGIApp, authenticate: OwnToken, host: str) -> None:
         self._app = app
         self._authenticate = authenticate
         self._host = host.lower()

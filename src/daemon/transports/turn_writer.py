@@ -1,10 +1,4 @@
-"""Writes of one turn of the event loop, joined into one.
-
-The answers of calls that end in the same turn go out with one system call for each connection instead of one for each
-answer: with many calls in flight that is the largest single cost of an answer (decision 7). An answer that is alone
-leaves in the next turn, some microseconds later. What comes to more than a reader may be behind goes out at once: only
-the transport itself can have who writes wait.
-"""
+"""A WebSocket connection whose writes are joined (``serving.TurnTransport``), in a register while it lasts."""
 
 import asyncio
 import time
@@ -14,64 +8,23 @@ import structlog
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import SecurityError
 
+from ...serving import BEHIND_BYTES, TurnTransport
+
 _log = structlog.get_logger("toold.websocket")
 
 _PONG: Final = b"\x8a"
 """The first byte of a pong frame (RFC 6455, 5.2)."""
-_BEHIND_BYTES: Final = 64 * 1024
-"""With more than this unsent a reader is behind; the transports' own high-water mark."""
 
 
-class TurnTransport:
-    """A transport that keeps what is written until the end of the turn; all else is the transport's own."""
+class WebSocketTransport(TurnTransport):
+    """The same, for a peer that pings and does not read: its pongs would fill the memory."""
 
-    __slots__ = ("_call_soon", "_scheduled", "_transport", "_unsent", "_unsent_bytes")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._call_soon = asyncio.get_running_loop().call_soon
-        self._unsent: list[bytes] = []
-        self._unsent_bytes = 0
-        self._scheduled = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+    __slots__ = ()
 
     def write(self, data: bytes) -> None:
-        if data[:1] == _PONG and self.get_write_buffer_size() > _BEHIND_BYTES:
-            return  # a peer that pings and does not read would fill the memory; RFC 6455 asks for the last pong only
-        self._unsent.append(data)
-        self._unsent_bytes += len(data)
-        if self._unsent_bytes > _BEHIND_BYTES:
-            self._flush()
-        elif not self._scheduled:
-            self._scheduled = True
-            self._call_soon(self._flush)
-
-    def get_write_buffer_size(self) -> int:
-        return self._transport.get_write_buffer_size() + self._unsent_bytes
-
-    def write_eof(self) -> None:
-        self._flush()
-        self._transport.write_eof()
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def abort(self) -> None:
-        self._unsent.clear()
-        self._unsent_bytes = 0
-        self._transport.abort()
-
-    def _flush(self) -> None:
-        self._scheduled = False
-        if self._unsent:
-            data = self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent)
-            self._unsent.clear()
-            self._unsent_bytes = 0
-            if not self._transport.is_closing():  # the connection broke within the turn, and uvloop's raises then
-                self._transport.write(data)
+        if data[:1] == _PONG and self.get_write_buffer_size() > BEHIND_BYTES:
+            return  # RFC 6455 asks for the last pong only
+        super().write(data)
 
 
 class TurnConnection(ServerConnection):
@@ -116,7 +69,7 @@ class TurnConnection(ServerConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._register.add(self)
         stream = cast("asyncio.Transport", transport)  # a server's connections are streams; uvloop's have no such base
-        super().connection_made(cast("asyncio.Transport", TurnTransport(stream)))
+        super().connection_made(cast("asyncio.Transport", WebSocketTransport(stream)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._register.discard(self)

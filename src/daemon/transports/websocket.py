@@ -18,10 +18,21 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Origin
 
+from ...protocol.access import Access, Authenticate
 from ...protocol.errors import CallError, ServiceUnavailableError
-from ...protocol.frames import CLOSE_LIMIT, CLOSE_NO_PONG, CLOSE_RESTART, CLOSE_SUPERSEDED, HelloAck, ServerInfo, encode
-from ...protocol.handshake import Accepted, Authenticate, Refused, judge_hello, no_hello
+from ...protocol.frames import (
+    CLOSE_LIMIT,
+    CLOSE_NO_PONG,
+    CLOSE_RESTART,
+    CLOSE_SUPERSEDED,
+    CLOSE_UNAUTHORIZED,
+    HelloAck,
+    ServerInfo,
+    encode,
+)
+from ...protocol.handshake import Accepted, Refused, judge_hello, no_hello, read_hello, token_of
 from ...serving import listen
+from ...tools import Selection
 from ..dispatch import Router
 from ..observe import bind_session, tell_of_failure
 from .connection import Connection
@@ -59,7 +70,7 @@ class WebSocketServer:
         *,
         authenticate: Authenticate,
         server: ServerInfo,
-        instructions: Callable[[], str],
+        instructions: Callable[[Selection], str],
         health: Callable[[], dict[str, Any]],
     ) -> None:
         self._options = options
@@ -114,6 +125,20 @@ class WebSocketServer:
             server_header=f"toold/{self._server.version}",
         )
         self._in_background(self._watch_peers())
+
+    def tools_changed(self) -> None:
+        """The router has another offer: tell the clients that understand it, where their listing is another one."""
+        for connection in self._connections:
+            connection.tools_changed()
+
+    def turn_out(self, objection: Callable[[Access], str | None]) -> None:
+        """Close the connections, with 4003 and the reason, of those to whom there is an objection now."""
+        for connection in tuple(self._connections):
+            reason = objection(connection.access)
+            if reason is not None:
+                # From here on it hears no more frames, and is not found again.
+                self._connections.discard(connection)
+                self._in_background(_drop(connection.silence(), CLOSE_UNAUTHORIZED, reason))
 
     async def announce_end(self, deadline_ms: float) -> None:
         """Say ``going_away`` to those who understand it."""
@@ -198,7 +223,7 @@ class WebSocketServer:
         connection = Connection(socket, standing, session, self._router, self._health)
         superseded, missed = self._router.attach(session, connection)
         if isinstance(superseded, Connection):
-            self._in_background(_drop(superseded.supersede(), CLOSE_SUPERSEDED, "the session was resumed elsewhere"))
+            self._in_background(_drop(superseded.silence(), CLOSE_SUPERSEDED, "the session was resumed elsewhere"))
         self._connections.add(connection)
         _log.info(
             "connected",
@@ -219,7 +244,11 @@ class WebSocketServer:
                 data = await socket.recv()
         except TimeoutError:
             return no_hello(self._options.hello_timeout_s)
-        return judge_hello(data, authenticate=self._authenticate, make_label=_make_label)
+        hello = read_hello(data)
+        if isinstance(hello, Refused):
+            return hello
+        access = await self._authenticate(token_of(hello))
+        return judge_hello(hello, access, make_label=_make_label, toolsets=self._router.offer.names)
 
     def _ack(self, standing: Accepted, entry: Entry) -> HelloAck:
         return acknowledge(
@@ -227,7 +256,7 @@ class WebSocketServer:
             entry,
             self._router,
             server=self._server,
-            instructions=self._instructions(),
+            instructions=self._instructions(self._router.offer.of(entry.session.toolset)),
             ping_interval_s=self._options.ping_interval_s,
         )
 

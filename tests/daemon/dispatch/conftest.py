@@ -14,16 +14,20 @@ import pytest
 import structlog
 from pydantic import BaseModel, ConfigDict
 from structlog.dev import ConsoleRenderer, plain_traceback
+from toold.daemon.budget import Budget
 from toold.daemon.conversations import HeldConversation
 from toold.daemon.dispatch import (
+    Allowances,
     Bounds,
     CallPort,
     Permits,
     ProviderGate,
+    RateLimits,
     Router,
     RunningCall,
     RunPermit,
     Session,
+    Speaker,
 )
 from toold.protocol.calls import (
     LOCAL,
@@ -39,21 +43,37 @@ from toold.protocol.calls import (
     encode_result,
 )
 from toold.protocol.decoding import request_id_of
-from toold.protocol.errors import ServiceUnavailableError
-from toold.protocol.session import Kept
+from toold.protocol.errors import CallError, ServiceUnavailableError
+from toold.protocol.session import Kept, arguments_digest
 from toold.protocol.sessions import hash_key
-from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Message, OnDelta
-from toold.store import KeptCall, KeptSession, SessionRow
+from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Message, Model, OnDelta
+from toold.sandbox import Limits, Sandbox
+from toold.store import CallRow, KeptCall, KeptDetached, KeptSession, SessionRow
 from toold.store.rows import KeptState
-from toold.tools import FileAccess, Registry, Tool, ToolContext
+from toold.tools import (
+    DEFAULT_TOOLSET,
+    FileAccess,
+    Offer,
+    Registry,
+    ResultFile,
+    ResultFormat,
+    Tool,
+    ToolContext,
+    shipped_toolsets,
+)
 
 BOUNDS = Bounds(
     max_running_per_session=8,
     max_accepted_per_session=32,
     max_waiting=1000,
+    max_composing_per_session=8,
+    max_depth=4,
+    max_children=1000,
+    max_detached=16,
     default_timeout_s=30.0,
     max_timeout_s=1800.0,
     max_frame_bytes=100_000,
+    spill_bytes=None,
     progress_interval_s=5.0,
     progress_window_s=120.0,
     result_ttl_s=60.0,
@@ -135,6 +155,10 @@ class FakeJournal:
         """What was written, in order: ``start``, ``end``, ``keep``, ``forget``, ``close``, ``seen``, and of what."""
         self.sessions: dict[bytes, SessionRow] = {}
         self.calls: dict[tuple[str, str], KeptCall] = {}
+        self.runs: dict[str, tuple[str, Principal, str]] = {}
+        """Call → its tool, whose it is, and its run."""
+        self.orders: dict[str, KeptDetached] = {}
+        """Of the detached calls that ever were."""
         self.refuses = False
         self.loses_ends = False
         """How a call ended is told, and not written: the disk begins to refuse in that moment."""
@@ -153,11 +177,25 @@ class FakeJournal:
         await self._disk("start")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.", executed="no")
-        known = self.calls.get((running.session.id, running.key))
-        if known is not None and not known.local:
+        known = self.calls.get((running.scope, running.key))
+        if known is not None and not known.local and not running.again:
             return False
         self.events.append(("start", running.key))
-        self.calls[running.session.id, running.key] = self._call(running, "interrupted", None)
+        self.calls[running.scope, running.key] = self._call(running, "interrupted", None)
+        if running.detached:
+            (row,) = [row for row in self.sessions.values() if row.id == running.session.id]
+            self.orders[running.id] = KeptDetached(
+                call_id=running.id,
+                request_key=running.key,
+                tool=running.tool.name,
+                started_at=running.started_at,
+                session=row,
+                arguments=msgspec.json.encode(running.call.arguments),
+                client=msgspec.json.encode(running.session.client),
+                deadline_at=time.time() + running.deadline - time.monotonic(),
+            )
+        if running.tool.composing and running.parent is None:
+            self.runs[running.id] = (running.tool.name, running.session.principal, running.id)
         return True
 
     async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
@@ -166,7 +204,20 @@ class FakeJournal:
         if self.loses_ends:
             return
         self.events.append(("end", running.key))
-        self.calls[running.session.id, running.key] = self._call(running, "done", encode_result(result))
+        self.calls[running.scope, running.key] = self._call(running, "done", encode_result(result))
+
+    async def child(self, running: RunningCall) -> KeptCall | None:
+        await self._disk("child")
+        return self.calls.get((running.scope, running.key))
+
+    async def run(self, call_id: str, principal: Principal, tool: str) -> str | None:
+        await self._disk("run")
+        known = self.runs.get(call_id)
+        return known[2] if known is not None and known[:2] == (tool, principal) else None
+
+    async def take_up(self, running: RunningCall, run: str) -> None:
+        await self._disk("take_up")
+        self.runs[running.id] = (running.tool.name, running.session.principal, run)
 
     async def _disk(self, what: str) -> None:
         self.asked[what] += 1
@@ -174,11 +225,11 @@ class FakeJournal:
 
     def _call(self, running: RunningCall, state: KeptState, result: bytes | None) -> KeptCall:
         return KeptCall(
-            session_id=running.session.id,
+            session_id=running.scope,
             request_key=running.key,
             echo_id=running.call.echo_id,
             tool=running.tool.name,
-            arguments_hash=running.session.calls.arguments_hash(running.key),
+            arguments_hash=arguments_digest(running.call.arguments),
             local=running.tool.local,
             state=state,
             result=result,
@@ -192,6 +243,7 @@ class FakeJournal:
             key_hash=session.key_hash,
             principal=session.principal.name,
             label=session.label,
+            toolset=session.toolset,
             opened_at=time.time(),
         )
 
@@ -210,6 +262,14 @@ class FakeJournal:
 
     async def settled(self) -> None:
         await self._disk("settled")
+
+    async def detached(self) -> list[KeptDetached]:
+        await self._disk("detached")
+        return [kept for kept in self.orders.values() if self.calls[kept.session.id, kept.request_key].state != "done"]
+
+    async def ended(self, call_id: str, child: tuple[str, str], principal: Principal) -> KeptCall | CallRow | None:
+        await self._disk("ended")
+        return self.calls.get(child)
 
     async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
         await self._disk("keep")
@@ -237,7 +297,9 @@ class FakeJournal:
         row = self.sessions.get(key_hash)
         if row is None:
             return None
-        return KeptSession(row=row, calls=[call for call in self.calls.values() if call.session_id == row.id])
+        goes_on = {kept.session.id for kept in await self.detached()}
+        calls = [call for call in self.calls.values() if call.session_id == row.id and row.id not in goes_on]
+        return KeptSession(row=row, calls=calls)
 
 
 Script = Callable[[CompletionRequest, OnDelta | None], Awaitable[str]]
@@ -287,19 +349,43 @@ class FakeConversations:
     """Notes who wanted which thread, and lets each have an empty one."""
 
     def __init__(self) -> None:
-        self.wanted: list[tuple[str | None, Principal]] = []
+        self.wanted: list[tuple[str | None, Speaker]] = []
 
     @asynccontextmanager
     async def hold(
-        self, continuation_id: str | None, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
+        self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AsyncIterator[HeldConversation]:
         on_wait()
-        self.wanted.append((continuation_id, principal))
+        self.wanted.append((continuation_id, speaker))
         yield HeldConversation(continuation_id or "new")
+
+
+class FakeResults:
+    """Files in memory, on a disk that may refuse."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[Principal, str], Any] = {}
+        self.refusal: CallError | None = None
+        self.ready = asyncio.Event()
+        self.ready.set()
+
+    async def keep(
+        self, principal: Principal, handle: str, value: Any, rows: list[Any] | None, file_format: ResultFormat
+    ) -> ResultFile:
+        await self.ready.wait()
+        if self.refusal is not None:
+            raise self.refusal
+        self.kept[principal, handle] = value if rows is None else rows
+        return ResultFile(handle, 1 if rows is None else len(rows), 7, file_format, "2026-01-01T00:00:00Z")
+
+    async def read(self, principal: Principal, handle: str) -> Any:
+        return self.kept[principal, handle]
 
 
 class FakeView:
     """What tools may know of a daemon that is not there."""
+
+    simulated = False
 
     def __init__(self) -> None:
         self.catalogue = Catalogue.load()
@@ -310,7 +396,24 @@ class FakeView:
     def providers(self) -> list[dict[str, Any]]:
         return []
 
-    async def status(self, *, recent: int) -> dict[str, Any]:
+    def listed(self, model: Model) -> bool | None:
+        return None
+
+    def health(self) -> dict[str, Any]:
+        return {}
+
+    async def self_check(self) -> list[dict[str, Any]]:
+        return []
+
+    def running(self, principal: Principal) -> list[dict[str, Any]]:
+        return []
+
+    async def ended(
+        self, principal: Principal, limit: int, *, tool: str | None = None, outcome: str | None = None
+    ) -> list[dict[str, Any]]:
+        return []
+
+    async def status(self, *, recent: int, days: int) -> dict[str, Any]:
         return {"recent": recent}
 
 
@@ -338,6 +441,11 @@ class House:
         self.journal = journal or FakeJournal(self.recorder)
         """Another house's is the disk that this one finds at its start."""
         self.conversations = FakeConversations()
+        self.budget = Budget({})
+        self.results = FakeResults()
+        self.sandbox = Sandbox(Limits(cpu_s=5.0, memory_bytes=64 * 1024**2, calls=20), programs=2)
+        self.rates: dict[str, Any] = {}
+        """By source."""
         self.port = FakePort()
         self.away = FakePort()
         self.provider_errors: list[tuple[str, str]] = []
@@ -347,7 +455,7 @@ class House:
             for name, (_, limit) in (providers or {}).items()
         }
         self.router = Router(
-            Registry([*tools, ask]),
+            Offer(Registry([*tools, ask]), shipped_toolsets(), DEFAULT_TOOLSET),
             self.gates,
             absent={"kimi": "set KIMI_API_KEY", "glm": "set GLM_API_KEY"},
             permits=Permits("running", max_running),
@@ -355,19 +463,30 @@ class House:
             daemon=FakeView(),
             files=FileAccess([Path.cwd()]),
             conversations=self.conversations,
+            allowances=Allowances(self.budget),
+            results=self.results,
+            rates=RateLimits(self.rates.get),
+            sandbox=self.sandbox,
             recorder=self.recorder,
             journal=self.journal,
             epoch="test",
         )
 
     def session(
-        self, label: str = "test", running: int = 8, *, streaming: bool = False, key: str | None = None
+        self,
+        label: str = "test",
+        running: int = 8,
+        *,
+        streaming: bool = False,
+        key: str | None = None,
+        toolset: str = DEFAULT_TOOLSET,
     ) -> Session:
         """A session that the house's port holds; with a key it can be resumed."""
         session = self.router.sessions.open(
             label,
             LOCAL,
             ClientInfo(),
+            toolset=toolset,
             transport="test",
             streaming=streaming,
             away=self.away,

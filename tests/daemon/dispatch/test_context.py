@@ -1,6 +1,7 @@
 """One call as its tool sees it: what it may ask, what it may tell, and what is booked on it."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from toold.daemon.dispatch import ProviderGate
 from toold.protocol.calls import LOCAL, Cost, Progress, Usage
 from toold.protocol.errors import InvalidArgumentsError, ServiceUnavailableError
-from toold.providers import Completion, CompletionRequest, Message, OnDelta
+from toold.providers import Completion, CompletionRequest, Delta, Message, OnDelta
 
 
 class Priced:
@@ -154,23 +155,28 @@ async def test_why_a_model_was_chosen_stands_in_the_metadata(house: Any, make: A
 
 
 async def test_a_conversation_is_held_for_the_calls_principal(house: Any, make: Any) -> None:
-    """By its id or a new one; who waits for it is told so."""
+    """By its id or a new one, in the call's session and name; who waits for it is told so."""
 
     async def talk(arguments: Any, context: Any) -> str:
+        ids.append(context.call_id)
         async with context.conversation(arguments.get("id")) as conversation:
             return str(conversation.id)
 
+    ids: list[str] = []
     home = house([make("talk", talk)])
     session = home.session()
     assert (await home.call(session, 1, "talk")).outputs[0].text == "new"
     assert (await home.call(session, 2, "talk", arguments={"id": "c-1"})).outputs[0].text == "c-1"
-    assert home.conversations.wanted == [(None, LOCAL), ("c-1", LOCAL)]
+    assert home.conversations.wanted == [
+        (None, (LOCAL, session.id, ids[0])),
+        ("c-1", (LOCAL, session.id, ids[1])),
+    ]
     assert "waiting for another call of the same conversation" in home.port.heard[0][1].message
 
 
 @pytest.mark.parametrize("by", ["its provider", "its answer"])
 async def test_what_is_simulated_costs_nothing(house: Any, make: Any, by: str) -> None:
-    """Its tokens are told, its price is not, also where a simulator was given as the vendor's own address."""
+    """Its tokens are told, and a cost of nothing, also where a simulator was given as the vendor's own address."""
 
     async def ask(arguments: Any, context: Any) -> str:
         await context.complete(question(context, "kimi"))
@@ -184,7 +190,7 @@ async def test_what_is_simulated_costs_nothing(house: Any, make: Any, by: str) -
         vendor.answers_simulated = True
     home.gates["kimi"] = ProviderGate(vendor, 6, on_error=lambda *_: None)
     metadata = (await home.call(home.session(), 1, "asks")).metadata
-    assert (metadata.usage, metadata.cost, metadata.simulated) == (Usage(3, 5), None, True)
+    assert (metadata.usage, metadata.cost, metadata.simulated) == (Usage(3, 5), Cost(0.0, "USD"), True)
 
 
 async def test_a_vendor_that_there_is_not_is_answered_with_what_to_set(house: Any, make: Any) -> None:
@@ -286,3 +292,111 @@ async def test_failures_of_any_request_close_a_vendors_door(house: Any, make: An
     refused = await home.call(session, 6, "ask")
     assert (refused.error.code, refused.error.executed, counted(home, 6)) == ("SERVICE_UNAVAILABLE", "no", 0)
     assert len(home.provider_errors) == 5
+
+
+@pytest.fixture
+async def priced(house: Any, make: Any) -> Any:
+    """A house with a vendor that costs a dollar an answer, tools that ask it and one that does not, and no budget."""
+
+    async def pays(arguments: Any, context: Any) -> str:
+        request = replace(question(context, "kimi"), max_tokens=arguments.get("max_tokens", 10))
+        await context.complete(request)
+        return ""
+
+    async def lists(arguments: Any, context: Any) -> Any:
+        async def ids(*, timeout_s: float) -> list[str]:
+            return []
+
+        return await context.vendor("kimi", ids)
+
+    async def local(arguments: Any, context: Any) -> str:
+        return "local"
+
+    tools = [make("pays", pays, open_world=True), make("lists", lists, open_world=True), make("local", local)]
+    home = house(tools, providers={"kimi": (once, 6)})
+    home.gates["kimi"] = ProviderGate(Priced("kimi"), 6, on_error=lambda *_: None)
+    return home
+
+
+async def test_a_spent_budget_stops_what_asks_a_vendor_and_nothing_else(priced: Any) -> None:
+    """Completions and other requests alike, before the provider's permit is taken; local tools go on."""
+    priced.budget.amounts = {"USD": 2.0}
+    session, gate = priced.session(), priced.gates["kimi"]
+    for number in range(2):
+        assert (await priced.call(session, number, "pays")).ok
+    async with gate.permits, gate.permits, gate.permits, gate.permits, gate.permits, gate.permits:
+        for number, name in enumerate(("pays", "lists"), 2):  # every permit is taken, and nobody waits for one
+            error = (await priced.call(session, number, name)).error
+            assert (error.code, error.executed, error.retryable) == ("RATE_LIMITED", "no", True)
+            assert "it resets at" in error.message
+            assert 0 < error.retry_after_ms <= 86_400_000
+            assert counted(priced, number) == 0
+    assert (await priced.call(session, 4, "local")).ok
+    assert set(priced.counts().values()) == {0}
+
+
+async def test_completions_under_way_count_as_they_are_reckoned(priced: Any) -> None:
+    """One that may take the rest has it to itself until it is answered."""
+    priced.budget.amounts = {"USD": 1.5}
+    session = priced.session()
+    with priced.budget.holding(Cost(1.5, "USD")):
+        error = (await priced.call(session, 1, "pays")).error
+    assert "calls under way" in error.message
+    assert (await priced.call(session, 2, "pays")).ok
+    error = (await priced.call(session, 3, "pays", arguments={"max_tokens": 10**9})).error
+    assert (error.code, error.retryable) == ("RATE_LIMITED", False)
+    assert "more than the whole budget" in error.message
+
+
+async def test_what_is_simulated_is_not_reckoned(priced: Any) -> None:
+    """It costs nothing, so no budget stops it."""
+    priced.budget.amounts = {"USD": 0.5}
+    priced.gates["kimi"].provider.simulated = True
+    session = priced.session()
+    for number in range(3):
+        assert (await priced.call(session, number, "pays", arguments={"max_tokens": 10**9})).ok
+    assert priced.budget.state()["spent"] == {"USD": 0.0}
+
+
+@pytest.mark.parametrize("how", ["time", "caller"])
+async def test_what_was_given_up_is_booked_by_estimate(house: Any, make: Any, how: str) -> None:
+    """The vendor has read the question and may bill it, with what it had said; the answer says so, and is marked."""
+    reached = asyncio.Event()
+
+    async def slow(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        assert on_delta is not None
+        on_delta(Delta("one two three"))
+        reached.set()
+        await asyncio.Event().wait()
+        return ""
+
+    async def ask(arguments: Any, context: Any) -> str:
+        await context.complete(question(context, "kimi"), on_delta=lambda _: None)
+        return ""
+
+    home = house([make("asks", ask)], providers={"kimi": (slow, 1)})
+    session = home.session()
+    if how == "time":
+        metadata = (await home.call(session, 1, "asks", timeout_ms=100)).metadata
+    else:
+        running = home.submit(session, 1, "asks")
+        await reached.wait()
+        home.router.cancel(session, running.key)
+        await home.answered()
+        metadata = home.port.answers[1].metadata
+    assert (metadata.usage.output_tokens, metadata.usage.estimated) == (3, True)
+    assert metadata.usage.input_tokens > 0
+    assert metadata.provider_calls == 1
+
+
+async def test_what_was_never_sent_is_not_booked(house: Any, make: Any) -> None:
+    """A call that ran out of time while it stood in line for its vendor took nothing."""
+
+    async def ask(arguments: Any, context: Any) -> str:
+        await context.complete(question(context, "kimi"))
+        return ""
+
+    home = house([make("asks", ask)], providers={"kimi": (once, 1)})
+    async with home.gates["kimi"].permits:
+        result = await home.call(home.session(), 1, "asks", timeout_ms=50)
+    assert (result.error.code, result.metadata.usage, result.metadata.provider_calls) == ("TIMEOUT", None, 0)

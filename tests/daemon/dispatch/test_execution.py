@@ -150,18 +150,6 @@ async def test_a_result_nested_too_deeply_is_an_addressed_error(house: Any, make
     assert (await home.call(home.session(), 1, "deep")).error.code == "TOOL_EXECUTION_ERROR"
 
 
-async def test_a_result_over_the_frame_limit_is_refused_with_the_numbers(house: Any, make: Any) -> None:
-    """The answer says how large it was and how much fits."""
-
-    async def function(arguments: Any, context: Any) -> Any:
-        return "x" * 200_000
-
-    home = house([make("big", function)])
-    error = (await home.call(home.session(), 1, "big")).error
-    assert (error.code, error.executed) == ("RESULT_TOO_LARGE", "yes")
-    assert "100000" in error.message
-
-
 async def test_progress_and_pieces_reach_the_caller_before_the_answer(house: Any, make: Any) -> None:
     """What a tool reports is passed on; after the answer nothing follows."""
 

@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from toold.daemon.dispatch import EndedBy, Meter, RunningCall, outcome
-from toold.protocol.calls import Cost, TextContent, ToolResult, Usage
+from toold.protocol.calls import Cost, Spent, TextContent, ToolResult, Usage
 from toold.protocol.errors import CallError, ProviderError, RateLimitedError
+
+DOLLARS = Spent("kimi", "k2", 1, Usage(1, 2), Cost(0.125, "USD"))
+YUAN = Spent("glm", "g", 1, Usage(3, 3, estimated=True), Cost(0.5, "CNY", estimated=True))
 
 
 async def nothing(arguments: Any, context: Any) -> str:
@@ -123,7 +126,8 @@ async def test_metadata_has_the_times_in_milliseconds(make_running: MakeRunning)
     assert metadata.latency_ms == pytest.approx(1500, abs=0.01)
     assert (metadata.timings.queue_ms, metadata.timings.tool_ms, metadata.timings.provider_ms) == (250, 1000, 500)
     assert (metadata.provider, metadata.usage, metadata.cost, metadata.simulated) == (None, None, None, None)
-    call.meter = Meter(provider="kimi", model="kimi-k2", usage=Usage(1, 2), costs={"USD": 0.125})
+    call.meter = Meter(provider="kimi", model="kimi-k2")
+    call.meter.book(DOLLARS)
     metadata = outcome.metadata_of(call, call.started)
     assert (metadata.provider, metadata.model, metadata.usage) == ("kimi", "kimi-k2", Usage(1, 2))
     assert metadata.cost == Cost(0.125, "USD")
@@ -132,8 +136,26 @@ async def test_metadata_has_the_times_in_milliseconds(make_running: MakeRunning)
 async def test_cost_in_two_currencies_is_not_added_up(make_running: MakeRunning) -> None:
     """A sum of dollars and yuan would be no number at all."""
     call = make_running()
-    call.meter = Meter(provider="kimi", costs={"USD": 1.0, "CNY": 7.0})
-    assert outcome.metadata_of(call, call.started).cost is None
+    call.meter = Meter(provider="kimi")
+    for spent in (DOLLARS, YUAN, DOLLARS):
+        call.meter.book(spent)
+    metadata = outcome.metadata_of(call, call.started)
+    assert metadata.cost is None
+    assert [(part.model, part.completions, part.cost) for part in metadata.spent] == [
+        ("k2", 2, Cost(0.25, "USD")),
+        ("g", 1, YUAN.cost),
+    ]
+    assert metadata.usage == Usage(5, 7, estimated=True)
+
+
+async def test_what_each_model_took_is_told_where_there_were_several(make_running: MakeRunning) -> None:
+    """Of one model the sums say it already."""
+    call = make_running()
+    call.meter = Meter(provider="kimi")
+    call.meter.book(DOLLARS)
+    call.meter.book(DOLLARS)
+    metadata = outcome.metadata_of(call, call.started)
+    assert (metadata.spent, metadata.usage, metadata.cost) == ((), Usage(2, 4), Cost(0.25, "USD"))
 
 
 async def test_a_replayed_result_is_marked_and_otherwise_the_same(make_running: MakeRunning) -> None:

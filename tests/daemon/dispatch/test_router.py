@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from toold.protocol.calls import TextContent, ToolResult
+from toold.tools import Offer, Registry, shipped_toolsets
 
 
 async def say(arguments: Any, context: Any) -> Any:
@@ -49,6 +50,35 @@ async def test_an_unknown_tool_is_refused_with_a_suggestion(house: Any, make: An
     assert refusal.error is not None
     assert (refusal.error.code, refusal.error.executed) == ("TOOL_NOT_FOUND", "no")
     assert "codereview" in refusal.error.message
+
+
+async def test_a_toolset_bounds_what_may_be_called(house: Any, make: Any) -> None:
+    """A tool outside is not found, however well it is known, and whoever has it is named."""
+    home = house([make("chat", say), make("other", say)])
+    session = home.session(toolset="lean")
+    assert (await home.call(session, 1, "chat", arguments={"text": "a"})).ok
+    refusal = home.submit(session, 2, "other")
+    assert refusal.error.code == "TOOL_NOT_FOUND"
+    assert "not in the toolset 'lean' of this session; connect with one that has it: standard, full, code, hybrid." in (
+        refusal.error.message
+    )
+    assert (await home.call(home.session(), 2, "other")).ok
+
+
+async def test_an_accepted_call_has_its_answer_though_its_tool_is_gone(house: Any, make: Any) -> None:
+    """Its id attaches while it runs and is replayed once it is done; another call of the tool is not found."""
+    home = house([make("say", say), make("hang", hang, read_only=False)])
+    session = home.session()
+    done = await home.call(session, 1, "say", arguments={"text": "a"})
+    running = home.submit(session, 2, "hang")
+    await home.until(lambda: running.running)
+    home.router.offer = Offer(Registry([]), shipped_toolsets(), "standard")
+    assert home.submit(session, 1, "say", {"text": "a"}).outputs == done.outputs
+    assert home.submit(session, 1, "say", {"text": "b"}).error.code == "REQUEST_ID_CONFLICT"
+    assert home.submit(session, 2, "hang") is None
+    assert home.submit(session, 3, "say", {"text": "a"}).error.code == "TOOL_NOT_FOUND"
+    home.router.cancel(session, running.key)
+    await home.answered()
 
 
 async def test_cancel_ends_a_running_call_with_one_answer(house: Any, make: Any) -> None:

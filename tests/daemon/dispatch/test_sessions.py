@@ -48,6 +48,15 @@ async def test_a_session_that_was_put_away_comes_back_with_its_answers(house: An
     assert home.submit(back.session, 3, "write", {"text": "3"}).error.code == "RESULT_EXPIRED"
 
 
+async def test_a_session_keeps_its_toolset(house: Any, make: Any) -> None:
+    """Also where it comes back from the disk: a resume lets nobody out of what bounded them."""
+    home = house(tools(make), progress_window_s=0.02)
+    session = home.session(key="key", toolset="lean")
+    await home.call(session, 1, "say", arguments={"text": "a"})
+    await left_for_long(home, session)
+    assert (await home.resume("key")).session.toolset == "lean"
+
+
 async def test_an_answer_of_a_call_that_never_started_outlives_memory_too(house: Any, make: Any) -> None:
     """It was accepted, so its client finds its answer, though the journal never heard of the call."""
     home = house(tools(make), max_running=1, progress_window_s=0.02)

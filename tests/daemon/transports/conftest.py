@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
-from toold.daemon.daemon import Daemon, running
+from toold.daemon.daemon import Daemon
+from toold.daemon.life import running
 from toold.protocol.calls import Annotations
 from toold.tools import Registry, Tool, ToolContext
 from websockets.asyncio.client import ClientConnection, connect
@@ -61,14 +62,18 @@ def make_tool() -> Callable[..., Tool]:
 @pytest.fixture
 async def serve(settings_with: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Any]]:
     """``await serve(*tools, **environment)``: a running daemon, without SDKs; stopped after the test."""
-    quick = {"TOOLD_SIMULATE": "true", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http"}
+    quick = {
+        "TOOLD_SIMULATE": "true",
+        "TOOLD_KIMI_SDK": "http",
+        "TOOLD_GLM_SDK": "http",
+        "TOOLD_AUTH": "false",
+        "TOOLD_GRACE_PERIOD_S": "0.1",
+    }
     async with AsyncExitStack() as stack:
 
         async def start(*tools: Tool, **env: str) -> Daemon:
-            monkeypatch.setattr("toold.daemon.daemon.load_registry", lambda *_, **__: Registry(tools))
-            return await stack.enter_async_context(
-                running(settings_with(**quick, TOOLD_AUTH="false", TOOLD_GRACE_PERIOD_S="0.1", **env))
-            )
+            monkeypatch.setattr("toold.daemon.life.load_registry", lambda *_, **__: Registry(tools))
+            return await stack.enter_async_context(running(settings_with(**quick | env)))
 
         yield start
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from toold.tools import Registry
 
 CLOG = 16_000_000
 """Bytes of an answer that fills every buffer between the daemon and a client that does not read."""
@@ -166,10 +167,85 @@ async def test_a_connection_that_was_taken_over_from_is_not_heard(serve: Any, jo
     daemon = await serve(make_tool("note", note))
     old = await join(daemon, features=["resume"])
     (connection,) = daemon.websocket._connections
-    connection.supersede()
+    connection.silence()
     await old.send("call_tool", request_id=1, name="note", arguments={"who": "old"})
     await (await old.socket.ping())  # so that the call before it was read
     new = await join(daemon)
     await new.send("call_tool", request_id=1, name="note", arguments={"who": "new"})
     await new.until_answered(1)
     assert heard == ["new"]
+
+
+# --- the tools, which come and go ------------------------------------------------------------------------------------
+
+
+async def say(arguments: Any, context: Any) -> str:
+    """Says something."""
+    return "said"
+
+
+async def names(peer: Any) -> tuple[list[str], str]:
+    """What ``list_tools`` shows, and its revision."""
+    await peer.send("list_tools", request_id="list")
+    listed = await peer.receive()
+    assert listed["op"] == "list_tools_res"
+    return [tool["name"] for tool in listed["tools"]], listed["rev"]
+
+
+async def test_a_session_is_shown_the_tools_of_its_toolset(serve: Any, join: Any, make_tool: Any) -> None:
+    """And no others; the revision is that of its own listing."""
+    daemon = await serve(make_tool("chat", say), make_tool("other", say))
+    lean, whole = await join(daemon, toolset="lean"), await join(daemon)
+    assert (await names(lean))[0] == ["chat"]
+    assert (await names(whole))[0] == ["chat", "other"]
+    assert (await names(lean))[1] != (await names(whole))[1]
+
+
+async def test_new_tools_take_the_place_of_all_and_those_are_told_whose_listing_changes(
+    serve: Any, join: Any, make_tool: Any
+) -> None:
+    """In one step, over open connections: the new tool can be called, the old one is gone; a toolset that lists what it
+    listed before is not told, nor is a client that does not understand it."""
+    chat, old, new = make_tool("chat", say), make_tool("old", say), make_tool("new", say)
+    daemon = await serve(chat, old)
+    features = ["tools_changed", "ack"]
+    whole, lean = await join(daemon, features=features), await join(daemon, features=features, toolset="lean")
+    plain = await join(daemon)
+    daemon.publish(Registry([chat, new]))
+    changed = await whole.receive()
+    assert (changed["op"], await names(whole)) == ("tools_changed", (["chat", "new"], changed["rev"]))
+    await whole.send("call_tool", request_id=1, name="new")
+    assert (await whole.until_answered(1))[-1]["outputs"][0]["text"] == "said"
+    await whole.send("call_tool", request_id=2, name="old")
+    assert (await whole.until_answered(2))[-1]["error"]["code"] == "TOOL_NOT_FOUND"
+    for untold in (lean, plain):
+        await untold.send("ping")
+        assert (await untold.receive())["op"] == "pong"
+
+
+async def test_of_many_changes_a_client_is_told_the_last(serve: Any, join: Any, make_tool: Any) -> None:
+    """It has one frame to read, however often tools came and went before it could be sent."""
+    daemon = await serve(make_tool("a", say))
+    peer = await join(daemon, features=["tools_changed"])
+    for name in "bcde":
+        daemon.publish(Registry([make_tool(name, say)]))
+    changed = await peer.receive()
+    assert (changed["op"], await names(peer)) == ("tools_changed", (["e"], changed["rev"]))
+
+
+async def test_a_call_that_runs_keeps_its_tool(serve: Any, join: Any, make_tool: Any) -> None:
+    """What was accepted before the change is answered after it."""
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(arguments: Any, context: Any) -> str:
+        entered.set()
+        await go.wait()
+        return "done"
+
+    daemon = await serve(make_tool("wait", wait))
+    peer = await join(daemon)
+    await peer.send("call_tool", request_id=1, name="wait")
+    await entered.wait()
+    daemon.publish(Registry([]))
+    go.set()
+    assert (await peer.until_answered(1))[-1]["outputs"][0]["text"] == "done"

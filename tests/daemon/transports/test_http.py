@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from toold.daemon.metrics import CONTENT_TYPE
 from toold.daemon.transports.http import side_app
 from toold.serving import HttpServer
@@ -23,12 +23,19 @@ class State:
         return self.health
 
 
-def app(state: State, *, loopback_only: bool = True) -> Starlette:
+async def mcp(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse(f"for clients of MCP: {scope['toolset']}")(scope, receive, send)
+
+
+def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
     return side_app(
         health=state,
         metrics=lambda: b"toold_calls_total 1.0\n",
+        mcp=mcp,
+        resource=lambda _: None,
         operator=PlainTextResponse("for the operator"),
         loopback_only=loopback_only,
+        allowed_origins=(),
     )
 
 
@@ -82,13 +89,25 @@ async def test_contents(client: httpx.AsyncClient) -> None:
         assert (await client.get(path)).status_code == 200
 
 
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    ("path", "toolset"), [("/mcp", None), ("/mcp/", None), ("/mcp/lean", "lean"), ("/mcp/a%20b", "a b")]
+)
+async def test_mcp(client: httpx.AsyncClient, method: str, path: str, toolset: str | None) -> None:
+    """Whatever is asked of ``/mcp`` or a toolset below it is MCP's, which is told the toolset."""
+    assert (await client.request(method, path)).text == f"for clients of MCP: {toolset}"
+
+
 async def test_the_operators_part_is_not_listed(client: httpx.AsyncClient) -> None:
     """It answers below its own path, and whoever looks at the port does not learn of it."""
     assert (await client.get("/operator/calls")).text == "for the operator"
     assert "operator" not in (await client.get("/")).text
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nothing", 404), ("POST", "/healthz", 405)])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nothing", 404), ("POST", "/mcp/a/b", 404), ("POST", "/mcpx", 404), ("POST", "/healthz", 405)],
+)
 async def test_what_is_not_here(client: httpx.AsyncClient, method: str, path: str, status: int) -> None:
     """Unknown paths and methods get JSON that says so."""
     answer = await client.request(method, path)
@@ -105,11 +124,15 @@ async def test_loopback_names_are_let_in(client: httpx.AsyncClient, host: str) -
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.1", "", "["]
+    "host",
+    [
+        *("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.1", "", "["),
+        *("[::1].evil.example", "[::1", "127.0.0.1:80@evil.example", "localhost:evil.example"),
+    ],
 )
 async def test_other_names_are_refused(client: httpx.AsyncClient, host: str) -> None:
     """A web page that rebound its own name to loopback gets nothing, on any path."""
-    for path in ("/readyz", "/metrics", "/operator/calls", "/nothing"):
+    for path in ("/readyz", "/metrics", "/operator/calls", "/nothing", "/mcp", "/mcp/lean"):
         answer = await client.get(path, headers={"Host": host})
         assert answer.status_code == 403
         assert answer.json()["error"]["code"] == "PERMISSION_DENIED"

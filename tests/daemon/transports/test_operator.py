@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import SecretStr
+from starlette.responses import Response
 from toold.daemon.auth import token_check
 from toold.daemon.transports.http import side_app
 from toold.daemon.transports.operator import operator_app
@@ -37,6 +38,18 @@ class Desk:
         self.asked.append("reload")
         raise InvalidArgumentsError("port (toold.toml): must be a whole number")
 
+    async def sources(self) -> dict[str, Any]:
+        self.asked.append("sources")
+        return {"sources": []}
+
+    async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
+        self.asked.append(("approve", source, tool))
+        return {"approved": [tool]}
+
+    async def stubs(self, toolset: str) -> dict[str, Any]:
+        self.asked.append(("stubs", toolset))
+        return {"modules": {}}
+
 
 @pytest.fixture
 def desk() -> Desk:
@@ -45,7 +58,15 @@ def desk() -> Desk:
 
 def app(desk: Desk, *, token: str | None = TOKEN, host: str = "127.0.0.1", loopback_only: bool = False) -> Any:
     operator = operator_app(desk, authenticate=token_check(SecretStr(token) if token else None), host=host)
-    return side_app(health=dict, metrics=bytes, operator=operator, loopback_only=loopback_only)
+    return side_app(
+        health=dict,
+        metrics=bytes,
+        mcp=Response(),
+        resource=lambda _: None,
+        operator=operator,
+        loopback_only=loopback_only,
+        allowed_origins=(),
+    )
 
 
 @pytest.fixture
@@ -70,7 +91,10 @@ async def test_with_the_token_it_answers(client: httpx.AsyncClient, desk: Desk) 
     assert (answer.status_code, answer.json()) == (200, {"running": [], "recent": []})
     assert answer.headers["cache-control"] == "no-store"
     assert (await client.post("/operator/calls/0a-1/cancel", headers=BEARER)).json() == {"id": "0a-1"}
-    assert desk.asked == [("calls", 7), ("cancel", "0a-1")]
+    assert (await client.get("/operator/stubs/full", headers=BEARER)).json() == {"modules": {}}
+    approved = await client.post("/operator/sources/fs/approve?tool=read", headers=BEARER)
+    assert approved.json() == {"approved": ["read"]}
+    assert desk.asked == [("calls", 7), ("cancel", "0a-1"), ("stubs", "full"), ("approve", "fs", "read")]
 
 
 async def test_a_refusal_has_its_words_and_its_status(client: httpx.AsyncClient) -> None:

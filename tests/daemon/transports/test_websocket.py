@@ -67,6 +67,35 @@ async def test_a_session_is_told_the_bound_that_it_was_opened_with(daemon: Any) 
     assert (await hello(daemon))["limits"]["max_inflight"] == 3
 
 
+async def test_the_ack_says_which_tools_the_session_has(daemon: Any) -> None:
+    """Its toolset, asked for or not, the revision of its listing, and words for whoever reads them to a model."""
+    ack, lean = await hello(daemon), await hello(daemon, toolset="lean")
+    assert (ack["toolset"], lean["toolset"]) == ("standard", "lean")
+    assert (ack["tools_rev"], lean["tools_rev"]) == tuple(
+        daemon.router.offer.of(name).rev for name in ("standard", "lean")
+    )
+    assert "toolset 'standard': echo." in ack["instructions"]
+    assert "toolset 'lean': no tools." in lean["instructions"]
+
+
+async def test_an_unknown_toolset_is_refused_with_the_names_that_there_are(daemon: Any) -> None:
+    """The connection ends with 4003."""
+    ack = await hello(daemon, toolset="laen")
+    assert not ack["ok"]
+    assert "did you mean 'lean'? You may use code, full, hybrid, lean, standard, or leave" in ack["error"]["message"]
+
+
+async def test_a_session_that_is_resumed_keeps_its_toolset(daemon: Any) -> None:
+    """Whatever the hello asks for; the ack says so."""
+    opened = await hello(daemon, features=["resume"], toolset="lean")
+    resume = {"key": opened["resume_key"]}
+    back = await hello(daemon, features=["resume"], resume=resume)
+    assert (back["resumed"], back["toolset"]) == (True, "lean")
+    other = await hello(daemon, features=["resume"], resume=resume, toolset="full", session_id="my-label")
+    assert (other["resumed"], other["toolset"]) == (True, "lean")
+    assert other["notice"] == "toolset: a session keeps its own, 'lean'; open a new one for another"
+
+
 def without_pongs(socket: ClientConnection) -> list[Frame]:
     """From now on this client answers no ping. Returns the pongs that it did not send, as they come up."""
     kept_back: list[Frame] = []

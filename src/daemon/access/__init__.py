@@ -1,0 +1,25 @@
+"""Who is let in: the daemon's own token, named tokens, and those of an OAuth issuer.
+
+Who calls it: the daemon, which hands the door to its transports; the commands that make named tokens. What it must
+never know: frames, requests, what a call does.
+"""
+
+from .book import PREFIX, NamedToken, TokenBook, TokenError
+from .door import Door, Issuer
+from .resource import WELL_KNOWN, Resource
+from .token_file import TOKENS_FILE, TokenFile, change_tokens, read_tokens
+
+__all__ = [
+    "PREFIX",
+    "TOKENS_FILE",
+    "WELL_KNOWN",
+    "Door",
+    "Issuer",
+    "NamedToken",
+    "Resource",
+    "TokenBook",
+    "TokenError",
+    "TokenFile",
+    "change_tokens",
+    "read_tokens",
+]

@@ -1,0 +1,154 @@
+"""The file of the named tokens."""
+
+import json
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from toold.daemon.access.book import TokenBook, TokenError
+from toold.daemon.access.token_file import TOKENS_FILE, TokenFile, change_tokens, read_tokens
+from toold.daemon.state import StateError
+
+
+def make(folder: Path, name: str) -> str:
+    made: list[str] = []
+
+    def add(book: TokenBook) -> TokenBook:
+        changed, token = book.with_new(name, 1.0)
+        made.append(token)
+        return changed
+
+    change_tokens(folder, add)
+    return made[0]
+
+
+def test_tokens_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
+    """The folder is made where there is none; the file is private and holds no token."""
+    folder = tmp_path / "state"
+    token = make(folder, "ci")
+    path = folder / TOKENS_FILE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert read_tokens(folder).find(token) is not None
+    assert token.encode() not in path.read_bytes()
+
+
+def test_a_folder_without_the_file_has_none(tmp_path: Path) -> None:
+    """Nothing is made by looking."""
+    assert read_tokens(tmp_path).tokens == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_change_writes_nothing(tmp_path: Path) -> None:
+    """What was there stays, byte for byte."""
+    make(tmp_path, "ci")
+    before = (tmp_path / TOKENS_FILE).read_bytes()
+    with pytest.raises(TokenError):
+        make(tmp_path, "ci")
+    assert (tmp_path / TOKENS_FILE).read_bytes() == before
+
+
+def test_commands_at_once_lose_nothing(tmp_path: Path) -> None:
+    """One changes the file at a time, so that each token that was printed is in it."""
+    tokens: list[str] = []
+    threads = [threading.Thread(target=lambda n=n: tokens.append(make(tmp_path, f"t{n}"))) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    book = read_tokens(tmp_path)
+    assert len(tokens) == 12
+    assert all(book.find(token) for token in tokens)
+
+
+GOOD = {"name": "ci", "sha256": "0" * 64, "created_at": 1.0}
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"toolset": ["lean"]},
+        {"toolsets": []},
+        {"toolsets": "lean"},
+        {"expires": 2.0},
+        {"expires_at": "2027-01-01"},
+        {"max_running": 0},
+        {"daily_budget": {"USD": -1}},
+        {"name": "c i"},
+        {"sha256": "0" * 63},
+    ],
+    ids=json.dumps,
+)
+def test_what_an_edit_misspelt_lets_nobody_in(tmp_path: Path, edited: dict[str, object]) -> None:
+    """A bound that is not understood is no lack of one: the file is refused, and its error says where."""
+    (tmp_path / TOKENS_FILE).write_text(json.dumps({"tokens": [GOOD, GOOD | {"name": "other"} | edited]}))
+    with pytest.raises(StateError, match=r"does not hold named tokens \(.*\$\.tokens\[1\]"):
+        read_tokens(tmp_path)
+
+
+def test_one_name_is_one_token(tmp_path: Path) -> None:
+    """Two of a name could not be told apart when one is taken back."""
+    (tmp_path / TOKENS_FILE).write_text(json.dumps({"tokens": [GOOD, GOOD | {"sha256": "1" * 64}]}))
+    with pytest.raises(StateError, match="a name stands there twice"):
+        read_tokens(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"tokens": [{"name": 5}]}', b'{"tokens": {}}'])
+def test_a_file_that_holds_no_tokens_is_told(tmp_path: Path, content: bytes) -> None:
+    """The error names the file and what to do; a command writes nothing over it."""
+    (tmp_path / TOKENS_FILE).write_bytes(content)
+    with pytest.raises(StateError, match=r"tokens\.json does not hold named tokens .*move it away"):
+        read_tokens(tmp_path)
+    with pytest.raises(StateError):
+        make(tmp_path, "ci")
+    assert (tmp_path / TOKENS_FILE).read_bytes() == content
+
+
+def test_the_daemon_sees_changes_when_it_asks(tmp_path: Path) -> None:
+    """A token is good as soon as it is made, and none is while the file cannot be read."""
+    books: list[TokenBook] = []
+    tokens = TokenFile(tmp_path, books.append)
+    assert tokens.book.tokens == ()
+    token = make(tmp_path, "ci")
+    assert tokens.book.find(token) is not None
+    assert books[-1] is tokens.book
+    assert len(books) == 2
+    good = (tmp_path / TOKENS_FILE).read_bytes()
+    (tmp_path / TOKENS_FILE).write_bytes(b"{")
+    assert tokens.book.find(token) is None
+    (tmp_path / TOKENS_FILE).write_bytes(good)
+    assert tokens.book.find(token) is not None
+    (tmp_path / TOKENS_FILE).unlink()
+    assert tokens.book.tokens == ()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads what permissions forbid")
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """Its path and the reason."""
+    make(tmp_path, "ci")
+    (tmp_path / TOKENS_FILE).chmod(0)
+    with pytest.raises(StateError, match="cannot be read"):
+        read_tokens(tmp_path)
+
+
+def test_what_a_link_leads_to_is_not_closed(tmp_path: Path) -> None:
+    """It may be everybody's, such as a file of the system's; one that is private already is read."""
+    elsewhere = tmp_path / "elsewhere.json"
+    folder = tmp_path / "state"
+    token = make(folder, "ci")
+    (folder / TOKENS_FILE).replace(elsewhere)
+    (folder / TOKENS_FILE).symlink_to(elsewhere)
+    assert read_tokens(folder).find(token) is not None
+    elsewhere.chmod(0o644)
+    with pytest.raises(StateError, match="leads to a file that others may read"):
+        read_tokens(folder)
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o644
+
+
+def test_a_pipe_in_its_place_is_refused(tmp_path: Path) -> None:
+    """Nobody waits for who might write to it."""
+    os.mkfifo(tmp_path / TOKENS_FILE, 0o600)
+    with pytest.raises(StateError, match="is no file"):
+        read_tokens(tmp_path)

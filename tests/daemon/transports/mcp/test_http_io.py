@@ -1,0 +1,110 @@
+"""Bodies in, answers out."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from toold.daemon.transports.mcp import http_io
+from toold.daemon.transports.mcp.http_io import (
+    BodyTooLargeError,
+    EventStream,
+    HungUpError,
+    hung_up,
+    read_body,
+    send_json,
+)
+
+Message = dict[str, Any]
+
+
+def receiver(*messages: Message) -> Any:
+    """A ``receive`` that has these to give."""
+    waiting = iter(messages)
+
+    async def receive() -> Message:
+        return next(waiting)
+
+    return receive
+
+
+def pieces(*parts: bytes) -> Iterable[Message]:
+    for part in parts[:-1]:
+        yield {"type": "http.request", "body": part, "more_body": True}
+    yield {"type": "http.request", "body": parts[-1], "more_body": False}
+
+
+async def test_a_body_in_pieces() -> None:
+    """They are put together; exactly as many bytes as allowed are taken."""
+    assert await read_body(receiver(*pieces(b"12345")), 5) == b"12345"
+    assert await read_body(receiver(*pieces(b"12", b"", b"345")), 5) == b"12345"
+
+
+@pytest.mark.parametrize("parts", [(b"123456",), (b"123", b"456"), (b"123456", b"never read")])
+async def test_a_body_that_is_too_long(parts: tuple[bytes, ...]) -> None:
+    """It is refused at the first byte too many, and the rest is not read."""
+    with pytest.raises(BodyTooLargeError):
+        await read_body(receiver(*pieces(*parts)), 5)
+
+
+async def test_a_client_that_leaves() -> None:
+    """Before its body is complete, there is nobody to answer."""
+    gone = {"type": "http.disconnect"}
+    with pytest.raises(HungUpError):
+        await read_body(receiver({"type": "http.request", "body": b"1", "more_body": True}, gone), 5)
+    await hung_up(receiver({"type": "http.request", "body": b"", "more_body": False}, gone))
+
+
+async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that stops in the middle is not waited for for ever."""
+    monkeypatch.setattr(http_io, "CHUNK_TIMEOUT_S", 0.01)
+    first = receiver({"type": "http.request", "body": b"1", "more_body": True})
+    asked: list[bool] = []
+
+    async def receive() -> Any:
+        if asked:
+            await asyncio.Event().wait()
+        asked.append(True)
+        return await first()
+
+    with pytest.raises(TimeoutError):
+        await read_body(receive, 5)
+
+
+async def test_a_body_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No time-out is armed for what need not be waited for: with every call that would be a part of its cost."""
+    monkeypatch.setattr(http_io, "CHUNK_TIMEOUT_S", "none is asked for")
+    assert await read_body(receiver(*pieces(b"12345")), 5, whole=True) == b"12345"
+
+
+async def test_json_and_nothing() -> None:
+    """An answer has its length and type; an empty one has no type."""
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await send_json(send, b"{}", 400, [(b"x", b"y")])  # type: ignore[arg-type] # ASGI's messages are mappings
+    assert (sent[0]["status"], dict(sent[0]["headers"])) == (
+        400,
+        {b"content-type": b"application/json", b"content-length": b"2", b"x": b"y"},
+    )
+    await send_json(send, b"", 202)  # type: ignore[arg-type] # as above
+    assert dict(sent[2]["headers"]) == {b"content-length": b"0"}
+
+
+async def test_a_stream_begins_with_its_first_event() -> None:
+    """Until then another answer can be given; after the last it is complete."""
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    stream = EventStream(send)  # type: ignore[arg-type] # as above
+    begun = [stream.begun]
+    await stream.write(b"one")
+    await stream.write(b"two", last=True)
+    assert [*begun, stream.begun] == [False, True]
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body", "http.response.body"]
+    assert dict(sent[0]["headers"])[b"content-type"] == b"text/event-stream"
+    assert [message.get("more_body") for message in sent] == [None, True, False]
