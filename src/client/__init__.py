@@ -1,6 +1,6 @@
 """The client library: ``MCPWebSocketClient`` and what it returns and raises (docs/client.md)."""
 
-from .answers import OnChunk, OnProgress
+from .answers import OnChunk, OnProgress, OnToolsChanged
 from .client import MCPWebSocketClient
 from .endpoint import local_token, read_announcement
 from .errors import ConnectionFailedError, ConnectionLostError
@@ -13,6 +13,7 @@ __all__ = [
     "MCPWebSocketClient",
     "OnChunk",
     "OnProgress",
+    "OnToolsChanged",
     "local_token",
     "read_announcement",
 ]

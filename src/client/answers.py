@@ -30,6 +30,8 @@ OnProgress = Callable[[Progress], None]
 """Called on the event loop for each report of a running call; must not block."""
 OnChunk = Callable[[str], None]
 """Called on the event loop for each piece of the answer's text, in order; must not block."""
+OnToolsChanged = Callable[[str], None]
+"""Called on the event loop with the listing's new ``rev``; must not block."""
 
 Answer = CallToolRes | CancelRes | ListToolsRes | Pong | HealthRes
 """The frames that end a wait."""
@@ -136,10 +138,10 @@ class Answers:
                     _log.warning("call %s: %s", frame.request_id, frame.notice)
             case ProgressFrame():
                 if waiting.on_progress:
-                    _tell(waiting.on_progress, Progress(frame.message, frame.done, frame.total))
+                    tell(waiting.on_progress, Progress(frame.message, frame.done, frame.total))
             case StreamChunk():
                 if waiting.on_chunk:
-                    _tell(waiting.on_chunk, frame.text)
+                    tell(waiting.on_chunk, frame.text)
 
     def _not_running(self, frame: CancelRes) -> None:
         """A call that was to be cancelled is not running. Where it waits here, its own answer is on its way, unless the
@@ -162,8 +164,9 @@ def answered_with(kind: type[A], answer: object) -> A:
     return answer
 
 
-def _tell(callback: Callable[[Any], None], value: object) -> None:
+def tell(callback: Callable[[Any], None], value: object) -> None:
+    """Call back, whatever comes of it."""
     try:
         callback(value)
     except Exception:  # noqa: BLE001 - whatever it is, it must not end the reader that all calls depend on
-        _log.exception("a callback of a running call failed")
+        _log.exception("a callback failed")

@@ -17,17 +17,17 @@ from typing import Any, Final, Self
 
 from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, ToolInfo
 from ..protocol.errors import CallError
-from ..protocol.frames import HealthRes, HelloAck, ListToolsRes, Pong
+from ..protocol.frames import CallToolRes, HealthRes, HelloAck, ListToolsRes, Pong
 from ..protocol.rendezvous import default_state_dir
 from ..version import __version__
 from . import requests
-from .answers import OnChunk, OnProgress, answered_with
+from .answers import OnChunk, OnProgress, OnToolsChanged, answered_with
 from .connection import Connection
 from .endpoint import Endpoint, Wish, read_announcement, resolve
 from .errors import ConnectionFailedError, ConnectionLostError
 from .exchange import Exchange
 from .link import ATTEMPTS, BACKOFF_FACTOR, Link
-from .records import CallResult, error_text, metrics_record, version_and_timeout
+from .records import CallResult, error_text, metrics_record, result_of, version_and_timeout
 from .session import Session
 
 _log = logging.getLogger(__name__)
@@ -50,6 +50,8 @@ class MCPWebSocketClient:
         features: what to ask for beyond plain; ``()`` makes a plain client.
         client_name: this program's name in the daemon's logs.
         workspace: where relative paths in arguments start.
+        toolset: which tools to have; None takes the daemon's default. A name that it has not refuses the connection.
+        on_tools_changed: called when ``list_tools`` would have another answer, after a reconnect too.
 
     Raises:
         ValueError: a host, port or feature cannot be one.
@@ -67,6 +69,8 @@ class MCPWebSocketClient:
         features: Sequence[str] = FEATURES,
         client_name: str = "toold-python",
         workspace: str | os.PathLike[str] | None = None,
+        toolset: str | None = None,
+        on_tools_changed: OnToolsChanged | None = None,
     ) -> None:
         unknown = sorted(set(features) - set(FEATURES))
         if unknown:
@@ -75,14 +79,15 @@ class MCPWebSocketClient:
         self.max_message_size = max_message_size
         self._context = tls if isinstance(tls, ssl.SSLContext) else None
         self._wish = Wish(host, port, token, True if self._context else bool(tls) if tls is not None else None)
-        self._features = tuple(features)
+        self._features = (*features, "tools_changed") if on_tools_changed else tuple(features)
+        self._toolset = toolset
         self._client = {
             "name": client_name,
             "version": __version__,
             "workspace": os.fspath(workspace) if workspace is not None else None,
         }
         self._endpoint = self._find_endpoint()
-        self._session = Session()
+        self._session = Session(on_tools_changed)
         self._link = Link(self._session, self._dial)
         self._exchange = Exchange(self._session, self._link)
 
@@ -122,7 +127,7 @@ class MCPWebSocketClient:
 
     @property
     def hello(self) -> HelloAck | None:
-        """The daemon's answer to the last hello that it accepted: its version, features and limits."""
+        """The daemon's answer to the last hello that it accepted: its version, features, toolset and limits."""
         return self._link.connection.ack if self._link.connection else None
 
     async def connect(self, max_retries: int = ATTEMPTS, backoff_factor: float = BACKOFF_FACTOR) -> bool:
@@ -202,11 +207,37 @@ class MCPWebSocketClient:
             ConnectionLostError: the connection ended before the answer; ``executed`` says whether the call was sent.
             ValueError: the time-out is not above 0, the id is in flight already, or ``on_chunk`` without ``stream``.
         """
+        answer = await self.answer(
+            name,
+            arguments,
+            timeout=timeout,
+            on_progress=on_progress,
+            on_chunk=on_chunk,
+            request_id=request_id,
+            auto_reconnect=auto_reconnect,
+        )
+        return result_of(answer)
+
+    async def answer(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_chunk: OnChunk | None = None,
+        request_id: str | None = None,
+        auto_reconnect: bool = True,
+    ) -> CallToolRes:
+        """Call a tool and wait for its answer as it comes: an error has its ``metadata`` too, such as what it cost.
+
+        Takes and raises what ``call`` does, but for the daemon's errors.
+        """
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")
         if on_chunk is not None and "stream" not in self._features:
             raise ValueError("on_chunk needs the 'stream' feature; this client was made without it")
-        return await self._exchange.call(
+        return await self._exchange.answer(
             request_id or uuid.uuid4().hex,
             name,
             arguments,
@@ -297,6 +328,7 @@ class MCPWebSocketClient:
             token=self._endpoint.token,
             features=self._features,
             client=self._client,
+            toolset=self._toolset,
             resume_key=self._session.key,
         )
         connection = await Connection.connect(

@@ -26,6 +26,8 @@ from ..protocol.rendezvous import (
 
 _log = logging.getLogger(__name__)
 
+_PATH: Final = re.compile(r"(/[\w.~%-]*)*", re.ASCII)
+
 HOST_VARIABLES: Final = ("TOOLD_HOST", "EXAI_WS_HOST")
 PORT_VARIABLES: Final = ("TOOLD_PORT", "EXAI_WS_PORT")
 TOKEN_VARIABLES: Final = ("TOOLD_TOKEN", "EXAI_WS_TOKEN")
@@ -36,7 +38,7 @@ TOKEN_VARIABLES: Final = ("TOOLD_TOKEN", "EXAI_WS_TOKEN")
 class Wish:
     """What the caller named; None leaves it to the environment and the state folder.
 
-    ``host`` may be a whole address such as ``wss://tools.example:8443/``.
+    ``host`` may be a whole address such as ``wss://tools.example:8443/ws``.
     """
 
     host: str | None = None
@@ -63,34 +65,42 @@ class Endpoint:
     token: str | None = field(default=None, repr=False)
     token_source: str = field(default="", compare=False)
     """Where the token came from and what to do where it is refused, a sentence."""
+    unannounced: bool = field(default=False, compare=False)
+    """Nobody named the address, and no daemon announced one: whoever listens there must not see the state folder's
+    token, and there is no other."""
+    path: str = "/"
+    """The daemon takes any; a proxy before it may want its own."""
 
     @property
     def url(self) -> str:
-        return websocket_url(self.host, self.port, tls=self.tls)
+        return websocket_url(self.host, self.port, tls=self.tls, path=self.path)
 
 
 def resolve(wish: Wish, env: Mapping[str, str], announced: Announcement) -> Endpoint:
     """Decide where to connect: the wish before the environment before the announcement before 127.0.0.1:8079.
 
     The announcement speaks for this machine: its port and TLS count where the host named is this machine and the
-    port named is no other, and its token goes to no other machine.
+    port named is no other, and its token goes to no other machine, nor to an address that nobody named.
 
     Raises:
         ValueError: a host or port cannot be one; the message names where it came from.
     """
-    host, url_port, url_tls = _parse_host(wish.host or _first(env, HOST_VARIABLES))
+    host, url_port, url_tls, path = _parse_host(wish.host or _first(env, HOST_VARIABLES))
     port = url_port or _explicit_port(wish.port) or _port_from(env)
     address = announced.address
     if address is not None and not _speaks_for(address, host, port):
         address = None
+    guessed = address is None and host is None and port is None
     if host is None:
         host = address.host if address else DEFAULT_HOST
     host = connectable(host)
     if port is None:
         port = address.port if address else DEFAULT_PORT
     tls = next((said for said in (wish.tls, url_tls) if said is not None), address.tls if address else False)
-    token, source = _token(wish, env, announced.token if address is not None or is_loopback(host) else None)
-    return Endpoint(host, port, tls, token, source)
+    trusted = not guessed and (address is not None or is_loopback(host))
+    token, source = _token(wish, env, announced.token if trusted else None)
+    unannounced = guessed and token is None and announced.token is not None
+    return Endpoint(host, port, tls, token, source, unannounced, path)
 
 
 def _token(wish: Wish, env: Mapping[str, str], announced: str | None) -> tuple[str | None, str]:
@@ -136,21 +146,21 @@ def _first(env: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     return next((env[name] for name in names if env.get(name)), None)
 
 
-def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None]:
-    """Host, port and TLS as far as the name says; a bare host says neither of the last two."""
+def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None, str]:
+    """Host, port, TLS and path as far as the name says; a bare host says nothing of the others."""
     if not named:
-        return None, None, None
+        return None, None, None, "/"
     if "://" not in named:
-        return _check_bare(named.removeprefix("[").removesuffix("]")), None, None
+        return _check_bare(named.removeprefix("[").removesuffix("]")), None, None, "/"
     try:
         parts = urlsplit(named)
         port = parts.port
     except ValueError as exc:
         raise ValueError(f"the host {named!r} is not an address: {exc}") from exc
-    if parts.scheme not in {"ws", "wss"} or not parts.hostname or parts.path not in {"", "/"} or parts.query:
-        raise ValueError(f"the host {named!r} is not an address such as wss://tools.example:8443/")
+    if parts.scheme not in {"ws", "wss"} or not parts.hostname or not _PATH.fullmatch(parts.path) or parts.query:
+        raise ValueError(f"the host {named!r} is not an address such as wss://tools.example:8443/ws")
     tls = parts.scheme == "wss"
-    return parts.hostname, port or (443 if tls else 80), tls
+    return parts.hostname, port or (443 if tls else 80), tls, parts.path or "/"
 
 
 def _check_bare(host: str) -> str:

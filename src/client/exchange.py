@@ -13,7 +13,6 @@ from .answers import Answer, OnChunk, OnProgress, Waiting, answered_with
 from .connection import Connection
 from .errors import ConnectionFailedError, ConnectionLostError
 from .link import Link
-from .records import CallResult, result_of
 from .requests import Call
 from .session import Session
 
@@ -30,7 +29,7 @@ class Exchange:
         self._session = session
         self._link = link
 
-    async def call(
+    async def answer(
         self,
         request_id: str,
         name: str,
@@ -40,8 +39,8 @@ class Exchange:
         outlasts: bool,
         on_progress: OnProgress | None,
         on_chunk: OnChunk | None,
-    ) -> CallResult:
-        """As ``MCPWebSocketClient.call``; a call that ``outlasts`` waits for connections that are away."""
+    ) -> CallToolRes:
+        """As ``MCPWebSocketClient.answer``; a call that ``outlasts`` waits for connections that are away."""
         now = asyncio.get_running_loop().time()
         call = Call(
             requests.call_tool(request_id, name, arguments), None if timeout is None else now + timeout, outlasts
@@ -50,7 +49,7 @@ class Exchange:
         with self._session.answers.expect(request_id, call=call, on_progress=on_progress, on_chunk=on_chunk) as waiting:
             try:
                 async with asyncio.timeout_at(now + patience_s):
-                    return result_of(await self._answer(waiting, call, now))
+                    return await self._answer(waiting, call, now)
             except TimeoutError as exc:
                 self._session.give_up(waiting)
                 message = f"The daemon did not answer within {patience_s:g} s; the call was cancelled and may have run."

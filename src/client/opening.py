@@ -41,6 +41,12 @@ async def open_socket(endpoint: Endpoint, *, tls_context: ssl.SSLContext | None,
     Raises:
         ConnectionFailedError: nobody is there, or it is no WebSocket server, or its certificate is not trusted.
     """
+    if endpoint.unannounced:
+        raise ConnectionFailedError(
+            "no daemon announces itself in the state folder: start it with `toold serve`, "
+            "name its folder in TOOLD_STATE_DIR, or its port",
+            retryable=True,
+        )
     try:
         socket = await connect(
             endpoint.url,
@@ -122,5 +128,5 @@ async def greet(socket: ClientConnection, endpoint: Endpoint, hello: bytes) -> H
         message = f"{endpoint.url} refused the hello: {error.code.value}: {error.message}"
         if error.code is ErrorCode.UNAUTHORIZED:
             message += f" {endpoint.token_source}"
-        raise ConnectionFailedError(message, retryable=error.retryable, busy=error.retryable)
+        raise ConnectionFailedError(message, retryable=error.retryable, busy=error.retryable) from error
     return ack

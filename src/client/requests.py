@@ -15,13 +15,16 @@ def hello(
     token: str | None,
     features: Sequence[str],
     client: Mapping[str, str | None],
+    toolset: str | None = None,
     resume_key: str | None = None,
 ) -> bytes:
-    """The first frame. Without features it is a plain client's: ``session_id`` and ``token``, nothing beyond."""
+    """The first frame. Without features and toolset it is a plain client's: ``session_id`` and ``token`` alone."""
     frame: dict[str, Any] = {"op": "hello", "session_id": session_id, "token": token}
     if features:
         frame["features"] = list(features)
         frame["client"] = {key: value for key, value in client.items() if value is not None}
+    if toolset is not None:
+        frame["toolset"] = toolset
     if resume_key is not None:
         frame["resume"] = {"key": resume_key}
     return encode(frame)

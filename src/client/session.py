@@ -16,9 +16,9 @@ from typing import Final
 
 from ..protocol.calls import CallStatus
 from ..protocol.errors import CallCancelledError, InvalidArgumentsError, ResultExpiredError
-from ..protocol.frames import CallStatusRes, CallToolRes, CancelRes, ServerFrame
+from ..protocol.frames import CallStatusRes, CallToolRes, CancelRes, ServerFrame, ToolsChanged
 from . import requests
-from .answers import Answers, Waiting
+from .answers import Answers, OnToolsChanged, Waiting, tell
 from .connection import Connection
 from .errors import ConnectionLostError
 from .requests import Call
@@ -37,7 +37,7 @@ FAREWELL_S: Final = 1.0
 class Session:
     """What of a daemon's session this client keeps. ``answers`` are the requests in flight."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_tools_changed: OnToolsChanged | None = None) -> None:
         self.answers = Answers()
         self.key: str | None = None
         """What the next hello resumes the session by; None where there is none to go on with."""
@@ -50,6 +50,9 @@ class Session:
         # The answer to call_status, which bears no id: one is asked at a time.
         self._status: asyncio.Future[Mapping[str, CallStatus]] | None = None
         self._going_on: asyncio.Task[None] | None = None
+        # Of the listing, as the daemon said last, and who is told when it is another one.
+        self._tools_rev: str | None = None
+        self._on_tools_changed = on_tools_changed
         # Frames on their way that no caller waits for.
         self._errands: set[asyncio.Task[None]] = set()
 
@@ -68,6 +71,7 @@ class Session:
             )
         self.key = connection.ack.resume_key
         self._connection = connection
+        self._hear_of_tools(connection.ack.tools_rev)
         waiting = [(one, one.call) for one in self.answers if one.call and one.sent]
         if waiting or self._cancelling or self._received:
             self._going_on = self._errand(partial(self._go_on, connection, waiting))
@@ -146,8 +150,18 @@ class Session:
             case CallStatusRes():
                 if self._status is not None and not self._status.done():
                     self._status.set_result(frame.calls)
+            case ToolsChanged():
+                self._hear_of_tools(frame.rev)
             case _:
                 self.answers.deliver(frame)
+
+    def _hear_of_tools(self, rev: str | None) -> None:
+        """The daemon says which listing it has: at each hello, and when it changes."""
+        if rev is None:
+            return
+        known, self._tools_rev = self._tools_rev, rev
+        if known not in {None, rev} and self._on_tools_changed is not None:
+            tell(self._on_tools_changed, rev)
 
     def _received_answer(self, request_id: str) -> None:
         """The daemon need not keep it any more, whether somebody waited for it or nobody does."""

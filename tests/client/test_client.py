@@ -77,6 +77,17 @@ async def test_the_daemons_notice_is_logged(daemon: ScriptedDaemon, caplog: pyte
         assert "the label was too long" in caplog.text
 
 
+async def test_a_toolset_is_asked_for_at_each_hello(daemon: ScriptedDaemon) -> None:
+    """The same one at each connect; a client that names none leaves it to the daemon."""
+    async with MCPWebSocketClient(port=daemon.port, toolset="lean") as client:
+        assert (await daemon.accept()).hello["toolset"] == "lean"
+        await client.disconnect()
+        await client.connect()
+        assert (await daemon.accept()).hello["toolset"] == "lean"
+    async with MCPWebSocketClient(port=daemon.port):
+        assert "toolset" not in (await daemon.accept()).hello
+
+
 def test_an_unknown_feature_is_refused() -> None:
     """The client asks for nothing that it would not understand."""
     with pytest.raises(ValueError, match="tools_changed"):
@@ -173,6 +184,16 @@ async def test_call_raises_the_typed_error(client: MCPWebSocketClient, peer: Pee
     await peer.answer(call, outputs=[], error=NOT_FOUND)
     with pytest.raises(ToolNotFoundError, match="no tool"):
         await calling
+
+
+async def test_an_answer_that_is_an_error_says_what_the_call_took(client: MCPWebSocketClient, peer: Peer) -> None:
+    """Its metadata come with it, which an exception does not have."""
+    answering = asyncio.create_task(client.answer("chat", {"prompt": "?"}))
+    error = {"code": "PROVIDER_ERROR", "message": "No.", "executed": "maybe", "retryable": False}
+    await peer.answer(await peer.expect("call_tool"), outputs=[], error=error)
+    answer = await answering
+    assert answer.error is not None
+    assert (answer.error.code, answer.metadata.latency_ms) == ("PROVIDER_ERROR", 1.0)
 
 
 async def test_a_call_connects_first_where_no_connection_stands(

@@ -51,6 +51,24 @@ def test_explicit_before_environment_before_announcement_before_default(
 
 
 @pytest.mark.parametrize(
+    ("wish", "env", "token", "unannounced"),
+    [
+        (Wish(), {}, None, True),
+        (Wish(token="mine"), {}, "mine", False),
+        (Wish(), {"TOOLD_TOKEN": "env"}, "env", False),
+        (Wish("127.0.0.1"), {}, "of the folder", False),
+        (Wish(), {"TOOLD_PORT": "8079"}, "of the folder", False),
+    ],
+)
+def test_the_state_folders_token_goes_to_no_address_that_nobody_named(
+    wish: Wish, env: dict[str, str], token: str | None, unannounced: bool
+) -> None:
+    """Where a token lies in the state folder and no daemon announces itself, 8079 may be anybody's."""
+    endpoint = resolve(wish, env, Announcement(None, "of the folder"))
+    assert (endpoint.token, endpoint.unannounced) == (token, unannounced)
+
+
+@pytest.mark.parametrize(
     ("wish", "env", "announced", "said"),
     [
         (Wish(token="mine"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "passed as token="),
@@ -82,6 +100,13 @@ def test_the_token_goes_to_the_announced_address_even_if_it_is_not_loopback() ->
     assert resolve(Wish(), {}, Announcement(lan, "t")) == Endpoint("192.0.2.7", 1, True, "t")
 
 
+def test_an_address_may_have_a_path() -> None:
+    """Behind a proxy the daemon may be at ``/ws``, and that is where the client connects."""
+    endpoint = resolve(Wish("wss://tools.example/ws"), {}, ANNOUNCED)
+    assert endpoint.url == "wss://tools.example:443/ws"
+    assert resolve(Wish(), {}, ANNOUNCED).url == "ws://127.0.0.1:4711/"
+
+
 def test_an_announced_wildcard_is_reached_by_loopback() -> None:
     """Where the daemon listens on all addresses, the client connects to this machine's own."""
     wildcard = "0.0.0.0"  # noqa: S104 - nothing is bound
@@ -98,7 +123,8 @@ def test_an_announced_wildcard_is_reached_by_loopback() -> None:
         (Wish(), {"TOOLD_PORT": "70000"}, "TOOLD_PORT"),
         (Wish(), {"EXAI_WS_PORT": "-1"}, "EXAI_WS_PORT"),
         (Wish("http://tools.example"), {}, "http://tools.example"),
-        (Wish("ws://tools.example/path"), {}, "ws://tools.example/path"),
+        (Wish("ws://tools.example/a b"), {}, "ws://tools.example/a b"),
+        (Wish("ws://tools.example/?token=x"), {}, "is not an address"),
         (Wish("ws://tools.example:99999"), {}, "99999"),
         (Wish("ws://"), {}, "ws://"),
         (Wish("127.0.0.1:8079"), {}, "port apart"),

@@ -40,6 +40,20 @@ async def test_where_nobody_listens_the_address_is_named() -> None:
     assert failed.__suppress_context__  # whoever does not catch it reads one short traceback
 
 
+async def test_nobody_is_asked_where_no_daemon_announces_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a token in the state folder and no daemon's address, the client waits for one and connects to nobody."""
+    (tmp_path / "token").write_text("of the folder")
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(tmp_path))
+    for name in ("TOOLD_HOST", "TOOLD_PORT", "TOOLD_TOKEN", "EXAI_WS_HOST", "EXAI_WS_PORT", "EXAI_WS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(opening, "connect", None)
+    failed = await failure(MCPWebSocketClient())
+    assert "no daemon announces itself" in str(failed)
+    assert failed.retryable
+
+
 @pytest.mark.parametrize(
     ("error", "refusal"),
     [

@@ -369,3 +369,20 @@ async def test_a_daemon_that_takes_shorter_frames_than_before_is_not_sent_a_long
     with pytest.raises(InvalidArgumentsError, match="1,000"):
         await calling
     assert client.connected
+
+
+async def test_another_listing_is_told_of(daemon: ScriptedDaemon) -> None:
+    """When the daemon says so, and where a reconnect finds another one; not where it is the same as before."""
+    assert daemon.ack is not None
+    daemon.ack |= {"tools_rev": "one"}
+    revs: asyncio.Queue[str] = asyncio.Queue()
+    async with MCPWebSocketClient(port=daemon.port, on_tools_changed=revs.put_nowait):
+        peer = await daemon.accept()
+        assert peer.hello["features"][-1] == "tools_changed"
+        await peer.send("tools_changed", rev="two")
+        assert await asyncio.wait_for(revs.get(), 20) == "two"
+        daemon.ack |= {"tools_rev": "two"}
+        peer = await broken_off(daemon, peer)
+        daemon.ack |= {"tools_rev": "three"}
+        await broken_off(daemon, peer)
+        assert await asyncio.wait_for(revs.get(), 20) == "three"
