@@ -41,13 +41,17 @@ _COMMANDS = _named(
     status="Show what the daemon does and did.",
     calls="Show the calls that run, and the last ones, by session.",
     cancel="End a running call, whoever made it.",
+    sources="Show, check and approve sources of tools: list, check, approve.",
+    stubs="Write the tools as typed Python functions.",
     reload="Have the daemon read its configuration again.",
     stop="Stop the daemon in good order.",
     audit="Read and check calls: tail, export, stats, verify.",
     doctor="Check keys, ports, files and SDKs; change nothing.",
     demo="Take a tour of a daemon of its own, some seconds long.",
     service="Have the daemon started with your session: install, remove.",
-    token="Print the token, or where it is.",  # noqa: S106 - a command's help
+    install="Tell an editor of the tools: toold install cursor.",
+    mcp="Serve an editor over stdio, by MCP; the editor starts it.",
+    token="Print the token; make, list and revoke named ones.",  # noqa: S106 - a command's help
 )
 
 
@@ -55,7 +59,7 @@ _COMMANDS = _named(
 @click.version_option(__version__, prog_name="toold")
 @click.pass_context
 def toold(ctx: click.Context) -> None:
-    """The tool daemon: one long-lived process that answers tool calls over WebSocket.
+    """The tool daemon: one long-lived process that answers tool calls over WebSocket and MCP.
 
     Commands that need the daemon find it by TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN, else by the files that it leaves
     in its state folder (TOOLD_STATE_DIR). They exit with 0 where all went well, 1 for a call's error, 2 for a wrong

@@ -10,7 +10,7 @@ from ..client import CallResult
 from ..protocol.errors import CallError
 from .arguments import Word, bind, parse_word
 from .call_output import Stage, asides, json_answer, print_result
-from .connecting import connected, describe, run
+from .connecting import connected, describe, run, toolset_option
 from .tools import find_tool
 
 
@@ -25,7 +25,10 @@ from .tools import find_tool
     metavar="S",
     help="The call's deadline in seconds.  [default: the tool's own]",
 )
-def command(name: str, words: Sequence[str], as_json: bool, stream: bool, timeout: float | None) -> None:
+@toolset_option
+def command(
+    name: str, words: Sequence[str], as_json: bool, stream: bool, timeout: float | None, toolset: str | None
+) -> None:
     """Call the tool NAME and print its answer.
 
     \b
@@ -33,6 +36,7 @@ def command(name: str, words: Sequence[str], as_json: bool, stream: bool, timeou
     key:=json    any JSON value: temperature:=0.5, value:='{"a": [1, 2]}', system:=null
     key=@file    a file's text; key=@- reads standard input, key:=@file a file of JSON
 
+    The tool may be any that the daemon has; of one toolset alone with --toolset, or TOOLD_TOOLSET.
     A key that stands several times makes an array. `toold tools NAME` shows the tool's arguments. Progress goes to
     stderr while the call runs; Ctrl-C cancels the call on the daemon.
     """
@@ -41,7 +45,16 @@ def command(name: str, words: Sequence[str], as_json: bool, stream: bool, timeou
     parsed = [parse_word(word) for word in words]
     request_id = uuid.uuid4().hex
     stage = Stage()
-    outcome = run(_call(name, parsed, request_id=request_id, timeout=timeout, stage=stage, stream=stream))
+    calling = _call(
+        name,
+        parsed,
+        request_id=request_id,
+        timeout=timeout,
+        stage=stage,
+        stream=stream,
+        toolset=toolset,
+    )
+    outcome = run(calling)
     if as_json:
         click.echo(json_answer(request_id, outcome))
     elif isinstance(outcome, CallError):
@@ -55,9 +68,17 @@ def command(name: str, words: Sequence[str], as_json: bool, stream: bool, timeou
 
 
 async def _call(
-    name: str, words: Sequence[Word], *, request_id: str, timeout: float | None, stage: Stage, stream: bool
+    name: str,
+    words: Sequence[Word],
+    *,
+    request_id: str,
+    timeout: float | None,
+    stage: Stage,
+    stream: bool,
+    toolset: str | None,
 ) -> CallResult | CallError:
-    async with connected(features=("ack", "stream") if stream else ("ack",)) as client:
+    features = ("ack", "stream") if stream else ("ack",)
+    async with connected(features=features, toolset=toolset, all_tools=True) as client:
         tool = find_tool(name, await client.list_tools())
         arguments = bind(tool.name, tool.input_schema, words)
         with stage:

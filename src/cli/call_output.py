@@ -86,14 +86,15 @@ def _is_json_of(text: str, value: object) -> bool:
 
 
 def footer(metadata: Metadata) -> str:
-    """One line for a person: who answered, the tokens, the price, the time."""
+    """One line for a person: who answered, the tokens, the price, the time; ``about`` before what is estimated."""
     parts = [part for part in (metadata.provider, metadata.model) if part]
     if metadata.simulated:
         parts.append("simulated")
-    if metadata.usage:
-        parts.append(f"{metadata.usage.input_tokens}+{metadata.usage.output_tokens} tokens")
-    if metadata.cost:
-        parts.append(f"{metadata.cost.amount:.4f} {metadata.cost.currency}")
+    if usage := metadata.usage:
+        parts.append(f"{'about ' * usage.estimated}{usage.input_tokens}+{usage.output_tokens} tokens")
+    costs = [metadata.cost] if metadata.cost else [part.cost for part in metadata.spent if part.cost]
+    if costs:  # of models in two currencies each by itself: their sum would be no number
+        parts.append(" + ".join(f"{'about ' * cost.estimated}{cost.amount:.4f} {cost.currency}" for cost in costs))
     parts.append(f"{metadata.latency_ms / 1000:.2f} s")
     return " · ".join(parts)
 

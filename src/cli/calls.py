@@ -1,7 +1,7 @@
 """``toold calls``: what runs now and what ended last, by session."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -23,7 +23,8 @@ Call = Mapping[str, Any]
     "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="How many ended calls to show."
 )
 def command(as_json: bool, recent: int) -> None:
-    """Show every call that is not answered yet, and those that ended last; never their arguments.
+    """Show every call that is not answered yet, and those that ended last; never their arguments. What a call made
+    stands behind it.
 
     \b
     waiting   for its turn, behind others
@@ -51,14 +52,14 @@ def running_rows(calls: Sequence[Call]) -> list[Row]:
         (
             session,
             cell(call["principal"]),
-            cell(call["tool"]),
+            tool,
             cell(call["state"]),
             duration(call["age_s"]),
             duration(call["left_s"]),
             cell(call["id"]),
             _progress(call["progress"]),
         )
-        for session, call in by_session(calls)
+        for session, tool, call in by_session(calls)
     ]
 
 
@@ -69,18 +70,19 @@ def ended_rows(calls: Sequence[Call]) -> list[Row]:
         (
             session,
             cell(call["principal"]),
-            cell(call["tool"]),
+            tool,
             cell(call["outcome"]),
             f"{call['latency_ms']:.0f} ms",
             when(call["started_at"]).removeprefix(today),
             cell(call["id"]),
         )
-        for session, call in by_session(calls)
+        for session, tool, call in by_session(calls)
     ]
 
 
-def by_session(calls: Sequence[Call]) -> list[tuple[str, Call]]:
-    """Each call with its session's name, those of one session together, else in the order in which they came.
+def by_session(calls: Sequence[Call]) -> list[tuple[str, str, Call]]:
+    """Each call with its session's name and its tool's, those of one session together, and behind a call those that it
+    made, with their tools indented; else in the order in which they came.
 
     A label is the client's choice: where two sessions have the same, a part of the session's id tells them apart.
     """
@@ -93,8 +95,28 @@ def by_session(calls: Sequence[Call]) -> list[tuple[str, Call]]:
     for session_id, group in sessions.items():
         label = group[0]["session"]
         name = f"{label} ({session_id[:6]})" if len(labels[label]) > 1 else label
-        named += [(cell(name or None), call) for call in group]
+        named += [(cell(name or None), _indented(call, depth), call) for depth, call in in_families(group)]
     return named
+
+
+def in_families(calls: Sequence[Call]) -> Iterator[tuple[int, Call]]:
+    """Each call with how many of those that made it are shown above it. A child's id is its parent's, and more."""
+    shown = {call["id"] for call in calls}
+    made: dict[str, list[Call]] = {}
+    for call in calls:
+        parent = call["id"].rpartition("/")[0]
+        made.setdefault(parent if parent in shown else "", []).append(call)
+
+    def below(parent: str, depth: int) -> Iterator[tuple[int, Call]]:
+        for call in made.get(parent, ()):
+            yield depth, call
+            yield from below(call["id"], depth + 1)
+
+    return below("", 0)
+
+
+def _indented(call: Call, depth: int) -> str:
+    return f"{'  ' * (depth - 1)}└ {cell(call['tool'])}" if depth else cell(call["tool"])
 
 
 def _progress(progress: Mapping[str, Any] | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
-from ..protocol.errors import CallError, ErrorCode
+from ..protocol.errors import CallError, ErrorCode, PermissionDeniedError
 
 EXIT_INTERRUPTED: Final = 130
 """128 and SIGINT's number, as shells have it."""
@@ -23,9 +23,17 @@ _ADVICE: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.TIMEOUT: "Give it longer: --timeout S.",
     ErrorCode.SERVICE_UNAVAILABLE: "Call again later.",
     ErrorCode.TOOL_EXECUTION_ERROR: "Read the message; if the tool is at fault, the daemon's log has the cause.",
+    ErrorCode.OUTCOME_UNKNOWN: "A tool that only reads may be called again as it is.",
     ErrorCode.INTERNAL_ERROR: "Report it; the daemon's log has the cause.",
 }
 """Where the error table speaks of frames and their fields, which nobody sees here."""
+
+ALL_TOOLS: Final = "full"
+"""The toolset of commands that name a tool: who types its name, or has it in a script, has chosen already. A token
+that may not use it has its own default instead."""
+
+toolset_option = click.option("--toolset", metavar="NAME", envvar="TOOLD_TOOLSET", help="Which tools to have.")
+"""Its default is the command's own."""
 
 T = TypeVar("T")
 
@@ -45,23 +53,40 @@ class NoConnectionError(CommandFailedError):
 
 
 @asynccontextmanager
-async def connected(*, features: Sequence[str] = ("ack",)) -> AsyncIterator[MCPWebSocketClient]:
+async def connected(
+    *, features: Sequence[str] = ("ack",), toolset: str | None = None, all_tools: bool = False
+) -> AsyncIterator[MCPWebSocketClient]:
     """A client that is connected, once tried; relative paths in arguments start at the current folder.
+
+    Where no toolset is named, it has the default one, or with `all_tools` every tool, as far as its token allows.
 
     Raises:
         click.UsageError: the environment names an address that cannot be one.
         NoConnectionError: no daemon there, or it refused.
     """
-    try:
-        client = MCPWebSocketClient(client_name="toold-cli", features=features, workspace=Path.cwd())
-    except ValueError as exc:
-        raise click.UsageError(str(exc)) from exc
-    if not await client.connect(max_retries=1):
+    every = all_tools and toolset is None
+    client = _client(features, ALL_TOOLS if every else toolset)
+    good = await client.connect(max_retries=1)
+    if not good and every and _is_denied(client):
+        client = _client(features, None)
+        good = await client.connect(max_retries=1)
+    if not good:
         raise NoConnectionError(_why_not(client))
     try:
         yield client
     finally:
         await client.disconnect()
+
+
+def _client(features: Sequence[str], toolset: str | None) -> MCPWebSocketClient:
+    try:
+        return MCPWebSocketClient(client_name="toold-cli", features=features, workspace=Path.cwd(), toolset=toolset)
+    except ValueError as exc:
+        raise click.UsageError(str(exc)) from exc
+
+
+def _is_denied(client: MCPWebSocketClient) -> bool:
+    return client.last_error is not None and isinstance(client.last_error.__cause__, PermissionDeniedError)
 
 
 def _why_not(client: MCPWebSocketClient) -> str:
@@ -90,7 +115,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 def describe(error: CallError) -> str:
     """The error for a person: code and message, then what to do, by this command's means."""
     lines = [f"{error.code.value}: {error.message}", f"  {_ADVICE.get(error.code, error.advice)}"]
-    if error.executed == "maybe" and not error.retryable:
+    if error.executed == "maybe" and not error.retryable and error.code is not ErrorCode.OUTCOME_UNKNOWN:  # says so
         lines.append("  It may have had its effect; look before you call it again.")
     if error.retry_after_ms is not None:
         lines.append(f"  Retry after {error.retry_after_ms / 1000:g} s.")

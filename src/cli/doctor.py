@@ -3,12 +3,15 @@
 import asyncio
 import dataclasses
 import json
+import os
 import sys
+from pathlib import Path
 from typing import Final
 
 import click
 
 from ..daemon import Check, diagnose
+from .editors import check_editors
 from .settings import settings_with
 
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -17,11 +20,14 @@ _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.command(short_help="Check keys, ports, files and SDKs; change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def command(as_json: bool) -> None:
-    """Check keys, ports, the token's file, the SDKs, and whether what is configured can be reached.
+    """Check keys, ports, the token's file, the SDKs, and whether what is configured can be reached;
+    and the editors that were told of toold.
 
     Changes nothing. Exits with 1 where a check failed.
     """
-    checks = asyncio.run(diagnose(settings_with({})))
+    settings = settings_with({})
+    checks = asyncio.run(diagnose(settings))
+    checks += check_editors(settings.state_dir, platform=sys.platform, home=Path.home(), env=os.environ)
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(check) for check in checks], ensure_ascii=False))
     else:

@@ -53,7 +53,7 @@ def find() -> Here:
     return Here(folder, pid, read_announcement(folder).address)
 
 
-def ask(method: str, path: str, **query: int) -> dict[str, Any]:
+def ask(method: str, path: str, **query: int | str) -> dict[str, Any]:
     """The daemon's answer to one of the requests below ``/operator``.
 
     Raises:

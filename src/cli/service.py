@@ -15,7 +15,8 @@ import click
 from ..daemon import Settings, variables_in
 from .connecting import CommandFailedError
 from .operating import held_by
-from .service_files import LABEL, UNIT, Start, agent, unit
+from .program import environment, toold
+from .service_files import LABEL, UNIT, Start, agent, service_file, unit
 from .settings import settings_with
 
 Command = tuple[str, ...]
@@ -104,19 +105,18 @@ def service_for(platform: str, settings: Settings) -> Service:
     Raises:
         CommandFailedError: there is none for this platform.
     """
-    start = Start(_toold(), Path.cwd(), _environment(settings), settings.grace_period_s)
-    if platform == "linux":
-        return _systemd(start)
-    if platform == "darwin":
-        return _launchd(start)
-    raise CommandFailedError(f"there is no service for {platform}: have its own service manager run `toold serve`")
+    start = Start((*toold(), "serve"), Path.cwd(), environment(settings), settings.grace_period_s)
+    path = service_file(platform, Path.home())
+    if path is None:
+        raise CommandFailedError(f"there is no service for {platform}: have its own service manager run `toold serve`")
+    return _systemd(start, path) if platform == "linux" else _launchd(start, path)
 
 
-def _systemd(start: Start) -> Service:
+def _systemd(start: Start, path: Path) -> Service:
     systemctl = ("systemctl", "--user")
     reread = (*systemctl, "daemon-reload")
     return Service(
-        path=Path.home() / ".config/systemd/user" / UNIT,
+        path=path,
         content=unit(start).encode(),
         start=[reread, (*systemctl, "enable", "--now", UNIT)],
         restart=[reread, (*systemctl, "enable", UNIT), (*systemctl, "restart", UNIT)],
@@ -126,8 +126,7 @@ def _systemd(start: Start) -> Service:
     )
 
 
-def _launchd(start: Start) -> Service:
-    path = Path.home() / "Library/LaunchAgents" / f"{LABEL}.plist"
+def _launchd(start: Start, path: Path) -> Service:
     log = Path.home() / "Library/Logs" / f"{LABEL}.log"
     domain = f"gui/{os.getuid()}"
     load, unload = ("launchctl", "bootstrap", domain, str(path)), ("launchctl", "bootout", f"{domain}/{LABEL}")
@@ -140,17 +139,6 @@ def _launchd(start: Start) -> Service:
         forget=[],
         note=f"Its log: {log}",
     )
-
-
-def _toold() -> Command:
-    """The command beside the interpreter that runs this one."""
-    beside = Path(sys.executable).with_name("toold")
-    return (str(beside), "serve") if beside.exists() else (sys.executable, "-m", "toold", "serve")
-
-
-def _environment(settings: Settings) -> dict[str, str]:
-    config = {} if settings.config is None else {"TOOLD_CONFIG": str(settings.config)}
-    return {"TOOLD_STATE_DIR": str(settings.state_dir), **config}
 
 
 def _left_out(settings: Settings) -> Iterator[str]:

@@ -30,6 +30,15 @@ class Start:
         return math.ceil(self.grace_period_s + ENDING_S)
 
 
+def service_file(platform: str, home: Path) -> Path | None:
+    """Where this user's service is described on this platform; None where there is none for it."""
+    if platform == "linux":
+        return home / ".config/systemd/user" / UNIT
+    if platform == "darwin":
+        return home / "Library/LaunchAgents" / f"{LABEL}.plist"
+    return None
+
+
 def unit(start: Start) -> str:
     """A systemd user unit.
 

@@ -1,11 +1,12 @@
 """The settings of a command, and how a wrong one ends it: with exit code 2, and one line that says where it stands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
 
 from ..daemon import Settings, SettingsError, load_settings
+from ..tools import shipped_toolsets
 
 
 class WrongSettingError(click.ClickException):
@@ -29,3 +30,11 @@ def settings_with(flags: Mapping[str, object]) -> Settings:
         return load_settings(flags, cwd=Path.cwd())
     except SettingsError as error:
         raise (click.UsageError if error.by_flag else WrongSettingError)(str(error)) from error
+
+
+def note_missing(toolsets: Iterable[str], settings: Settings) -> None:
+    """Tell of toolsets that the configuration here has not; the daemon's may be another, or not be written yet."""
+    there = [*shipped_toolsets(), *settings.toolsets]
+    for name in toolsets:
+        if name not in there:
+            click.echo(f"note: there is no toolset {name!r} in the configuration here: {', '.join(there)}.", err=True)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -23,6 +23,8 @@ def command(as_json: bool, recent: int) -> None:
         click.echo(msgspec.json.encode(status))
         return
     click.echo(headline(url, status))
+    for problem in _sequence(status.get("problems")):
+        click.echo(f"  ! {cell(problem)}")
     for title, headers, rows in sections(status):
         if rows:
             click.echo()
@@ -50,6 +52,7 @@ def headline(url: str, status: Mapping[str, Any]) -> str:
 
 
 Section = tuple[str, Row, Sequence[Row]]
+_USAGE: Final = ("Usage by day (UTC)", ("DAY", "OF", "COMPLETIONS", "TOKENS IN", "TOKENS OUT", "COST"))
 
 
 def sections(status: Mapping[str, Any]) -> list[Section]:
@@ -57,7 +60,10 @@ def sections(status: Mapping[str, Any]) -> list[Section]:
     return [
         ("Limits", ("LIMIT", "IN USE", "OF", "WAITING"), _limits(status.get("limits"))),
         ("Providers", ("PROVIDER", "STATE", "ROAD"), _providers(status.get("providers"))),
+        ("Sources", ("SOURCE", "STATE", "TOOLS"), _sources(status.get("sources"))),
         totals_section(status),
+        (*_USAGE, _usage(status.get("usage"))),
+        ("Budget", ("CURRENCY", "A DAY", "SPENT", "UNDER WAY", "RESETS"), _budget(status.get("budget"))),
         ("Audit", ("IN", "STATE", "ROWS", "UNSENT", "REFUSED", "DROPPED"), _audit(status.get("audit"))),
         ("Last calls", ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "SESSION"), _recent(status.get("recent"))),
     ]
@@ -86,24 +92,65 @@ def _providers(providers: object) -> Sequence[Row]:
     return rows
 
 
+def _sources(sources: object) -> Sequence[Row]:
+    named = map(_mapping, _sequence(sources))
+    return [(cell(one.get("name")), cell(one.get("state")), cell(one.get("tools"))) for one in named]
+
+
 def totals_section(status: Mapping[str, Any]) -> Section:
     """The sums of all calls, those of each tool, those of each model."""
     return (_totals_title(status), ("OF", "CALLS", "ERRORS", "TOKENS IN", "TOKENS OUT", "COST"), _totals(status))
 
 
+def _usage(days: object) -> Sequence[Row]:
+    """Each day's sum; the newest day also by provider, model and tool."""
+    rows = []
+    for number, day in enumerate(map(_mapping, _sequence(days))):
+        parts = [("all", day)]
+        if number == 0:
+            for kind in ("provider", "model", "tool"):
+                parts += [
+                    (f"{kind} {cell(name)}", _mapping(sums)) for name, sums in _mapping(day.get(f"by_{kind}")).items()
+                ]
+        rows += [(cell(day.get("day")), of, *_used(sums)) for of, sums in parts]
+    return rows
+
+
+def _used(sums: Mapping[str, Any]) -> Row:
+    """Completions, tokens and cost; ``about`` where some of them are estimated."""
+    about = "about " if sums.get("estimated") else ""
+    counts = (about + cell(sums.get(key)) for key in ("input_tokens", "output_tokens"))
+    return (cell(sums.get("completions")), *counts, _cost(sums.get("cost")))
+
+
+def _budget(budget: object) -> Sequence[Row]:
+    state = _mapping(budget)
+    spent, under_way = _mapping(state.get("spent")), _mapping(state.get("under_way"))
+    return [
+        (
+            cell(currency),
+            cell(amount),
+            cell(spent.get(currency, 0)),
+            cell(under_way.get(currency, 0)),
+            when(state.get("resets_at")),
+        )
+        for currency, amount in _mapping(state.get("budget")).items()
+    ]
+
+
 def _audit(audit: object) -> Sequence[Row]:
     local = _mapping(audit)
     remote = _mapping(local.get("remote"))
-    rows = []
+    rows: list[Row] = []
     if local:
         state = cell(local.get("problem") or "ok")
         rows.append(("the local database", state, cell(local.get("written")), "-", "-", cell(local.get("dropped"))))
-    if remote:
-        state = cell(remote.get("state"))
-        if error := remote.get("last_error"):
-            state = f"{state}: {cell(error)}"
-        sent, unsent, refused, dropped = (cell(remote.get(key)) for key in ("sent", "backlog", "refused", "dropped"))
-        rows.append(("Supabase", state, sent, unsent, refused, dropped))
+    for where, lane in (("Supabase", remote), ("Supabase, copies of messages", _mapping(remote.get("copies")))):
+        if lane:
+            state = cell(lane.get("state"))
+            if error := lane.get("last_error"):
+                state = f"{state}: {cell(error)}"
+            rows.append((where, state, *(cell(lane.get(key)) for key in ("sent", "backlog", "refused", "dropped"))))
     return rows
 
 

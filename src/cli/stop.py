@@ -33,7 +33,7 @@ def command() -> None:
         click.echo(f"The daemon of pid {here.pid} is stopping already.")
     else:
         _signal(here)
-        click.echo(f"Stopping the daemon of pid {here.pid}; the calls that run have {grace_s:g} s to finish.")
+        click.echo(f"Stopping the daemon of pid {here.pid}; it has {grace_s:g} s to end, its calls a little less.")
     began = time.monotonic()
     try:
         ended = _ends(here, grace_s + ENDING_S)

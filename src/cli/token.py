@@ -1,4 +1,4 @@
-"""``toold token``: the token that clients need, or where it is."""
+"""``toold token``: the daemon's own token, and named tokens for others: create, list, revoke."""
 
 import os
 
@@ -7,12 +7,23 @@ import click
 from ..client import local_token, read_announcement
 from ..protocol.rendezvous import TOKEN_FILE, default_state_dir
 from .connecting import CommandFailedError
+from .named_tokens import create, list_, revoke
 
 
-@click.command(short_help="Print the token, or where it is.")
+@click.group(
+    short_help="Print the token; make, list and revoke named ones.",
+    invoke_without_command=True,
+    commands=[create, list_, revoke],
+)
 @click.option("--path", "as_path", is_flag=True, help="Print the path of the token's file instead.")
-def command(as_path: bool) -> None:
-    """Print the token that clients send: TOOLD_TOKEN where it is set, else the one in the state folder."""
+@click.pass_context
+def command(ctx: click.Context, as_path: bool) -> None:
+    """Print the token that clients send: TOOLD_TOKEN where it is set, else the one in the state folder.
+
+    It may do everything. For others than yourself make tokens with names, each with what it may (docs/tokens.md).
+    """
+    if ctx.invoked_subcommand is not None:
+        return
     path = default_state_dir(os.environ) / TOKEN_FILE
     if as_path:
         click.echo(path)

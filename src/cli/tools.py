@@ -1,5 +1,6 @@
 """``toold tools``: what can be called, and with which arguments."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ import msgspec
 
 from ..protocol.calls import ToolInfo
 from ..protocol.suggest import close_names, did_you_mean
-from .connecting import connected, run
+from .connecting import connected, run, toolset_option
 from .schema import Schema, choices, types_in_words
 from .tables import print_table
 
@@ -17,9 +18,12 @@ from .tables import print_table
 @click.command(short_help="List the tools, or show one with its arguments.")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: an array, or the one tool's object with its schema.")
-def command(name: str | None, as_json: bool) -> None:
-    """List the daemon's tools, or show NAME with its arguments and an example."""
-    tools = run(_list_tools())
+@toolset_option
+def command(name: str | None, as_json: bool, toolset: str | None) -> None:
+    """List the tools of a toolset, by default of the daemon's; or show NAME, by default of all, with its arguments and
+    an example. TOOLD_TOOLSET names a toolset too.
+    """
+    tools = run(_list_tools(toolset, all_tools=name is not None))
     shown: object = tools
     if name is not None:
         shown = find_tool(name, tools)
@@ -28,12 +32,12 @@ def command(name: str | None, as_json: bool) -> None:
     elif isinstance(shown, ToolInfo):
         _print_tool(shown)
     else:
-        rows = [(tool.name, first_line(tool.description), ", ".join(hints(tool))) for tool in tools]
+        rows = [(tool.name, first_sentence(tool.description), ", ".join(hints(tool))) for tool in tools]
         print_table(("NAME", "DESCRIPTION", "HINTS"), rows)
 
 
-async def _list_tools() -> tuple[ToolInfo, ...]:
-    async with connected() as client:
+async def _list_tools(toolset: str | None, *, all_tools: bool) -> tuple[ToolInfo, ...]:
+    async with connected(toolset=toolset, all_tools=all_tools) as client:
         return await client.list_tools()
 
 
@@ -63,9 +67,13 @@ def hints(tool: ToolInfo) -> list[str]:
     return [word for word, true in words.items() if true]
 
 
-def first_line(text: str) -> str:
-    """The first line of a description."""
-    return text.strip().partition("\n")[0]
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, on one line."""
+    return re.split(r"(?<=[.!?]) ", _paragraph(text), maxsplit=1)[0]
+
+
+def _paragraph(text: str) -> str:
+    return " ".join(text.strip().partition("\n\n")[0].split())
 
 
 def example(tool: ToolInfo) -> str:
@@ -91,7 +99,7 @@ def _print_tool(tool: ToolInfo) -> None:
     schema = tool.input_schema
     required = schema.get("required", ())
     rows = [
-        (key, types_in_words(part, schema), _default(key, part, required), first_line(part.get("description", "")))
+        (key, types_in_words(part, schema), _default(key, part, required), _paragraph(part.get("description", "")))
         for key, part in schema.get("properties", {}).items()
     ]
     if rows:

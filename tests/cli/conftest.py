@@ -75,6 +75,10 @@ class StubDaemon:
         host, port = self.server.socket.getsockname()[:2]
         return f"ws://{host}:{port}/"
 
+    def greet(self, hello: Frame) -> Frame:
+        """The fields of the answer to a hello."""
+        return self.ack
+
     def wait_for(self, op: str) -> Frame:
         """The first frame of this op, once it is there."""
         with self.seen:
@@ -98,7 +102,7 @@ class StubDaemon:
         request_id = frame.get("request_id")
         match frame["op"]:
             case "hello":
-                send("hello_ack", **self.ack)
+                send("hello_ack", **self.greet(frame))
             case "list_tools":
                 send("list_tools_res", request_id=request_id, tools=self.tools, rev="1")
             case "ping":

@@ -35,12 +35,16 @@ NAMES = [
     "status",
     "calls",
     "cancel",
+    "sources",
+    "stubs",
     "reload",
     "stop",
     "audit",
     "doctor",
     "demo",
     "service",
+    "install",
+    "mcp",
     "token",
 ]
 

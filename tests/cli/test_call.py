@@ -22,6 +22,10 @@ REFUSED = {
     "retryable": True,
     "retry_after_ms": 1500,
 }
+DENIED = {
+    "ok": False,
+    "error": {"code": "PERMISSION_DENIED", "message": "You may use lean.", "executed": "no", "retryable": False},
+}
 
 
 def test_the_text_of_the_answer_is_printed(run: Run, daemon: StubDaemon) -> None:
@@ -48,6 +52,28 @@ def test_relative_paths_start_at_the_current_folder(
     hello = daemon.wait_for("hello")
     assert hello["client"]["workspace"] == str(tmp_path)
     assert hello["features"] == ["ack"]
+
+
+def test_whatever_the_daemon_has_can_be_called(run: Run, daemon: StubDaemon, monkeypatch: Any) -> None:
+    """A name that stands in a script is found in the toolset of all tools, unless another is named."""
+    run("call", "echo", "text=a")
+    monkeypatch.setenv("TOOLD_TOOLSET", "lean")
+    run("call", "echo", "text=a")
+    run("call", "echo", "text=a", "--toolset", "mine")
+    assert [frame["toolset"] for frame in daemon.frames if frame["op"] == "hello"] == ["full", "lean", "mine"]
+
+
+def test_a_token_of_few_toolsets_calls_what_it_may(run: Run, daemon: StubDaemon, monkeypatch: Any) -> None:
+    """Where the toolset of all tools is refused, the token's own default is taken; a named one stays."""
+    greet = daemon.greet
+    monkeypatch.setattr(daemon, "greet", lambda hello: DENIED if "toolset" in hello else greet(hello))
+    called = run("call", "echo", "text=a")
+    assert (called.exit_code, called.stdout) == (0, "a\n")
+    named = run("call", "echo", "text=a", "--toolset", "mine")
+    assert named.exit_code == 3
+    assert "You may use lean." in named.stderr
+    asked = [frame.get("toolset") for frame in daemon.frames if frame["op"] == "hello"]
+    assert asked == ["full", None, "mine"]
 
 
 def test_json_prints_one_object_and_nothing_else(run: Run, daemon: StubDaemon) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from toold.cli.call_output import Stage, asides, footer, json_answer, print_result, progress_line
 from toold.client import CallResult
-from toold.protocol.calls import Cost, Metadata, Progress, Timings, Usage
+from toold.protocol.calls import Cost, Metadata, Progress, Spent, Timings, Usage
 from toold.protocol.errors import CallTimeoutError
 
 METADATA = Metadata(latency_ms=1234.0, timings=Timings())
@@ -43,6 +43,17 @@ def test_the_footer_says_who_answered_at_what_price() -> None:
     metadata = Metadata(1234.0, Timings(), "kimi", "k2", Usage(10, 20), Cost(0.5, "USD"), simulated=True)
     assert footer(metadata) == "kimi · k2 · simulated · 10+20 tokens · 0.5000 USD · 1.23 s"
     assert footer(METADATA) == "1.23 s"
+
+
+def test_what_is_estimated_is_about() -> None:
+    """Tokens and cost alike; of models in two currencies each cost stands by itself."""
+    usage, cost = Usage(10, 20, estimated=True), Cost(0.5, "USD", estimated=True)
+    assert footer(Metadata(1000.0, Timings(), "kimi", "k2", usage, cost)) == (
+        "kimi · k2 · about 10+20 tokens · about 0.5000 USD · 1.00 s"
+    )
+    spent = (Spent("kimi", "k2", 1, usage, cost), Spent("glm", "g", 1, usage, Cost(2.0, "CNY")))
+    several = Metadata(1000.0, Timings(), "glm", "g", usage, spent=spent)
+    assert footer(several) == "glm · g · about 10+20 tokens · about 0.5000 USD + 2.0000 CNY · 1.00 s"
 
 
 def test_a_cut_off_answer_is_told_beside_it() -> None:

@@ -97,13 +97,27 @@ def test_the_calls_of_one_session_stand_together(labelled: list[tuple[str, str]]
     for call in calls:
         call["session"] = next(one["session"] for one in calls if one["session_id"] == call["session_id"])
     named = by_session(calls)
-    assert sorted(int(call["id"]) for _, call in named) == list(range(len(calls)))
-    order = [call["session_id"] for _, call in named]
+    assert sorted(int(call["id"]) for *_, call in named) == list(range(len(calls)))
+    order = [call["session_id"] for *_, call in named]
     assert order == sorted(order, key=order.index)
     for session_id in set(order):
-        ids = [int(call["id"]) for _, call in named if call["session_id"] == session_id]
+        ids = [int(call["id"]) for *_, call in named if call["session_id"] == session_id]
         assert ids == sorted(ids)
-    assert len({name for name, _ in named}) == len(set(order))
+    assert len({name for name, *_ in named}) == len(set(order))
+
+
+def test_what_a_call_made_stands_behind_it() -> None:
+    """Indented below it, whatever else came in between; a child whose parent is not shown stands by itself."""
+    ids = ["0a-1", "0a-2", "0a-1/fetch", "0a-1/all", "0a-1/all/0", "0a-9/late"]
+    shown = by_session([running(id=one, tool=f"t{number}") for number, one in enumerate(ids)])
+    assert [(tool, call["id"]) for _, tool, call in shown] == [
+        ("t0", "0a-1"),
+        ("└ t2", "0a-1/fetch"),
+        ("└ t3", "0a-1/all"),
+        ("  └ t4", "0a-1/all/0"),
+        ("t1", "0a-2"),
+        ("t5", "0a-9/late"),
+    ]
 
 
 @pytest.mark.parametrize(

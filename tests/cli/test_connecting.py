@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from toold.cli.connecting import describe
-from toold.protocol.errors import ERROR_CLASSES, CallError, CallTimeoutError, OverCapacityError
+from toold.protocol.errors import ERROR_CLASSES, CallError, CallTimeoutError, OutcomeUnknownError, OverCapacityError
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run, StubDaemon
@@ -58,3 +58,4 @@ def test_what_may_have_had_its_effect_is_to_be_looked_at() -> None:
     """A call that may have run and may not be sent again is told as such; one that may be sent again is not."""
     assert "look before you call it again" in describe(CallTimeoutError("late", executed="maybe"))
     assert "look before" not in describe(CallTimeoutError("late", executed="no"))
+    assert describe(OutcomeUnknownError("Cut off; look whether it had its effect.")).count("look") == 1

@@ -22,6 +22,8 @@ JSON = st.recursive(
     max_leaves=8,
 )
 KEYS = ("version", "pid", "uptime_s", "connections", "simulated", "limits", "providers", "totals", "audit", "recent")
+MORE_KEYS = ("usage", "budget")
+USED = {"completions": 2, "input_tokens": 30, "output_tokens": 4, "cost": {"USD": 0.25}, "estimated": True}
 SUMS = {"calls": 3, "errors": 1, "input_tokens": 10, "output_tokens": 20, "cost": {"USD": 0.5, "CNY": 2.0}}
 STATUS: dict[str, Any] = {
     "version": "0.1.0",
@@ -54,8 +56,20 @@ STATUS: dict[str, Any] = {
             "backlog": 2,
             "refused": 1,
             "dropped": 0,
+            "copies": {"state": "idle", "last_error": None, "sent": 8, "backlog": 0, "refused": 0, "dropped": 3},
         },
     },
+    "usage": [
+        {
+            "day": "2026-05-02",
+            **USED,
+            "by_provider": {"kimi": USED},
+            "by_model": {"k2": USED},
+            "by_tool": {"chat": USED},
+        },
+        {"day": "2026-05-01", **USED, "estimated": False, "by_provider": {"kimi": USED}},
+    ],
+    "budget": {"budget": {"USD": 5.0}, "spent": {"USD": 0.25}, "under_way": {}, "resets_at": "midnight"},
     "recent": [{"started_at": "now", "tool": "chat", "outcome": "ok", "latency_ms": 12.4, "session": "label"}],
 }
 
@@ -66,7 +80,9 @@ def answer_status(call: dict[str, Any], send: Callable[..., None]) -> None:
 
 
 def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
-    """Headline first, then a table each for limits, providers, sums, audit and the last calls, as many as asked for."""
+    """Headline first, then a table each for limits, providers, sums, usage by day, budget, audit and the last calls, as
+    many as asked for.
+    """
     daemon.on_call = answer_status
     result = run("status", "--recent", "5")
     assert result.exit_code == 0
@@ -81,8 +97,15 @@ def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
         "all calls 3 1 10 20 0.5 USD + 2 CNY",
         "tool chat 3 1 10 20 0.5 USD + 2 CNY",
         "model kimi-k2 3 1 10 20 -",
+        "2026-05-02 all 2 about 30 about 4 0.25 USD",
+        "2026-05-02 provider kimi 2 about 30 about 4 0.25 USD",
+        "2026-05-02 model k2 2 about 30 about 4 0.25 USD",
+        "2026-05-02 tool chat 2 about 30 about 4 0.25 USD",
+        "2026-05-01 all 2 30 4 0.25 USD",
+        "USD 5 0.25 0 midnight",
         "the local database ok 7 - - 0",
         "Supabase retrying: HTTP 503 5 2 1 0",
+        "Supabase, copies of messages idle 8 0 0 3",
         "now chat ok 12 ms - label",
     ):
         assert line in lines
@@ -101,7 +124,7 @@ def test_of_todays_calls_the_time_is_enough() -> None:
     assert [len(row[0]) for row in rows] == [len("12:34:56"), len("2026-01-31 12:34:56")]
 
 
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, JSON)))
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS + MORE_KEYS, JSON)))
 def test_any_status_can_be_shown(status: dict[str, Any]) -> None:
     """A daemon of another version says other things: whatever they are, each row fits its headers on one line."""
     assert "\n" not in headline("ws://x/", status)

@@ -62,7 +62,7 @@ def test_the_daemon_is_signalled_and_waited_for(run: Run, holder: Holder) -> Non
     result = run("stop")
     assert result.exit_code == 0, result.stderr
     first, last = result.stdout.splitlines()
-    assert first == f"Stopping the daemon of pid {holder.process.pid}; the calls that run have 0.1 s to finish."
+    assert first == f"Stopping the daemon of pid {holder.process.pid}; it has 0.1 s to end, its calls a little less."
     assert last.startswith("Stopped after ")
     assert holder.process.wait(timeout=20) == 0
 

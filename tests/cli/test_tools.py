@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from toold.cli.tools import example, hints
+from toold.cli.tools import example, first_sentence, hints
 from toold.protocol.calls import ToolInfo
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_the_list_is_one_line_a_tool(run: Run, daemon: StubDaemon) -> None:
-    """Name, first line of the description, hints: so that grep finds a tool."""
+    """Name, first sentence of the description, hints: so that grep finds a tool."""
     result = run("tools")
     assert result.exit_code == 0
     assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
@@ -23,6 +23,20 @@ def test_the_list_is_one_line_a_tool(run: Run, daemon: StubDaemon) -> None:
         ["echo", "Say it back.  read-only, idempotent"],
         ["status", "How it is.    destructive"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("description", "sentence"),
+    [
+        ("Say it\nback. Word for word.", "Say it back."),
+        ("Is it so? Say why.", "Is it so?"),
+        ("Count it\n\nThe rest.", "Count it"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_is_whole_wherever_its_lines_end(description: str, sentence: str) -> None:
+    """Where a line of the source ends says nothing of where the sentence does."""
+    assert first_sentence(description) == sentence
 
 
 def test_one_tool_is_shown_with_its_arguments_and_an_example(run: Run, daemon: StubDaemon) -> None:
@@ -45,6 +59,19 @@ def test_json_is_the_tools_as_they_came(run: Run, daemon: StubDaemon) -> None:
     """An array for all, an object with the schema for one."""
     assert json.loads(run("tools", "--json").stdout) == daemon.tools
     assert json.loads(run("tools", "echo", "--json").stdout) == daemon.tools[0]
+
+
+def test_the_list_is_the_defaults_unless_a_toolset_is_named(
+    run: Run, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What clients see that name none, or another; one tool is shown of all that ``toold call`` can call."""
+    run("tools")
+    run("tools", "echo")
+    run("tools", "echo", "--toolset", "lean")
+    monkeypatch.setenv("TOOLD_TOOLSET", "mine")
+    run("tools")
+    asked = [frame.get("toolset") for frame in daemon.frames if frame["op"] == "hello"]
+    assert asked == [None, "full", "lean", "mine"]
 
 
 def test_an_unknown_tool_gets_a_suggestion(run: Run, daemon: StubDaemon) -> None:

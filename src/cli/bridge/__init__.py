@@ -1,0 +1,11 @@
+"""MCP over stdio: an editor's lines on one side, one resuming WebSocket to the daemon on the other.
+
+Who calls it: ``toold mcp``. What it knows: MCP's messages, the client library, where the daemon announces itself. What
+it must never know: limits, time-outs, what a tool does.
+"""
+
+from .bridge import Bridge
+from .lines import Lines
+from .starting import Starter
+
+__all__ = ["Bridge", "Lines", "Starter"]

@@ -1,0 +1,201 @@
+"""MCP's messages on one side, the daemon's frames on the other."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.bridge.conftest import Editor
+    from tests.cli.conftest import Frame, Send, StubDaemon
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "a-new-editor", "version": "1"},
+}
+
+
+def fail(code: str, executed: str = "no") -> Any:
+    """What answers each call with this error."""
+
+    def on_call(call: Frame, send: Send) -> None:
+        error = {"code": code, "message": "because", "executed": executed, "retryable": False}
+        metadata = {"latency_ms": 1.0, "timings": {"queue_ms": 0.0, "tool_ms": 1.0, "provider_ms": 0.0}}
+        send("call_tool_res", request_id=call["request_id"], outputs=[], error=error, metadata=metadata)
+
+    return on_call
+
+
+@pytest.mark.parametrize(
+    ("wished", "agreed"),
+    [("2025-11-25", "2025-11-25"), ("2025-06-18", "2025-06-18"), ("2025-03-26", "2025-03-26"), ("1999", "2025-11-25")],
+)
+async def test_a_handshake(editor: Editor, daemon: StubDaemon, wished: str, agreed: str) -> None:
+    """The editor gets the revision that it speaks and the daemon's instructions; the daemon hears who asks."""
+    daemon.ack |= {"instructions": "Call echo."}
+    told = await editor.initialize(wished)
+    assert (told["protocolVersion"], told["instructions"]) == (agreed, "Call echo.")
+    assert told["capabilities"] == {"tools": {"listChanged": True}}
+    hello = daemon.wait_for("hello")
+    assert (hello["client"]["name"], hello["toolset"]) == ("an-editor", "standard")
+    assert {"ack", "resume", "tools_changed"} <= set(hello["features"])
+
+
+async def test_tools_and_calls(editor: Editor, daemon: StubDaemon) -> None:
+    """Listed in MCP's words, called with their arguments, answered with text and data."""
+    await editor.initialize()
+    listed = (await editor.ask("tools/list"))["result"]["tools"]
+    assert [tool["name"] for tool in listed] == ["echo", "status"]
+    assert all("execution" not in tool for tool in listed)
+    result = (await editor.ask("tools/call", name="echo", arguments={"text": "hi"}))["result"]
+    assert result["content"] == [{"type": "text", "text": "hi"}]
+    assert result["structuredContent"] == {"text": "hi"}
+    assert result["_meta"]["toold/metadata"]["latency_ms"] == 12.0
+    assert daemon.wait_for("call_tool")["request_id"] != "asked"
+
+
+async def test_a_stateless_editor(editor: Editor, daemon: StubDaemon) -> None:
+    """Each request says all about itself, and results name their type."""
+    found = (await editor.ask("server/discover", _meta=META))["result"]
+    assert found["supportedVersions"] == ["2026-07-28"]
+    assert found["capabilities"] == {"tools": {"listChanged": True}}
+    result = (await editor.ask("tools/call", name="echo", arguments={"text": "hi"}, _meta=META))["result"]
+    assert (result["resultType"], result["content"][0]["text"]) == ("complete", "hi")
+    assert daemon.wait_for("hello")["client"]["name"] == "a-new-editor"
+    other = META | {"io.modelcontextprotocol/protocolVersion": "2030-01-01"}
+    assert (await editor.ask("tools/list", _meta=other))["error"]["code"] == -32022
+
+
+async def test_errors_are_answers(editor: Editor, daemon: StubDaemon) -> None:
+    """What a tool does wrong is a result that a model can act on; a tool that is not there is the request's fault."""
+    await editor.initialize()
+    daemon.on_call = fail("TOOL_EXECUTION_ERROR", "maybe")
+    result = (await editor.ask("tools/call", name="status"))["result"]
+    assert result["isError"]
+    assert result["content"][0]["text"].startswith("TOOL_EXECUTION_ERROR: because")
+    assert result["structuredContent"]["code"] == "TOOL_EXECUTION_ERROR"
+    daemon.on_call = fail("TOOL_NOT_FOUND")
+    assert (await editor.ask("tools/call", name="nope"))["error"]["code"] == -32602
+    assert (await editor.ask("tools/call", name=7))["error"]["code"] == -32602
+
+
+async def test_progress_comes_before_the_answer(editor: Editor, daemon: StubDaemon) -> None:
+    """With the editor's token, and only where it gave one."""
+
+    def reports(call: Frame, send: Send) -> None:
+        send("progress", request_id=call["request_id"], seq=1, message="half", done=1, total=2)
+        metadata = {"latency_ms": 1.0, "timings": {"queue_ms": 0.0, "tool_ms": 1.0, "provider_ms": 0.0}}
+        send("call_tool_res", request_id=call["request_id"], outputs=[], error=None, metadata=metadata)
+
+    daemon.on_call = reports
+    await editor.initialize()
+    editor.begin(1, "tools/call", name="echo", _meta={"progressToken": "t"})
+    told = await editor.receive()
+    assert told["method"] == "notifications/progress"
+    assert told["params"] == {"progressToken": "t", "progress": 1, "total": 2, "message": "half"}
+    assert (await editor.receive())["id"] == 1
+    assert "result" in await editor.ask("tools/call", name="echo")
+
+
+async def test_what_is_cancelled_is_not_answered(editor: Editor, daemon: StubDaemon) -> None:
+    """The daemon ends the call; other requests are answered."""
+    daemon.on_call = lambda *_: None
+    await editor.initialize()
+    editor.begin(1, "tools/call", name="echo")
+    called = await asyncio.to_thread(daemon.wait_for, "call_tool")
+    editor.send("notifications/cancelled", requestId=1)
+    assert (await asyncio.to_thread(daemon.wait_for, "cancel"))["request_id"] == called["request_id"]
+    assert (await editor.ask("ping"))["result"] == {}
+
+
+async def test_many_at_once(editor: Editor) -> None:
+    """Each gets its own answer, whatever comes first."""
+    await editor.initialize()
+    for number in range(30):
+        editor.begin(number, "tools/call", name="echo", arguments={"text": str(number)})
+    answers = [await editor.receive() for _ in range(30)]
+    texts = {answer["id"]: answer["result"]["content"][0]["text"] for answer in answers}
+    assert texts == {number: str(number) for number in range(30)}
+
+
+async def test_batches(editor: Editor) -> None:
+    """The revision that has them is answered with an array, the others with what to do instead."""
+    batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"nope"},7]\n'
+    await editor.initialize("2025-03-26")
+    editor.say(batch)
+    answers = {answer["id"]: answer for answer in await editor.receive()}
+    assert (answers[1]["result"], answers[2]["error"]["code"], answers[None]["error"]["code"]) == ({}, -32601, -32600)
+    await editor.initialize("2025-06-18")
+    editor.say(batch)
+    assert "one message a line" in (await editor.receive())["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [(b"{nonsense\n", -32700), (b"7\n", -32600), (b'{"jsonrpc":"2.0","id":1}\n', -32600), (b"x" * 200_000, -32600)],
+)
+async def test_what_is_no_message(editor: Editor, line: bytes, code: int) -> None:
+    """It is refused, and the channel goes on."""
+    for start in range(0, len(line), 10_000):
+        editor.say(line[start : start + 10_000])
+    editor.say(b"\n")
+    assert (await editor.receive())["error"]["code"] == code
+    assert (await editor.ask("ping"))["result"] == {}
+
+
+async def test_the_daemon_refuses(editor: Editor, daemon: StubDaemon) -> None:
+    """The editor is told why, and may try again."""
+    error = {"code": "PERMISSION_DENIED", "message": "there is no 'x'", "executed": "no", "retryable": False}
+    good = daemon.ack
+    daemon.ack = {"ok": False, "error": error}
+    answer = await editor.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={})
+    assert "there is no 'x'" in answer["error"]["message"]
+    daemon.ack = good
+    assert (await editor.initialize())["protocolVersion"] == "2025-11-25"
+
+
+async def test_the_editors_folder(editor: Editor, daemon: StubDaemon, tmp_path: Path) -> None:
+    """Relative paths start where the editor works: where it was started, or in the root that it tells of."""
+    await editor.initialize(roots={"listChanged": True})
+    asked = await editor.receive()
+    assert asked["method"] == "roots/list"
+    editor.begin(1, "tools/call", name="echo")  # it waits for the answer
+    uri = (tmp_path / "my project").as_uri()
+    editor.say(
+        b'{"jsonrpc":"2.0","id":"%s","result":{"roots":[{"uri":"%s"}]}}\n' % (asked["id"].encode(), uri.encode())
+    )
+    assert (await editor.receive())["id"] == 1
+    folders = [frame["client"]["workspace"] for frame in daemon.frames if frame["op"] == "hello"]
+    assert folders == [str(tmp_path), str(tmp_path / "my project")]
+
+
+async def test_other_tools_are_told_of(editor: Editor, daemon: StubDaemon) -> None:
+    """To an editor that agreed on a revision, and to one that listens; each in its own words."""
+
+    def change(call: Frame, send: Send) -> None:
+        send("tools_changed", rev=call["request_id"])
+        send("call_tool_res", request_id=call["request_id"], outputs=[], error=None, metadata=METADATA)
+
+    daemon.on_call = change
+    daemon.ack |= {"tools_rev": "1"}
+    editor.begin("l", "subscriptions/listen", notifications={"toolsListChanged": True}, _meta=META)
+    heard = await editor.receive()
+    assert heard["method"] == "notifications/subscriptions/acknowledged"
+    assert heard["params"]["notifications"] == {"toolsListChanged": True}
+    editor.begin(1, "tools/call", name="echo", _meta=META)
+    told = [await editor.receive() for _ in range(2)]
+    changed = next(one for one in told if "method" in one)
+    assert changed["method"] == "notifications/tools/list_changed"
+    assert changed["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "l"}
+    editor.send("notifications/cancelled", requestId="l")
+    await editor.initialize()
+    editor.begin(2, "tools/call", name="echo")
+    told = [await editor.receive() for _ in range(2)]
+    assert {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}} in told
+
+
+METADATA = {"latency_ms": 1.0, "timings": {"queue_ms": 0.0, "tool_ms": 1.0, "provider_ms": 0.0}}

@@ -1,0 +1,80 @@
+"""``toold sources``: what the running daemon's are like, and what is wrong with their documents."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCUMENT = {
+    "openapi": "3.0.0",
+    "info": {"title": "The CRM"},
+    "servers": [{"url": "https://crm.example"}],
+    "paths": {"/a/{id}": {"get": {"operationId": "getA"}, "head": {}}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a toold.toml has two sources, one of whose documents is missing."""
+    (tmp_path / "crm.json").write_text(json.dumps(DOCUMENT), encoding="utf-8")
+    tables = "".join(f'[sources.{name}]\ntype = "openapi"\nspec = "{name}.json"\n' for name in ("crm", "shop"))
+    (tmp_path / "toold.toml").write_text(tables, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_check_says_what_was_mended_and_left_out(run: Any, folder: Path) -> None:
+    """Of each source, what is left out first; a document that cannot be used is exit code 1."""
+    result = run("sources", "check")
+    assert result.stdout.splitlines() == [
+        "crm: left out: HEAD /a/{id}: HEAD makes no tool",
+        "crm: mended: GET /a/{id}: the path parameter 'id' is not declared; taken as a string",
+        "crm: 1 tools of The CRM",
+        "shop: shop.json is not there, or is no file",
+    ]
+    assert result.exit_code == 1
+
+
+def test_one_source_may_be_checked(run: Any, folder: Path) -> None:
+    """Its tools by name, as JSON; one that is not there is a wrong command line."""
+    result = run("sources", "check", "crm", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["crm"]["tools"] == ["crm_getA"]
+    wrong = run("sources", "check", "crn")
+    assert wrong.exit_code == 2
+    assert "did you mean 'crm'?" in wrong.stderr
+
+
+def test_a_wrong_setting_is_named(run: Any, folder: Path) -> None:
+    """With its file, as at the start of the daemon."""
+    (folder / "toold.toml").write_text('[sources.crm]\ntype = "opnapi"\n', encoding="utf-8")
+    result = run("sources", "check")
+    assert result.exit_code == 2
+    assert "sources (toold.toml): [sources.crm] type must be openapi" in result.stderr
+
+
+def test_without_sources_the_next_step_is_told(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is no error."""
+    monkeypatch.chdir(tmp_path)
+    result = run("sources", "check")
+    assert (result.exit_code, result.stdout) == (0, "No source is configured; docs/sources.md says how one is.\n")
+
+
+def test_the_daemons_sources_are_listed(run: Any, operated: Any) -> None:
+    """Each with its state and its tools; as JSON too."""
+    row = {
+        "name": "crm",
+        "type": "openapi",
+        "state": "failing",
+        "tools": 3,
+        "mended": 1,
+        "left_out": 2,
+        "quarantined": 4,
+        "problem": "away",
+    }
+    operated.answers["GET /operator/sources"] = (200, {"sources": [row]})
+    assert "crm     openapi  failing  3      1       2         4            away" in run("sources", "list").stdout
+    assert json.loads(run("sources", "list", "--json").stdout) == [row]
+    operated.answers["GET /operator/sources"] = (200, {"sources": []})
+    assert "No source is configured" in run("sources", "list").stdout

@@ -1,0 +1,54 @@
+"""``toold stubs``: which files are written, and which are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.tools import load_registry, module_for
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Operated, Run
+
+SOURCE = module_for([load_registry().get("echo"), load_registry().get("version")]).source_for("tools")
+
+
+def test_a_module_is_written_for_each_source(run: Run, operated: Operated, tmp_path: Path) -> None:
+    """Of all tools, into a folder that is made, and anew where they were written before."""
+    operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"tools": SOURCE, "crm": SOURCE}})
+    out = tmp_path / "a" / "stubs"
+    for _ in range(2):
+        result = run("stubs", "--out", str(out))
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert result.stdout == f"{out / 'tools.py'}: 2 functions\n{out / 'crm.py'}: 2 functions\n"
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"tools.py": SOURCE, "crm.py": SOURCE}
+
+
+def test_a_toolset_can_be_named(run: Run, operated: Operated, tmp_path: Path) -> None:
+    """The daemon refuses one that there is not."""
+    message = "there is no toolset 'a/b'; there are full"
+    operated.answers["GET /operator/stubs/a%2Fb"] = (400, {"error": {"code": "VALIDATION_ERROR", "message": message}})
+    result = run("stubs", "--out", str(tmp_path), "--toolset", "a/b")
+    assert (result.exit_code, result.stderr) == (1, f"{message}\n")
+
+
+@pytest.mark.parametrize("content", [b"print('mine')\n", b"\xff\xfe"])
+def test_a_file_that_is_something_else_stays(run: Run, operated: Operated, tmp_path: Path, content: bytes) -> None:
+    """And nothing is written beside it."""
+    operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"crm": SOURCE, "tools": SOURCE}})
+    (tmp_path / "tools.py").write_bytes(content)
+    result = run("stubs", "--out", str(tmp_path))
+    assert result.exit_code == 1
+    assert result.stderr == f"{tmp_path / 'tools.py'} is no module of stubs; name another folder, or move it away\n"
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".py"] == ["tools.py"]
+    assert (tmp_path / "tools.py").read_bytes() == content
+
+
+def test_a_folder_that_cannot_be_made_is_told(run: Run, operated: Operated, tmp_path: Path) -> None:
+    """With the reason."""
+    operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"tools": SOURCE}})
+    (tmp_path / "file").write_text("")
+    result = run("stubs", "--out", str(tmp_path / "file" / "below"))
+    assert result.exit_code == 1
+    assert "cannot be written (Not a directory)" in result.stderr
