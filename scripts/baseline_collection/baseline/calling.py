@@ -1,0 +1,116 @@
+"""One measured call: made through the client library, and noted whatever it came to."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+from toold.client import CallResult, ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
+from toold.protocol.calls import Json, Metadata
+from toold.protocol.errors import CallError
+
+from .plan import Turn
+from .record import Call, CallTimings, Money, Tokens
+
+CONNECTION_LOST: Final = "CONNECTION_LOST"
+
+
+class Clock:
+    """Says when calls start: seconds since the run began, by a clock that nobody sets.
+
+    A run that is continued goes on from the time of day, so that the pause can be seen.
+    """
+
+    def __init__(self, started: str) -> None:
+        self._started = datetime.fromisoformat(started)
+        since = (datetime.now(UTC) - self._started).total_seconds()
+        self._zero = time.perf_counter() - since
+
+    def offset_s(self, instant: float) -> float:
+        """From an instant of ``time.perf_counter``."""
+        return instant - self._zero
+
+    def timestamp(self, instant: float) -> str:
+        """The same as a time of day, ISO 8601 in UTC."""
+        return (self._started + timedelta(seconds=self.offset_s(instant))).isoformat(timespec="microseconds")
+
+
+class Caller:
+    """Makes calls of one run. ``keep`` gets each as it ends."""
+
+    def __init__(self, clock: Clock, segment: int, timeout_s: float | None, keep: Callable[[Call], None]) -> None:
+        self._clock = clock
+        self._segment = segment
+        self._timeout_s = timeout_s
+        self._keep = keep
+
+    async def call(
+        self,
+        client: MCPWebSocketClient,
+        turn: Turn,
+        iteration: int,
+        arguments: dict[str, Any],
+        due: float | None = None,
+    ) -> Json:
+        """Make the call and keep it; what it had as ``structured``, None where it failed.
+
+        ``due`` is the instant at which it was to start, by ``time.perf_counter``; None: now.
+
+        Raises:
+            ConnectionFailedError: it could not be sent, so there was no call.
+            RecordError: it was made and cannot be kept.
+        """
+        if not client.connected and not await client.connect():  # an earlier call met the break, and is a failure
+            raise ConnectionFailedError(str(client.last_error), retryable=True)
+        sent = time.perf_counter()
+        began = sent if due is None else due
+        result: CallResult | CallError | ConnectionLostError
+        try:
+            result = await client.call(turn.tool, arguments, timeout=self._timeout_s, auto_reconnect=False)
+        except (CallError, ConnectionLostError) as error:
+            result = error
+        ended = time.perf_counter()
+        self._keep(
+            Call(
+                tool_name=turn.tool,
+                iteration=iteration,
+                load=turn.load,
+                round=turn.round,
+                segment=self._segment,
+                timestamp=self._clock.timestamp(began),
+                offset_s=round(self._clock.offset_s(began), 6),
+                latency_ms=round((ended - began) * 1000, 4),
+                late_ms=round((sent - began) * 1000, 4),
+                **came_to(result),
+            )
+        )
+        return result.structured if isinstance(result, CallResult) else None
+
+
+def came_to(result: CallResult | CallError | ConnectionLostError) -> dict[str, Any]:
+    """The fields of a call that its answer decides."""
+    if isinstance(result, CallResult):
+        return {
+            "status": "success",
+            "output_bytes": len(msgspec.json.encode(result.outputs)),
+            **_told_by(result.metadata),
+        }
+    code = result.code.value if isinstance(result, CallError) else CONNECTION_LOST
+    return {"status": "error", "error_code": code, "error": str(result)}
+
+
+def _told_by(metadata: Metadata) -> dict[str, Any]:
+    timings, usage, cost = metadata.timings, metadata.usage, metadata.cost
+    return {
+        "timings": CallTimings(
+            daemon_ms=metadata.latency_ms,
+            queue_ms=timings.queue_ms,
+            tool_ms=timings.tool_ms,
+            provider_ms=timings.provider_ms,
+        ),
+        "tokens": Tokens(input=usage.input_tokens, output=usage.output_tokens) if usage else None,
+        "cost": Money(amount=cost.amount, currency=cost.currency) if cost else None,
+        "model": metadata.model,
+        "simulated": bool(metadata.simulated),
+    }

@@ -1,0 +1,44 @@
+"""How a run goes on, for who waits: calls made and planned, failures, and the median of the tool that has its turn."""
+
+from collections import defaultdict
+from statistics import median
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from .record import Call, Load
+from .table import written
+
+
+class Watch:
+    """Hears of each call, and says how things stand in a line."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._latencies: dict[tuple[str, Load], list[float]] = defaultdict(list)
+
+    def note(self, call: Call) -> None:
+        """Count a call that ended."""
+        if call.status == "success":
+            self._latencies[call.tool_name, call.load].append(call.latency_ms)
+        else:
+            self.failures += 1
+
+    def line(self, call: Call) -> str:
+        """After a call: its tool, its load, the running median, the failures so far."""
+        latencies = self._latencies[call.tool_name, call.load]
+        p50 = f"p50 {written(median(latencies))} ms" if latencies else "no success yet"
+        return f"{call.tool_name}, {call.load.label}: {p50}" + (f", {self.failures} failed" if self.failures else "")
+
+
+def progress_bar(console: Console) -> Progress:
+    """A bar with counts; it shows itself on a terminal alone."""
+    return Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        disable=not console.is_terminal,
+    )

@@ -1,0 +1,287 @@
+"""A run from its options to its record: which daemon, which tools, the draft, the document."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from toold.client import MCPWebSocketClient
+from toold.protocol.errors import CallError
+
+from .collecting import CLIENT_NAME, CollectionError, Connect, Side, collect, connected
+from .contention import Contention
+from .draft import Draft
+from .environment import ROOT, environment
+from .matrix import SHIPPED, Matrix, choose, read_matrix, workspace_of
+from .own_daemon import own_daemon
+from .plan import planned, rounds_for
+from .progress import Watch, progress_bar
+from .record import CHECKOUT, SIMULATE, Call, Configuration, Load, Record, RecordError, write
+from .summary import record_of
+from .table import counted, show
+
+EVERY_TOOL: Final = "full"
+"""The toolset that is taken where none is named."""
+_FEATURES: Final = ("ack", "resume", "going_away")
+"""Without ``stream``: the time to the whole answer is taken, so vendors are asked for it in one piece."""
+
+EXIT_WRONG: Final = 2
+"""Options, matrix or files are wrong, or a file cannot be written."""
+EXIT_GONE: Final = 3
+"""The daemon could not be reached, or went away."""
+EXIT_INTERRUPTED: Final = 130
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new run is to do."""
+
+    daemon: str | None
+    """An address, ``simulate``, or None for the daemon that clients of this machine find."""
+    tools: tuple[str, ...] | None = None
+    """None: all that the toolset has."""
+    beside: str | Path | None = None
+    """Another daemon, which takes each turn too: as ``daemon``, or the folder of a checkout that it is started from."""
+    beside_matrix: Path | None = None
+    """Its arguments, where they are what makes it slower."""
+    toolset: str | None = None
+    loads: tuple[Load, ...] = (Load(concurrency=1),)
+    iterations: int = 10
+    warmup: int = 2
+    timeout_s: float | None = None
+    matrix: Path = SHIPPED
+
+
+def begin_runs(wish: Wish, out: Path, times: int, console: Console) -> int:
+    """Make so many new runs, one after the other, each with daemons that are started for it where any are; the exit
+    code of the first that is not whole, which is the last. Their records are numbered: ``numbered(out, 1)``, ….
+
+    Raises:
+        CollectionError, MatrixError, RecordError: one could not be begun.
+    """
+    outs = [numbered(out, number) for number in range(1, times + 1)]
+    for path in outs:
+        if path.exists():
+            raise RecordError(f"{path} is there already, and would be taken for a part of these runs; remove it")
+    for number, path in enumerate(outs, start=1):
+        if code := begin_run(wish, path, console, beside_first=number % 2 == 0, table=False):
+            return code
+    return 0
+
+
+def begin_run(wish: Wish, out: Path, console: Console, *, beside_first: bool = False, table: bool = True) -> int:
+    """Make a new run, and its record at ``out``; the exit code. That of ``beside`` stands at ``beside_of(out)``.
+
+    ``beside_first`` starts that one first and lets it begin. ``table`` shows the figures too.
+
+    Raises:
+        CollectionError, MatrixError, RecordError: it could not be begun.
+    """
+    wanted: list[tuple[str | Path | None, Path, Matrix]] = [(wish.daemon, out, read_matrix(wish.matrix))]
+    if wish.beside is not None:
+        wanted.append((wish.beside, beside_of(out), read_matrix(wish.beside_matrix or wish.matrix)))
+    if beside_first:
+        wanted.reverse()
+    with ExitStack() as stack:
+        begun: list[tuple[Path, Record, Connect, Matrix]] = []
+        for daemon, path, matrix in wanted:
+            connect = stack.enter_context(_daemon(daemon, wish.toolset or EVERY_TOOL, workspace_of(wish.matrix)))
+            begun.append((path, asyncio.run(_begin(wish, daemon, matrix, connect)), connect, matrix))
+        runs = _by_turns({path: run for path, run, _, _ in begun}, out)
+        sides = [
+            Side(stack.enter_context(Draft.begin(draft_of(path), runs[path])), connect, matrix)
+            for path, _, connect, matrix in begun
+        ]
+        return _finish(sides, console, table=table)
+
+
+def continue_run(path: Path, matrix_path: Path, console: Console) -> int:
+    """Make the calls that a run left out, with the daemon and the options that stand in its draft; the exit code.
+
+    Raises:
+        CollectionError, MatrixError, RecordError: it cannot be gone on with.
+    """
+    matrix = read_matrix(matrix_path)
+    with Draft.reopen(path) as draft:
+        asked = draft.run.configuration
+        if asked.daemon == CHECKOUT:
+            raise RecordError(f"{path} is of another checkout's daemon, which is gone; begin a new run")
+        for tool, arguments in asked.arguments.items():
+            if tool not in matrix.tools or matrix.tools[tool].arguments != arguments:
+                raise RecordError(f"the matrix has other arguments for {tool} than the run began with; begin a new one")
+        with _daemon(asked.daemon, asked.toolset or EVERY_TOOL, workspace_of(matrix_path)) as connect:
+            now = environment(asyncio.run(_daemon_version(connect)))
+            if change := changed(draft.run, now.python, now.commit, now.daemon):
+                raise RecordError(f"{change} since the run began; begin a new one")
+            return _finish([Side(draft, connect, matrix)], console)
+
+
+def beside_of(out: Path) -> Path:
+    """Where the record of the other daemon goes."""
+    return out.with_name(f"{out.stem}-beside{out.suffix}")
+
+
+def numbered(out: Path, number: int) -> Path:
+    """Where the record of one of several runs goes."""
+    return out.with_name(f"{out.stem}-{number:02}{out.suffix}")
+
+
+def draft_of(out: Path) -> Path:
+    """Where a run keeps its calls until its record is written."""
+    return out.with_suffix(".ndjson")
+
+
+def changed(run: Record, python: str, commit: str | None, daemon: str) -> str | None:
+    """What is not as it was when the run began, and would make its calls two kinds; None where all is."""
+    before = run.environment
+    for what, one, other in (
+        ("Python", before.python, python),
+        ("the commit", before.commit, commit),
+        ("the daemon", before.daemon, daemon),
+    ):
+        if one != other:
+            return f"{what} has changed from {one} to {other}"
+    return None
+
+
+@contextmanager
+def _daemon(daemon: str | Path | None, toolset: str, workspace: Path) -> Iterator[Connect]:
+    """What makes clients of the daemon; one that is simulated runs meanwhile."""
+
+    def connect_to(host: str | None, token: str | None = None) -> Callable[[], MCPWebSocketClient]:
+        return lambda: MCPWebSocketClient(
+            host, token=token, features=_FEATURES, client_name=CLIENT_NAME, workspace=workspace, toolset=toolset
+        )
+
+    if daemon == SIMULATE or isinstance(daemon, Path):
+        with own_daemon(workspace, python_of(daemon) if isinstance(daemon, Path) else None) as own:
+            yield connect_to(own.url, own.token)
+    else:
+        yield connect_to(daemon)
+
+
+def python_of(checkout: Path) -> Path:
+    """The interpreter of a checkout's environment, as ``make setup`` makes it there.
+
+    Raises:
+        CollectionError: there is none.
+    """
+    python = checkout.resolve() / ".venv/bin/python"
+    if not python.exists():
+        raise CollectionError(f"{checkout} has no .venv/bin/python to start a daemon with; run `make setup` there")
+    return python
+
+
+async def _begin(wish: Wish, named: str | Path | None, matrix: Matrix, connect: Connect) -> Record:
+    async with connected(connect, 1) as (client,):
+        listed = frozenset(tool.name for tool in await client.list_tools())
+        simulated = await is_simulated(client, listed)
+        daemon, version = client.url, _version_of(client)
+    tools, skipped = choose(matrix, wish.tools, listed, simulated=simulated)
+    if not tools:
+        reasons = "; ".join(f"{one.tool_name}: {one.reason}" for one in skipped)
+        raise CollectionError(f"there is no tool to call: {reasons or 'the toolset is empty'}")
+    now = datetime.now(UTC)
+    return Record(
+        id=f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}",
+        started=now.isoformat(),
+        simulated=simulated,
+        environment=environment(version, named if isinstance(named, Path) else ROOT),
+        configuration=Configuration(
+            daemon=CHECKOUT if isinstance(named, Path) else SIMULATE if named == SIMULATE else daemon,
+            toolset=wish.toolset,
+            tools=tools,
+            arguments={name: matrix.tools[name].arguments for name in tools},
+            loads=wish.loads,
+            iterations=wish.iterations,
+            warmup=wish.warmup,
+            rounds=rounds_for(wish.iterations, wish.loads),
+            timeout_s=wish.timeout_s,
+        ),
+        skipped=skipped,
+    )
+
+
+def _by_turns(runs: dict[Path, Record], out: Path) -> dict[Path, Record]:
+    """The one run, or both of two that are collected turn by turn, where the other one names that at ``out``.
+
+    Raises:
+        CollectionError: the daemons do not have the same tools, or only one of them is simulated.
+    """
+    if len(runs) == 1:
+        return runs
+    first, other = runs[out], runs[beside_of(out)]
+    if first.configuration.tools != other.configuration.tools or first.simulated != other.simulated:
+        different = sorted(set(first.configuration.tools) ^ set(other.configuration.tools))
+        why = f"only one has {', '.join(different)}; name the --tools" if different else "only one is simulated"
+        raise CollectionError(f"the two daemons cannot take turns: {why}")
+    return {out: first, beside_of(out): msgspec.structs.replace(other, beside=first.id)}
+
+
+async def is_simulated(client: MCPWebSocketClient, listed: frozenset[str]) -> bool:
+    """Whether the daemon says that any of its providers is simulated. Where it cannot be asked, answers will tell."""
+    if "status" not in listed:
+        return False
+    try:
+        status = (await client.call("status", {"recent": 0})).structured
+    except CallError as error:
+        raise CollectionError(f"the daemon does not say whether it is simulated: {error}") from error
+    return any(provider["simulated"] for provider in status["providers"])
+
+
+async def _daemon_version(connect: Connect) -> str:
+    async with connected(connect, 1) as (client,):
+        return _version_of(client)
+
+
+def _version_of(client: MCPWebSocketClient) -> str:
+    server = client.hello.server if client.hello else None
+    return f"{server.name} {server.version}" if server else "unknown"
+
+
+def _finish(sides: Sequence[Side], console: Console, *, table: bool = True) -> int:
+    """Make the calls that are left and write the records, also where something comes between."""
+    code, why = 0, ""
+    watch, contention = Watch(), Contention()
+    with progress_bar(console) as progress:
+        total = sum(planned(side.draft.run.configuration) for side in sides)
+        task = progress.add_task("", total=total, completed=sum(len(side.draft.calls) for side in sides))
+
+        def ended(call: Call) -> None:
+            watch.note(call)
+            progress.update(task, advance=1, description=watch.line(call))
+
+        try:
+            asyncio.run(collect(sides, ended))
+        except KeyboardInterrupt:
+            code, why = EXIT_INTERRUPTED, "interrupted"
+        except CollectionError as error:
+            code, why = EXIT_GONE, str(error)
+        except RecordError as error:
+            code, why = EXIT_WRONG, str(error)
+    share = contention.share()
+    for side in sides:
+        _write(side.draft, share, why, console, table=table)
+    return code
+
+
+def _write(draft: Draft, contention: float | None, why: str, console: Console, *, table: bool) -> None:
+    """The record of what the draft has, beside it; the draft goes where nothing is left to be called."""
+    record = record_of(draft, contention)
+    out = draft.path.with_suffix(".json")
+    try:
+        write(out, record)
+    except RecordError as error:
+        raise RecordError(f"{error}; the calls stand in {draft.path}: make room and go on with --continue") from error
+    if table:
+        show(record, console)
+    console.print(f"{counted(len(record.calls), 'call')} in {out}", soft_wrap=True, markup=False, highlight=False)
+    if record.complete:
+        draft.path.unlink()
+    else:
+        go_on = f"go on with --continue {draft.path}"
+        console.print(f"not complete: {why}; {go_on}", soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,166 @@
+"""Whether a tool got slower from one run to another, by the calls of both, and how sure that is."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from scipy.stats import fisher_exact, mannwhitneyu, norm, rankdata  # type: ignore[import-untyped] # it has no types
+
+from .comparison import Comparison, IncomparableError, Row, by_key, differences, latencies, same_arguments, side_of
+from .intervals import ratio_of_medians
+from .record import Call, Record
+from .verdicts import Key, Options, decide, effect_in_words, holm
+
+MIN_CALLS: Final = 8
+"""Successes a side; with fewer even two runs without a common latency stay above the significance of 30 tools."""
+THRESHOLD: Final = 0.2
+"""On a machine with other work, two processes of the same program were seen to differ by a tenth and more for as long
+as they ran; a smaller change of the median is none that a single pair of runs can show."""
+CALM_APART: Final = 0.25
+CALM_SIDE_BY_SIDE: Final = 0.5
+"""The share of a run in which something may have waited for a CPU: past it, latencies say who got the CPU, and of two
+equal processes one may get less for the whole run. Runs by turns meet the same load, so that they bear more of it."""
+
+
+class _Pair(msgspec.Struct, frozen=True):
+    """The calls of both sides."""
+
+    before: list[Call]
+    after: list[Call]
+    same_arguments: bool
+
+    def latencies(self) -> tuple[list[float], list[float]]:
+        return latencies(self.before), latencies(self.after)
+
+    @property
+    def enough(self) -> bool:
+        return self.same_arguments and min(len(side) for side in self.latencies()) >= MIN_CALLS
+
+
+def compare(
+    before: Record,
+    after: Record,
+    options: Options = Options(threshold=THRESHOLD),  # noqa: B008 - it is frozen
+) -> Comparison:
+    """Hold one record against an earlier one; only tools and loads that both have are in it.
+
+    Raises:
+        IncomparableError: one is simulated and the other is not, or they have nothing in common.
+    """
+    if before.simulated != after.simulated:
+        raise IncomparableError("one of the records is simulated and the other is real; they cannot be compared")
+    pairs = _pairs(before, after)
+    if not pairs:
+        raise IncomparableError("the records have no tool under the same load in common")
+    side_by_side = before.id == after.beside or after.id == before.beside
+    busy = _busy(before, after, CALM_SIDE_BY_SIDE if side_by_side else CALM_APART)
+    tested = {key: _rank_test(*pair.latencies()) for key, pair in pairs.items() if pair.enough}
+    failing = {key: _failing_test(pair) for key, pair in pairs.items() if pair.same_arguments}
+    corrected = holm({key: p for key, (p, _) in tested.items()})
+    failing = holm(failing)
+    rows = [
+        _row(key, pair, tested.get(key), corrected.get(key), failing.get(key), options, busy)
+        for key, pair in pairs.items()
+    ]
+    return Comparison(
+        before=(before.id,),
+        after=(after.id,),
+        simulated=before.simulated,
+        busy=busy,
+        side_by_side=side_by_side,
+        options=options,
+        notes=tuple(_notes(before, after, side_by_side=side_by_side)),
+        rows=tuple(rows),
+    )
+
+
+def _pairs(before: Record, after: Record) -> dict[Key, _Pair]:
+    old, new = by_key(before), by_key(after)
+    return {key: _Pair(old[key], new[key], same_arguments(before, after, key[0])) for key in old if key in new}
+
+
+def _rank_test(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
+    """p, and Cliff's delta of after to before; both sides in the order in which their calls were made.
+
+    The test takes calls for independent. Where a slow call is followed by slow ones, as on a machine with other work,
+    there are fewer independent ones: z is scaled by their share, that of a first-order autoregressive series.
+    """
+    test = mannwhitneyu(after, before, alternative="two-sided")
+    delta = float(2 * test.statistic / (len(before) * len(after)) - 1)
+    follows = (following(before) + following(after)) / 2
+    if follows == 0:
+        return float(test.pvalue), delta
+    z = norm.isf(test.pvalue / 2) * math.sqrt((1 - follows) / (1 + follows))
+    return float(min(1.0, 2 * norm.sf(z))), delta
+
+
+def following(values: Sequence[float]) -> float:
+    """How much each value's rank follows that of the one before: their correlation, from 0 (or below) to under 1."""
+    ranks = rankdata(values)
+    ranks -= ranks.mean()
+    spread = float((ranks * ranks).sum())
+    return max(0.0, float((ranks[1:] * ranks[:-1]).sum()) / spread) if spread > 0 else 0.0
+
+
+def _failing_test(pair: _Pair) -> float:
+    """The chance to see so many more failures if nothing has changed."""
+    table = [
+        [sum(call.status == status for call in side) for status in ("error", "success")]
+        for side in (pair.after, pair.before)
+    ]
+    return float(fisher_exact(table, alternative="greater").pvalue)
+
+
+def _row(
+    key: Key,
+    pair: _Pair,
+    test: tuple[float, float] | None,
+    p_corrected: float | None,
+    p_failing: float | None,
+    options: Options,
+    busy: str | None,
+) -> Row:
+    old, new = pair.latencies()
+    ratio, verdict, because = None, "not enough data", _why_not_tested(pair)
+    if test is not None and p_corrected is not None:
+        ratio = ratio_of_medians(old, new)
+        verdict, because = decide(ratio, p_corrected, min(len(old), len(new)), "calls", options)
+        if busy and verdict in {"slower", "faster"}:
+            verdict, because = "not enough data", f"{because}, but {busy}"
+    return Row(
+        tool_name=key[0],
+        load=key[1],
+        before=side_of(pair.before),
+        after=side_of(pair.after),
+        ratio=ratio,
+        p=test[0] if test else None,
+        p_corrected=p_corrected,
+        effect=test[1] if test else None,
+        effect_size=effect_in_words(test[1]) if test else None,
+        verdict=verdict,  # type: ignore[arg-type] # one of the four
+        because=because,
+        fails_more=p_failing is not None and p_failing <= options.significance,
+        p_failing=p_failing,
+    )
+
+
+def _why_not_tested(pair: _Pair) -> str:
+    if not pair.same_arguments:
+        return "it was called with other arguments"
+    fewest = min(len(side) for side in pair.latencies())
+    return f"{fewest} {'success' if fewest == 1 else 'successes'} on one side; {MIN_CALLS} are the least"
+
+
+def _busy(before: Record, after: Record, calm: float) -> str | None:
+    """Why a change may be the machine's; None where it was calm, or where nobody knows."""
+    most = max(before.contention or 0.0, after.contention or 0.0)
+    return f"the machine was busy ({most:.0%} of a run something waited for a CPU)" if most > calm else None
+
+
+def _notes(before: Record, after: Record, *, side_by_side: bool) -> list[str]:
+    apart = (
+        "the runs were made one after the other: what else the machine did is in the figures; "
+        "collect.py --beside takes turns between two daemons"
+    )
+    return [*([] if side_by_side else [apart]), *differences(before, after)]

@@ -1,0 +1,107 @@
+"""Collect a baseline: call each tool of a daemon so many times, and write what it took."""
+
+import argparse
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from baseline.matrix import SHIPPED
+from baseline.needs import require
+from baseline.options import count, count_or_none, counts, daemon_or_checkout, names, positive
+from baseline.record import Load
+
+EXAMPLES = """examples:
+  collect.py --simulate                                       every tool, ten times, with a daemon of its own
+  collect.py --tools echo,chat --iterations 50                two tools of the daemon that runs here
+  collect.py --daemon wss://tools.example/ --toolset lean     another daemon; its token by TOOLD_TOKEN
+  collect.py --daemon ws://127.0.0.1:8079/ --beside ws://127.0.0.1:9079/    two daemons by turns, to be compared
+  collect.py --simulate --beside ../branch --repeat 8 --iterations 30 --out runs.json    this checkout and another
+  collect.py --simulate --tools echo --iterations 500 --concurrency 1,2,4,8,16,32    where throughput bends
+  collect.py --simulate --tools echo --iterations 2000 --rate 200    200 calls a second, whatever becomes of them
+  collect.py --continue baseline-20260101T120000Z.ndjson      go on with a run that was cut off
+
+Ctrl-C ends a run early and writes what there is. Exit codes: 0 all calls were made, 2 the options or files are wrong,
+3 the daemon cannot be reached or went away, 130 interrupted. docs/baselines.md tells more."""
+
+
+def main() -> int:
+    """Read the options and make the run."""
+    parser = argparse.ArgumentParser(
+        prog="collect.py", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--daemon", metavar="URL", help="where the daemon is; by default the one that clients here find")
+    which.add_argument("--simulate", action="store_true", help="start a daemon with simulated providers for the run")
+    which.add_argument(
+        "--continue", dest="draft", type=Path, metavar="NDJSON", help="go on with a run; no options of it"
+    )
+    parser.add_argument(
+        "--beside",
+        type=daemon_or_checkout,
+        metavar="URL|FOLDER",
+        help="another daemon, which takes turns with the first; its record is OUT-beside.json; a folder is a checkout "
+        "of which one is started",
+    )
+    parser.add_argument(
+        "--repeat",
+        type=count,
+        metavar="N",
+        help="so many runs, numbered, each with daemons of its own if any is started",
+    )
+    parser.add_argument("--tools", type=names, metavar="NAME,…", help="these tools; by default all of the toolset")
+    parser.add_argument("--toolset", metavar="NAME", help="the tools of this toolset; by default full")
+    parser.add_argument("--iterations", type=count, metavar="N", help="calls a tool and load (10)")
+    parser.add_argument("--warmup", type=count_or_none, metavar="N", help="calls a tool before them, not recorded (2)")
+    load = parser.add_mutually_exclusive_group()
+    load.add_argument("--concurrency", type=counts, metavar="N,…", help="calls at once; several by commas (1)")
+    load.add_argument("--rate", type=positive, metavar="N", help="calls a second, whether or not earlier ones ended")
+    parser.add_argument("--timeout", type=positive, metavar="S", help="each call's deadline; by default the tool's own")
+    parser.add_argument(
+        "--matrix", type=Path, default=SHIPPED, metavar="TOML", help="the tools' arguments (the shipped one)"
+    )
+    parser.add_argument("--out", type=Path, metavar="JSON", help="the record (baseline-TIME.json)")
+    arguments = parser.parse_args()
+    own = ("beside", "repeat", "out", "tools", "toolset", "iterations", "warmup", "concurrency", "rate", "timeout")
+    given = {name: getattr(arguments, name) for name in own if getattr(arguments, name) is not None}
+    if arguments.draft and given:
+        parser.error(f"--continue takes the options of the run that was cut off; leave out --{next(iter(given))}")
+    require(["numpy", "scipy"])
+    # As Ctrl-C: a run that is ended from outside writes what there is too, and leaves no daemon of its own behind.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind without it
+
+    from rich.console import Console
+
+    from baseline.collecting import CollectionError
+    from baseline.matrix import MatrixError
+    from baseline.record import SIMULATE, RecordError
+    from baseline.running import EXIT_GONE, EXIT_INTERRUPTED, Wish, begin_run, begin_runs, continue_run
+
+    console = Console(stderr=True, width=None if sys.stderr.isatty() else 120)
+    try:
+        if arguments.draft:
+            return continue_run(arguments.draft, arguments.matrix, console)
+        rate, at_once = given.pop("rate", None), given.pop("concurrency", (1,))
+        out = given.pop("out", None) or Path(f"baseline-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json")
+        repeat = given.pop("repeat", None)
+        wish = Wish(
+            daemon=SIMULATE if arguments.simulate else arguments.daemon,
+            loads=(Load(rate_per_s=rate),) if rate else tuple(Load(concurrency=number) for number in at_once),
+            matrix=arguments.matrix,
+            timeout_s=given.pop("timeout", None),
+            **given,
+        )
+        return begin_runs(wish, out, repeat, console) if repeat else begin_run(wish, out, console)
+    except (MatrixError, RecordError, ValueError) as error:
+        console.print(str(error), markup=False, soft_wrap=True, highlight=False)
+        return 2
+    except CollectionError as error:
+        console.print(str(error), markup=False, soft_wrap=True, highlight=False)
+        return EXIT_GONE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

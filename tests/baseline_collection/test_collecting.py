@@ -1,0 +1,191 @@
+"""A run against a real daemon: turns, loads, failures, what tools need and leave behind."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from toold.client import MCPWebSocketClient
+
+from baseline.collecting import CollectionError, Side, collect, connected, connections_for
+from baseline.draft import Draft
+from baseline.matrix import Case, Matrix, Step
+from baseline.record import Call, Load, Record
+
+Connect = Callable[[], MCPWebSocketClient]
+Begin = Callable[..., Draft]
+ONE = Load(concurrency=1)
+
+
+@pytest.fixture
+def begin(tmp_path: Path, make_record: Callable[..., Record]) -> Begin:
+    """A function that begins a draft for these tools, of three calls each."""
+
+    def make(
+        *tools: str, loads: tuple[Load, ...] = (ONE,), iterations: int = 3, warmup: int = 0, rounds: int = 1
+    ) -> Draft:
+        record = make_record()
+        asked = msgspec.structs.replace(
+            record.configuration, tools=tools, loads=loads, iterations=iterations, warmup=warmup, rounds=rounds
+        )
+        number = len(list(tmp_path.glob("*.ndjson")))
+        return Draft.begin(tmp_path / f"{number}.ndjson", msgspec.structs.replace(record, configuration=asked))
+
+    return make
+
+
+def nothing(_: Call) -> None:
+    """Nobody watches."""
+
+
+async def history(connect: Connect) -> list[str]:
+    """The tools that were called so far, oldest first."""
+    async with connected(connect, 1) as (client,):
+        status = (await client.call("status", {"recent": 100})).structured
+    return [call["tool"] for call in reversed(status["recent"])]
+
+
+async def test_every_planned_call_is_made_and_kept(connect: Connect, begin: Begin) -> None:
+    """Each tool has its calls, tools take turns, and each call has what the daemon told of it."""
+    heard: list[Call] = []
+    with begin("echo", "chat", rounds=3) as draft:
+        matrix = Matrix({"echo": Case({"text": "a"}), "chat": Case({"prompt": "Hello"})})
+        await collect([Side(draft, connect, matrix)], heard.append)
+    assert [(call.tool_name, call.iteration) for call in heard] == [
+        (tool, number) for number in (1, 2, 3) for tool in ("echo", "chat")
+    ]
+    assert draft.calls == heard
+    chat = heard[1]
+    assert (chat.status, chat.simulated) == ("success", True)
+    assert chat.tokens is not None
+    assert chat.timings is not None
+    assert 0 < chat.timings.provider_ms < chat.timings.daemon_ms < chat.latency_ms
+
+
+async def test_warm_up_is_made_and_not_kept(connect: Connect, begin: Begin) -> None:
+    """Calls to warm up reach the daemon before the measured ones, and the draft has none of them."""
+    with begin("echo", "version", warmup=2) as draft:
+        await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a"}), "version": Case()}))], nothing)
+    assert (await history(connect))[:10] == ["echo", "echo", "version", "version", *["echo"] * 3, *["version"] * 3]
+    assert len(draft.calls) == 6
+
+
+async def test_an_error_is_a_failure(connect: Connect, begin: Begin) -> None:
+    """An answer that carries an error is kept as a failure with its code, and the run goes on."""
+    with begin("echo", "version") as draft:
+        await collect([Side(draft, connect, Matrix({"echo": Case({"no_such": 1}), "version": Case()}))], nothing)
+    assert {(call.tool_name, call.status, call.error_code) for call in draft.calls} == {
+        ("echo", "error", "VALIDATION_ERROR"),
+        ("version", "success", None),
+    }
+
+
+async def test_concurrency_is_kept_up(connect: Connect, begin: Begin) -> None:
+    """With four at once, eight calls of a quarter second take two waves: four begin before the first one ends."""
+    load = Load(concurrency=4)
+    with begin("echo", loads=(load,), iterations=8) as draft:
+        await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a", "delay_ms": 250})}))], nothing)
+    first_end = min(call.offset_s + call.latency_ms / 1000 for call in draft.calls)
+    assert sum(call.offset_s < first_end for call in draft.calls) == 4
+    assert {call.iteration for call in draft.calls} == set(range(1, 9))
+
+
+async def test_a_rate_does_not_wait_for_answers(connect: Connect, begin: Begin) -> None:
+    """By rate, calls start at their times although none has ended, and what they wait is part of their latency."""
+    with begin("echo", loads=(Load(rate_per_s=50),), iterations=10) as draft:
+        await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a", "delay_ms": 500})}))], nothing)
+    calls = sorted(draft.calls, key=lambda call: call.iteration)
+    due = [call.offset_s - calls[0].offset_s for call in calls]
+    assert due == pytest.approx([n / 50 for n in range(10)], abs=1e-5)
+    assert all(call.latency_ms >= 500 + call.late_ms for call in calls)
+    assert all(call.late_ms >= 0 for call in calls)
+
+
+async def test_what_was_made_is_not_made_again(connect: Connect, begin: Begin, make_call: Callable[..., Call]) -> None:
+    """A draft that has calls already gets only those that it lacks."""
+    with begin("echo", "version", warmup=1) as draft:
+        for number in (1, 2, 3):
+            draft.add(make_call(tool_name="version", iteration=number))
+        draft.add(make_call(iteration=2))
+        await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a"}), "version": Case()}))], nothing)
+    assert [(call.tool_name, call.iteration) for call in draft.calls[4:]] == [("echo", 1), ("echo", 3)]
+    assert "version" not in await history(connect)
+
+
+async def test_what_a_tool_needs_is_there_and_goes(connect: Connect, begin: Begin) -> None:
+    """What a tool needs is made once before, fills its arguments, and is undone at the end; it is not measured."""
+    undo = Step("kimi_manage_files", {"operation": "delete", "file_id": "{{result.files[0].file_id}}"})
+    matrix = Matrix(
+        {"smart_file_download": Case({"file_id": "{{notes.files[0].file_id}}"}, needs=("notes",))},
+        {"notes": Step("kimi_upload_files", {"files": ["notes.md"]}, undo)},
+    )
+    with begin("smart_file_download") as draft:
+        await collect([Side(draft, connect, matrix)], nothing)
+    assert [call.status for call in draft.calls] == ["success"] * 3
+    assert await history(connect) == ["kimi_upload_files", *["smart_file_download"] * 3, "kimi_manage_files"]
+
+
+async def test_what_calls_leave_behind_is_undone(connect: Connect, begin: Begin) -> None:
+    """Each upload, those to warm up too, is deleted again, and only the uploads are measured."""
+    undo = Step("kimi_manage_files", {"operation": "delete", "file_id": "{{result.files[0].file_id}}"})
+    with begin("kimi_upload_files", warmup=1) as draft:
+        matrix = Matrix({"kimi_upload_files": Case({"files": ["notes.md"]}, undo=undo)})
+        await collect([Side(draft, connect, matrix)], nothing)
+    assert [call.tool_name for call in draft.calls] == ["kimi_upload_files"] * 3
+    async with connected(connect, 1) as (client,):
+        assert (await client.call("kimi_manage_files", {"operation": "list"})).structured["files"] == []
+
+
+async def test_templates_of_tools_stay_theirs(connect: Connect, begin: Begin) -> None:
+    """Where a tool needs nothing, its arguments go as they stand, braces too."""
+    with begin("echo") as draft:
+        await collect([Side(draft, connect, Matrix({"echo": Case({"text": "{{item}}"})}))], nothing)
+    assert [call.status for call in draft.calls] == ["success"] * 3
+
+
+async def test_what_cannot_be_prepared_ends_the_run(connect: Connect, begin: Begin) -> None:
+    """Where something that a tool needs cannot be had, the run says which and makes no call."""
+    matrix = Matrix({"echo": Case(needs=("notes",))}, {"notes": Step("kimi_upload_files", {"files": ["gone.md"]})})
+    with begin("echo") as draft, pytest.raises(CollectionError, match=r"needs\.notes"):
+        await collect([Side(draft, connect, matrix)], nothing)
+    assert draft.calls == []
+
+
+async def test_two_sides_take_turns(connect: Connect, begin: Begin) -> None:
+    """Two daemons are called by turns, and who begins changes."""
+    order: list[str] = []
+    with begin("version", rounds=3) as one, begin("version", rounds=3) as other:
+        names = {id(one): "one", id(other): "other"}
+
+        def noting(draft: Draft) -> Draft:
+            add = draft.add
+
+            def note(call: Call) -> None:
+                order.append(names[id(draft)])
+                add(call)
+
+            draft.add = note  # type: ignore[method-assign] # to hear which of both it was
+            return draft
+
+        sides = [Side(noting(draft), connect, Matrix({"version": Case()})) for draft in (one, other)]
+        await collect(sides, nothing)
+    assert order == ["one", "other", "other", "one", "one", "other"]
+    assert len(one.calls) == len(other.calls) == 3
+
+
+async def test_nobody_there_is_said(begin: Begin) -> None:
+    """Where no daemon answers, the run ends with the client's words before any call."""
+    with begin("echo") as draft:
+        nobody = Side(draft, lambda: MCPWebSocketClient("127.0.0.1", 9), Matrix({"echo": Case()}))
+        with pytest.raises(CollectionError, match=r"127\.0\.0\.1:9"):
+            async with asyncio.timeout(60):
+                await collect([nobody], nothing)
+
+
+def test_concurrency_takes_connections() -> None:
+    """A session runs eight at once, so that more take further connections; a rate has eight."""
+    assert connections_for([ONE]) == 1
+    assert connections_for([ONE, Load(concurrency=8)]) == 1
+    assert connections_for([ONE, Load(concurrency=33)]) == 5
+    assert connections_for([Load(rate_per_s=1)]) == 8

@@ -1,0 +1,35 @@
+"""Contention: the share of a run in which something waited for a CPU, where the kernel tells."""
+
+from pathlib import Path
+
+import pytest
+
+from baseline.contention import Contention, stalled_s
+
+TELLS = "some avg10=0.00 avg60=1.50 avg300=2.00 total={}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
+
+
+def test_the_kernels_figure_is_read(tmp_path: Path) -> None:
+    """The total of ``some`` counts, in microseconds."""
+    source = tmp_path / "cpu"
+    source.write_text(TELLS.format(2_500_000))
+    assert stalled_s(source) == 2.5
+
+
+def test_the_share_is_that_of_the_run(tmp_path: Path) -> None:
+    """Only what was waited since the beginning counts, and never more than the whole run."""
+    source = tmp_path / "cpu"
+    source.write_text(TELLS.format(5_000_000))
+    contention = Contention(source)
+    assert contention.share() == 0.0
+    source.write_text(TELLS.format(5_000_000_000))
+    assert contention.share() == 1.0
+
+
+@pytest.mark.parametrize("content", [None, "", "some avg10=0.00\n", "what else\n", "some total=many\n"])
+def test_where_the_kernel_does_not_tell(tmp_path: Path, content: str | None) -> None:
+    """Without the figure the share is not known, and nothing fails."""
+    source = tmp_path / "cpu"
+    if content is not None:
+        source.write_text(content)
+    assert Contention(source).share() is None

@@ -1,0 +1,52 @@
+"""The layers of a call: they never overlap, and always add up to its latency."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baseline.layers import layers_of, mean_layers
+from baseline.record import Call, CallTimings, Layers
+
+MS = st.floats(0, 1e5)
+
+
+def parts(layers: Layers) -> list[float]:
+    return [getattr(layers, name) for name in Layers.__struct_fields__]
+
+
+@given(latency=MS, late=MS, daemon=MS, queue=MS, tool=MS, provider=MS)
+def test_layers_add_up_to_the_latency(
+    make_call: Callable[..., Call],
+    latency: float,
+    late: float,
+    daemon: float,
+    queue: float,
+    tool: float,
+    provider: float,
+) -> None:
+    """Whatever the daemon tells, no layer is below zero and together they are the latency."""
+    told = CallTimings(daemon_ms=daemon, queue_ms=queue, tool_ms=tool, provider_ms=provider)
+    layers = layers_of(make_call(latency_ms=latency, late_ms=min(late, latency), timings=told))
+    assert min(parts(layers)) >= 0
+    assert sum(parts(layers)) == pytest.approx(latency)
+
+
+def test_each_layer_is_what_it_says(make_call: Callable[..., Call]) -> None:
+    """A call that waited for its own permit and for a provider's has both in the queue, and neither in the tool."""
+    told = CallTimings(daemon_ms=100, queue_ms=30, tool_ms=80, provider_ms=50)
+    layers = layers_of(make_call(latency_ms=112, late_ms=2, timings=told))
+    # Of the 20 ms outside the tool all are waiting; 10 more are waiting within it.
+    assert parts(layers) == [2, 10, 0, 30, 20, 50]
+
+
+def test_without_timings_it_is_all_on_the_way(make_call: Callable[..., Call]) -> None:
+    """Where the daemon told nothing, nothing is made up."""
+    assert parts(layers_of(make_call(latency_ms=5, late_ms=1))) == [1, 4, 0, 0, 0, 0]
+
+
+def test_means_add_up_too(make_call: Callable[..., Call]) -> None:
+    """The mean layers of several calls are the mean latency."""
+    calls = [make_call(latency_ms=2), make_call(latency_ms=4)]
+    assert sum(parts(mean_layers(calls))) == 3

@@ -1,0 +1,49 @@
+"""Values of the command line: what they may be, and what is said where they are not."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baseline.options import count, count_or_none, counts, daemon_or_checkout, names, positive
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (count, "3", 3),
+        (count_or_none, "0", 0),
+        (counts, "1,2,8", (1, 2, 8)),
+        (positive, "0.5", 0.5),
+        (names, "echo, chat,", ("echo", "chat")),
+        (daemon_or_checkout, "wss://tools.example/", "wss://tools.example/"),
+        (daemon_or_checkout, "../branch", Path("../branch")),
+        (daemon_or_checkout, ".", Path()),
+    ],
+)
+def test_what_may_be(read: Callable[[str], Any], text: str, value: Any) -> None:
+    """Each kind of value is read from its text."""
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "says"),
+    [
+        (count, "0", "whole number of 1 or more"),
+        (count, "many", "whole number of 1 or more"),
+        (count_or_none, "-1", "whole number of 0 or more"),
+        (counts, "8,1", "must rise"),
+        (counts, "1,x", "whole number"),
+        (positive, "0", "above 0"),
+        (positive, "nan", "above 0"),
+        (positive, "inf", "above 0"),
+        (positive, "fast", "above 0"),
+        (names, ",", "name a tool"),
+    ],
+)
+def test_what_may_not(read: Callable[[str], Any], text: str, says: str) -> None:
+    """Any other text is an error that says what it should be."""
+    with pytest.raises(argparse.ArgumentTypeError, match=says):
+        read(text)

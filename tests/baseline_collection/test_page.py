@@ -1,0 +1,48 @@
+"""The report: one page with everything in it, pictures as files beside it, names of others made harmless."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from baseline.page import html, write_report
+from baseline.record import Call, Record, Skipped
+
+Make = Callable[..., Record]
+
+
+def test_the_page_needs_nothing_beside_it(tmp_path: Path, make_record: Make, make_call: Callable[..., Call]) -> None:
+    """The pictures are in the page itself, and it loads nothing; the same pictures are files too."""
+    page = write_report(make_record([make_call(iteration=n) for n in range(1, 4)]), tmp_path / "new" / "report")
+    text = page.read_text("utf-8")
+    assert page == tmp_path / "new" / "report" / "index.html"
+    assert not re.search(r"(?:src|href)=(?!'data:)", text)
+    assert "<script" not in text
+    names = sorted(path.name for path in page.parent.glob("*.png"))
+    assert names == ["latency.png", "layers.png", "over-the-run.png", "success.png"]
+    assert text.count("data:image/png;base64,") == len(names)
+
+
+def test_a_simulated_run_says_so(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """A simulated run has a banner, a real one has none."""
+    assert "class=simulated>SIMULATED" in html(make_record([make_call()], simulated=True), {})
+    assert "SIMULATED" not in html(make_record([make_call()]), {})
+
+
+def test_a_run_that_was_cut_off_says_so(make_record: Make) -> None:
+    """A record that is not complete says how many calls it lacks; it may have none at all."""
+    assert "was cut off: it has 0 of the 3 calls that were planned" in html(make_record(complete=False), {})
+    assert "was cut off" not in html(make_record(), {})
+
+
+def test_failures_and_skips_are_listed(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """What failed stands there with its code, how often, and the message; what was skipped with the reason."""
+    failed = [make_call(iteration=n, status="error", error_code="TIMEOUT", error="too <late>") for n in (1, 2)]
+    text = html(make_record(failed, skipped=(Skipped(tool_name="other", reason="no <arguments>"),)), {})
+    assert "<td>echo<td>TIMEOUT<td>2<td>too &lt;late&gt;" in text
+    assert "<td>other<td>no &lt;arguments&gt;" in text
+
+
+def test_quantiles_beyond_the_calls_have_a_star(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """Of 20 calls the 0.95-quantile lies among them, and the 0.99-quantile does not."""
+    text = html(make_record([make_call(iteration=n, latency_ms=float(n)) for n in range(1, 21)]), {})
+    assert re.search(r"<td>19\.\d<td>20\*<td>20<", text)

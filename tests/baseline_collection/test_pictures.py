@@ -1,0 +1,141 @@
+"""The pictures: there is one wherever the record has the calls for it, and what it shows is what was measured."""
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from baseline.pictures import (
+    latency_picture,
+    layers_picture,
+    pictures,
+    png,
+    run_picture,
+    success_picture,
+    throughput_picture,
+)
+from baseline.record import Call, CallTimings, Load, Record
+
+Make = Callable[..., Record]
+
+
+def texts(figure: Figure) -> set[str]:
+    """Every word that stands in it."""
+    drawn = [text.get_text() for text in figure.texts]
+    for axes in figure.axes:
+        drawn += [text.get_text() for text in (*axes.texts, *axes.get_yticklabels(), axes.title, axes.xaxis.label)]
+        drawn.append(axes.get_title(loc="left"))
+    return set(drawn)
+
+
+def one_axes(figure: Figure | None) -> Axes:
+    assert figure is not None
+    (axes,) = figure.axes
+    return axes
+
+
+@pytest.fixture
+def record(make_record: Make, make_call: Callable[..., Call]) -> Record:
+    """Two tools, one of which is slower and fails once."""
+    told = CallTimings(daemon_ms=1.5, queue_ms=0.1, tool_ms=1.0, provider_ms=0.5)
+    calls = [make_call(iteration=n, latency_ms=2 + n / 10, timings=told, offset_s=float(n)) for n in range(1, 9)]
+    calls += [make_call(tool_name="chat", iteration=n, latency_ms=200.0 + n, timings=told) for n in range(1, 8)]
+    calls.append(make_call(tool_name="chat", iteration=8, status="error", error_code="TIMEOUT"))
+    return make_record(calls)
+
+
+@pytest.fixture
+def swept(make_record: Make, make_call: Callable[..., Call]) -> Record:
+    """One tool at 1, 4, 8 and 16 at once, whose throughput stays from 8 on."""
+    calls = [
+        make_call(load=Load(concurrency=number), latency_ms=1000.0 / min(number, 8), iteration=1)
+        for number in (1, 4, 8, 16)
+    ]
+    return make_record(calls)
+
+
+def test_the_slowest_tool_stands_on_top(record: Record) -> None:
+    """Latencies are listed by their median, each tool with its name, and none is cut off by the picture's edge."""
+    axes = one_axes(latency_picture(record))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["echo", "chat"]
+    low, high = axes.get_ylim()
+    assert low < 0
+    assert high > 1
+
+
+def test_layers_are_shares_of_the_whole(record: Record) -> None:
+    """Each tool's bar is whole, and its mean latency stands beside it."""
+    axes = one_axes(layers_picture(record))
+    ends: dict[float, float] = {}
+    for bar in axes.patches:
+        assert isinstance(bar, Rectangle)
+        middle = round(bar.get_y() + bar.get_height() / 2)
+        ends[middle] = max(ends.get(middle, 0.0), bar.get_x() + bar.get_width())
+    assert ends == {0: pytest.approx(100), 1: pytest.approx(100)}
+    assert {"204", "2.45"} <= {text.get_text() for text in axes.texts}
+
+
+def test_failures_are_in_the_run(record: Record) -> None:
+    """The run has a small picture a tool, with a point for each success and a mark for each failure."""
+    figure = run_picture(record)
+    assert figure is not None
+    points = {
+        axes.get_title(loc="left"): [np.asarray(one.get_offsets()).shape[0] for one in axes.collections]
+        for axes in figure.axes
+    }
+    assert points == {"chat": [7, 1], "echo": [8, 0]}
+
+
+def test_the_knee_is_marked(swept: Record) -> None:
+    """Throughput against concurrency has its knee marked, with its figures."""
+    axes = one_axes(throughput_picture(swept))
+    assert [text.get_text() for text in axes.texts] == ["knee at 8: 8/s"]
+    assert np.asarray(axes.lines[0].get_xdata()).tolist() == [1, 4, 8, 16]
+
+
+def test_one_concurrency_is_no_curve(record: Record) -> None:
+    """Without a second concurrency there is no picture of throughput, and all others are there."""
+    assert throughput_picture(record) is None
+    assert list(pictures(record)) == ["latency", "layers", "over-the-run", "success"]
+
+
+def test_success_rates_are_counted_out(record: Record) -> None:
+    """Each tool's rate has its counts beside it, the lowest rate on top."""
+    axes = one_axes(success_picture(record))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["echo", "chat"]
+    assert [text.get_text() for text in axes.texts] == ["8 of 8", "7 of 8"]
+
+
+def test_simulated_is_marked_in_every_picture(record: Record, swept: Record, make_record: Make) -> None:
+    """Each picture of a simulated run says so, and none of a real one."""
+    simulated = make_record(record.calls + swept.calls[1:], simulated=True)
+    drawn = pictures(simulated)
+    assert len(drawn) == 5
+    assert all("SIMULATED" in texts(figure) for figure in drawn.values())
+    assert not any("SIMULATED" in texts(figure) for figure in pictures(record).values())
+
+
+def test_a_record_without_calls_has_no_picture(make_record: Make) -> None:
+    """A run that was cut off before its first call is shown without pictures."""
+    assert pictures(make_record()) == {}
+
+
+def test_a_tool_that_never_succeeded_is_drawn(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """Where every call failed there are its failures to see, and no latency."""
+    drawn = pictures(make_record([make_call(status="error", error_code="TIMEOUT")]))
+    assert set(drawn) == {"over-the-run", "success"}
+
+
+def test_pictures_are_png(record: Record) -> None:
+    """A picture is a PNG of some hundred pixels each way."""
+    figure = success_picture(record)
+    assert figure is not None
+    content = png(figure)
+    width, height = struct.unpack(">II", content[16:24])
+    assert content.startswith(b"\x89PNG")
+    assert width == 1300
+    assert height > 150

@@ -1,0 +1,52 @@
+"""The order of calls: each once, spread over the run, and only what is left of a run that was cut off."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baseline.plan import MAX_ROUNDS, left_over, planned, rounds_for, turns
+from baseline.record import Call, Configuration, Load, Record
+
+LOADS = (Load(concurrency=1), Load(concurrency=4))
+
+
+@pytest.fixture(scope="session")
+def configuration(make_record: Callable[..., Record]) -> Configuration:
+    asked = make_record().configuration
+    return msgspec.structs.replace(asked, tools=("echo", "chat"), loads=LOADS, iterations=10, rounds=3)
+
+
+@given(iterations=st.integers(1, 60), rounds=st.integers(1, 30))
+def test_each_iteration_has_one_turn(configuration: Configuration, iterations: int, rounds: int) -> None:
+    """However many turns there are, each iteration of each tool and load is in exactly one."""
+    asked = msgspec.structs.replace(configuration, iterations=iterations, rounds=min(rounds, iterations))
+    seen = [(turn.tool, turn.load, number) for turn in turns(asked) for number in turn.iterations]
+    wanted = {(tool, load, n) for tool in asked.tools for load in LOADS for n in range(1, iterations + 1)}
+    assert len(seen) == len(wanted) == planned(asked)
+    assert set(seen) == wanted
+
+
+def test_tools_and_loads_take_turns(configuration: Configuration) -> None:
+    """Each round has every tool under every load, so that none has the machine's good or bad minutes for itself."""
+    order = [(turn.load.concurrency, turn.tool) for turn in turns(configuration)]
+    assert order == [(1, "echo"), (1, "chat"), (4, "echo"), (4, "chat")] * 3
+
+
+def test_what_was_made_is_not_made_again(configuration: Configuration, make_call: Callable[..., Call]) -> None:
+    """Of a run that was cut off, what is left is every iteration that has no call."""
+    made = [make_call(iteration=number, load=LOADS[0]) for number in (1, 2, 3, 5)]
+    left = left_over(configuration, made)
+    echo = [n for turn, numbers in left.items() if turn.tool == "echo" and turn.load == LOADS[0] for n in numbers]
+    assert echo == [4, 6, 7, 8, 9, 10]
+    assert sum(len(numbers) for numbers in left.values()) == planned(configuration) - 4
+
+
+def test_turns_stay_a_load_of_their_kind() -> None:
+    """One call at a time may change tools after each; many at once need a turn that is mostly full."""
+    assert rounds_for(10, [Load(concurrency=1)]) == 10
+    assert rounds_for(1000, [Load(concurrency=1)]) == MAX_ROUNDS
+    assert rounds_for(320, [Load(concurrency=1), Load(concurrency=16)]) == 5
+    assert rounds_for(3, [Load(concurrency=16)]) == 1

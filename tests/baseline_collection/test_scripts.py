@@ -1,0 +1,275 @@
+"""The scripts as processes: a run, its end by Ctrl-C and by a crash, going on, comparing, reporting, and bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baseline.own_daemon import environment_for
+
+SCRIPTS = Path(__file__).parents[2] / "scripts/baseline_collection"
+PATIENCE_S = 120.0
+
+MATRIX = """
+[tools.echo]
+arguments = { text = "a line", delay_ms = 20 }
+[tools.version]
+[tools.chat]
+skip = "for a test"
+"""
+
+Script = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Script]:
+    """Start a script in a folder of its own, with no daemon in its environment; what still runs at the end is ended."""
+    (tmp_path / "matrix.toml").write_text(MATRIX)
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(script: str, *arguments: str) -> subprocess.Popen[str]:
+        # Without a repository: a commit that somebody makes meanwhile would rightly keep a run from going on.
+        own = {"TOOLD_STATE_DIR": str(tmp_path / "no-daemon"), "GIT_DIR": str(tmp_path / "no-repository")}
+        env = environment_for(os.environ, tmp_path) | own
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPTS / script), *arguments],
+            cwd=tmp_path,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def run(start: Script) -> Callable[..., tuple[int, str, str]]:
+    """Run a script to its end: exit code, stdout, stderr."""
+
+    def to_end(script: str, *arguments: str) -> tuple[int, str, str]:
+        process = start(script, *arguments)
+        out, err = process.communicate(timeout=PATIENCE_S)
+        return process.returncode, out, err
+
+    return to_end
+
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = ("--simulate", "--matrix", "matrix.toml", "--warmup", "0")
+
+
+def record(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return document
+
+
+def wait_for_calls(process: subprocess.Popen[str], draft: Path, number: int) -> None:
+    """Until the draft of a running script has so many calls."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not draft.exists() or len(draft.read_bytes().splitlines()) <= number:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < give_up, "no calls were made"
+        time.sleep(0.01)
+
+
+def test_a_run_its_report_and_its_comparison(tmp_path: Path, run: Run) -> None:
+    """A simulated run leaves one record that is marked as such, from which a report is made, and which compares."""
+    code, _, err = run("collect.py", *QUICK, "--iterations", "10", "--out", "a.json")
+    assert code == 0, err
+    made = record(tmp_path / "a.json")
+    assert (made["complete"], made["simulated"], len(made["calls"])) == (True, True, 20)
+    assert {"tool_name": "chat", "reason": "for a test"} in made["skipped"]
+    assert "SIMULATED" in err
+    assert not (tmp_path / "a.ndjson").exists()
+    code, out, err = run("report.py", "a.json")
+    assert (code, out) == (0, "a-report/index.html\n"), err
+    assert "SIMULATED" in (tmp_path / "a-report/index.html").read_text("utf-8")
+    code, out, err = run("compare.py", "a.json", "a.json", "--json", "c.json")
+    assert code == 0, err
+    assert "**SIMULATED" in out
+    assert [one["simulated"] for one in json.loads((tmp_path / "c.json").read_text())] == [True]
+
+
+def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) -> None:
+    """SIGINT ends a run with 130 and a record of the calls so far, SIGTERM too; the run can be gone on with each time,
+    and is whole in the end."""
+    process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "60", "--out", "cut.json")
+    wait_for_calls(process, tmp_path / "cut.ndjson", 5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "--continue cut.ndjson" in err
+    cut = record(tmp_path / "cut.json")
+    assert cut["complete"] is False
+    assert 5 <= len(cut["calls"]) == cut["summaries"][0]["count"] < 60
+    process = start("collect.py", "--continue", "cut.ndjson", "--matrix", "matrix.toml")
+    wait_for_calls(process, tmp_path / "cut.ndjson", len(cut["calls"]) + 1)
+    process.terminate()
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, "--continue cut.ndjson" in err) == (130, True), err
+    code, _, err = run("collect.py", "--continue", "cut.ndjson", "--matrix", "matrix.toml")
+    assert code == 0, err
+    whole = record(tmp_path / "cut.json")
+    assert (whole["id"], whole["complete"]) == (cut["id"], True)
+    assert sorted(call["iteration"] for call in whole["calls"]) == list(range(1, 61))
+    assert [call for call in whole["calls"] if call["segment"] == 1] == cut["calls"]
+    assert not (tmp_path / "cut.ndjson").exists()
+
+
+def test_a_crash_loses_no_call_that_ended(tmp_path: Path, start: Script, run: Run) -> None:
+    """After SIGKILL the draft has the calls that had ended, and the run goes on from there."""
+    process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "40", "--out", "cut.json")
+    draft = tmp_path / "cut.ndjson"
+    wait_for_calls(process, draft, 3)
+    # The daemon is a process of its own, and would outlive the crash.
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
+    )
+    process.kill()
+    process.wait()
+    for child in children.stdout.split():
+        os.kill(int(child), signal.SIGTERM)
+    code, _, err = run("collect.py", *QUICK, "--tools", "echo", "--out", "cut.json")
+    assert (code, "--continue cut.ndjson" in err) == (2, True)
+    code, _, err = run("collect.py", "--continue", "cut.ndjson", "--matrix", "matrix.toml")
+    assert code == 0, err
+    calls = record(tmp_path / "cut.json")["calls"]
+    assert sorted(call["iteration"] for call in calls) == list(range(1, 41))
+    assert {call["segment"] for call in calls} == {1, 2}
+
+
+def test_a_daemon_that_goes_away_ends_the_run(tmp_path: Path, start: Script) -> None:
+    """Where the daemon dies the run ends with 3 and a record; the call that was running is a failure of it."""
+    process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "500", "--out", "gone.json")
+    wait_for_calls(process, tmp_path / "gone.ndjson", 3)
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
+    )
+    for child in children.stdout.split():
+        os.kill(int(child), signal.SIGKILL)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 3, err
+    assert "the daemon is gone" in err
+    errors = [call["error_code"] for call in record(tmp_path / "gone.json")["calls"]]
+    assert set(errors[:-1]) == {None}
+    assert errors[-1] in {None, "CONNECTION_LOST"}
+
+
+def test_a_slower_daemon_is_found(tmp_path: Path, run: Run) -> None:
+    """A tool that takes 300 ms instead of 20 is called slower, with exit code 1; the other way round it is faster."""
+    common = ("--tools", "echo", "--iterations", "12", "--warmup", "1", "--simulate")
+    assert run("collect.py", *common, "--matrix", "matrix.toml", "--out", "fast.json")[0] == 0
+    (tmp_path / "slow.toml").write_text(MATRIX.replace("delay_ms = 20", "delay_ms = 300"))
+    assert run("collect.py", *common, "--matrix", "slow.toml", "--out", "slow.json")[0] == 0
+    for name in ("fast", "slow"):  # as if the daemon had changed and not the arguments, on a machine that was calm
+        path = tmp_path / f"{name}.json"
+        changed = record(path) | {"contention": 0.0}
+        changed["configuration"]["arguments"]["echo"] = {}
+        path.write_text(json.dumps(changed))
+    code, out, err = run("compare.py", "fast.json", "slow.json")
+    assert (code, "| **slower** |" in out) == (1, True), out + err
+    code, out, err = run("compare.py", "slow.json", "fast.json", "--markdown", "c.md")
+    assert (code, out) == (0, ""), err
+    assert "| **faster** |" in (tmp_path / "c.md").read_text("utf-8")
+
+
+def test_two_daemons_by_turns(tmp_path: Path, run: Run) -> None:
+    """A second daemon takes each turn too: its record has the same calls and names the first one's; a trial that kept
+    its records judges them anew without another call, but for what was cut off."""
+    trial = ("aa.py", "--comparisons", "1", "--pairs", "1", "--tools", "version", "--iterations", "8", "--keep", "aa")
+    code, out, err = run(*trial)
+    assert code == 0, err
+    assert out.startswith("  1: no false alarm; ")
+    first, second = record(tmp_path / "aa/001-01.json"), record(tmp_path / "aa/001-01-beside.json")
+    assert (second["beside"], first["beside"]) == (first["id"], None)
+    assert len(first["calls"]) == len(second["calls"]) == 8
+    assert run(*trial)[1] == out
+    assert record(tmp_path / "aa/001-01.json") == first
+    (tmp_path / "aa/001-01-beside.ndjson").write_text("as if that had been cut off")
+    assert run(*trial)[0] == 0
+    assert record(tmp_path / "aa/001-01.json")["id"] != first["id"]
+    assert not (tmp_path / "aa/001-01-beside.ndjson").exists()
+    code, _, err = run(*trial[:-1], "aa", "--iterations", "9")
+    assert (code, "another --keep" in err) == (2, True)
+
+
+def test_runs_that_repeat(tmp_path: Path, run: Run) -> None:
+    """Repeated runs of two checkouts are numbered pairs, each with daemons of its own, and compare as pairs."""
+    python = tmp_path / "other/.venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    repeated = ("collect.py", *QUICK, "--tools", "version", "--iterations", "3", "--beside", "other", "--out", "r.json")
+    code, _, err = run(*repeated, "--repeat", "2")
+    assert code == 0, err
+    names = ["r-01-beside.json", "r-01.json", "r-02-beside.json", "r-02.json"]
+    assert sorted(path.name for path in tmp_path.glob("r-*")) == names
+    daemons = [record(tmp_path / name)["configuration"]["daemon"] for name in names]
+    assert daemons == ["checkout", "simulate"] * 2
+    assert str(tmp_path) not in (tmp_path / names[0]).read_text("utf-8")
+    code, out, err = run("compare.py", *names)
+    assert code == 0, err
+    assert "2 of 2 pairs of runs have 3 successes a side; 6 are the least" in out
+    code, _, err = run(*repeated, "--repeat", "1")
+    assert (code, "r-01.json is there already" in err) == (2, True)
+
+
+@pytest.mark.parametrize("script", ["collect.py", "compare.py", "report.py", "upload.py", "aa.py"])
+def test_help_has_examples(run: Run, script: str) -> None:
+    """Each script's --help shows how it is called, and what its exit codes mean where they say something."""
+    code, out, _ = run(script, "--help")
+    assert code == 0
+    assert "examples:" in out
+    assert f"  {script} " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["collect.py", "--iterations", "0"], 2, "whole number of 1 or more"),
+        (["collect.py", "--concurrency", "2", "--rate", "5"], 2, "not allowed with"),
+        (["collect.py", "--continue", "a.ndjson", "--iterations", "5"], 2, "leave out --iterations"),
+        (["collect.py", "--continue", "none.ndjson"], 2, "none.ndjson cannot be read"),
+        (["collect.py", "--matrix", "none.toml", "--simulate"], 2, "none.toml cannot be read"),
+        (["collect.py", "--daemon", "ws://127.0.0.1:9/", "--matrix", "matrix.toml"], 3, "127.0.0.1:9"),
+        (["collect.py", *QUICK, "--beside", "."], 3, "no .venv/bin/python"),
+        (["aa.py", "--slower", "1.2", "--tools", "echo"], 2, "leave out --tools"),
+        (["collect.py", "--daemon", "http://x/", "--matrix", "matrix.toml"], 2, "is not an address"),
+        (["collect.py", *QUICK, "--tools", "ecoh"], 3, "there is no tool to call: ecoh: the daemon does not list it"),
+        (["collect.py", *QUICK, "--toolset", "none"], 3, "none"),
+        (["compare.py", "none.json", "none.json"], 2, "none.json cannot be read"),
+        (["compare.py", "matrix.toml", "matrix.toml"], 2, "is no baseline record"),
+        (["report.py", "none.json"], 2, "none.json cannot be read"),
+        (["upload.py", "none.json"], 1, "set TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY"),
+    ],
+)
+def test_bad_input_is_a_line(run: Run, arguments: list[str], code: int, says: str) -> None:
+    """What cannot be done is said in words, with its exit code and without a traceback."""
+    ended, _, err = run(*arguments)
+    assert ended == code, err
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_the_client_is_where_scripts_look_for_it(tmp_path: Path) -> None:
+    """``mcp_client`` has the client library under its name, from beside the scripts and from the checkout's root."""
+    for folder, module in ((SCRIPTS, "mcp_client"), (SCRIPTS.parents[1], "scripts.baseline_collection.mcp_client")):
+        code = (
+            f"from {module} import MCPWebSocketClient as c; import toold.client as t; assert c is t.MCPWebSocketClient"
+        )
+        subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)

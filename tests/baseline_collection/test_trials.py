@@ -1,0 +1,61 @@
+"""The A/A trials: what counts as a false alarm, how many are too many, and what is counted as found."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from baseline.record import Call, Record
+from baseline.runs_by_turns import Runs, compare_by_turns
+from baseline.trials import EXIT_MANY, Plan, Tally, alarms, exit_code, outcome, with_slower
+
+MakeRecord = Callable[..., Record]
+PLAN = Plan(comparisons=50, pairs=6, iterations=6, tools=("a", "b"))
+
+
+def pairs(make_record: MakeRecord, make_call: Callable[..., Call], slower: float) -> list[Runs]:
+    """Six pairs of runs of the tools ``a`` and ``b``, of which ``b`` takes longer after than before."""
+
+    def run(factor: float) -> Record:
+        made = [("a", 1.0, n) for n in range(6)] + [("b", factor, n) for n in range(6)]
+        return make_record([make_call(tool_name=t, latency_ms=f * (10 + n), iteration=n + 1) for t, f, n in made])
+
+    return [(run(1.0), run(slower)) for _ in range(6)]
+
+
+def test_a_change_is_an_alarm(make_record: MakeRecord, make_call: Callable[..., Call]) -> None:
+    """What is called slower is an alarm, what is the same is none, and neither is one that was slowed."""
+    comparison = compare_by_turns(pairs(make_record, make_call, 2.0))
+    (alarm,) = alarms(comparison)
+    assert (alarm.tool, alarm.verdict, round(alarm.ratio)) == ("b", "slower", 2)
+    assert alarms(comparison, ["b"]) == []
+
+
+def test_latencies_are_multiplied_for_one_tool(make_record: MakeRecord, make_call: Callable[..., Call]) -> None:
+    """What is slowed by figures is one tool, and it is then found."""
+    scaled = [(old, with_slower(new, "a", 2.0)) for old, new in pairs(make_record, make_call, 1.0)]
+    assert {row.tool_name: row.verdict for row in compare_by_turns(scaled).rows} == {"a": "slower", "b": "same"}
+
+
+def test_few_is_what_chance_explains() -> None:
+    """Of fifty comparisons that each have an alarm once in twenty, five are nothing unusual; six are."""
+    assert exit_code(Tally(comparisons=50, alarmed=5)) == 0
+    assert exit_code(Tally(comparisons=50, alarmed=6)) == EXIT_MANY
+    assert exit_code(Tally()) == 0
+
+
+def test_the_outcome_of_a_daemon_with_itself() -> None:
+    """It has the false alarms with their interval, the verdicts, and what would be found."""
+    tally = Tally(comparisons=50, alarmed=1, verdicts=Counter({"same": 99, "slower": 1}))
+    tally.tools, tally.scaled = 100, Counter({1.2: 40, 1.5: 90, 2.0: 100})
+    assert outcome(PLAN, tally).splitlines() == [
+        "1 of 50 comparisons had a false alarm (95 %: 0% to 10%; promised: 5%). Of 100 tools: 99 same, 1 slower.",
+        "With one tool's later latencies multiplied by 1.2, it was called slower in 40 of 100.",
+        "With one tool's later latencies multiplied by 1.5, it was called slower in 90 of 100.",
+        "With one tool's later latencies multiplied by 2, it was called slower in 100 of 100.",
+    ]
+
+
+def test_the_outcome_of_one_that_was_slowed() -> None:
+    """It says how often the slowed tools were found."""
+    plan = Plan(comparisons=10, pairs=6, iterations=6, tools=("echo", "chat"), slower=1.2)
+    said = outcome(plan, Tally(comparisons=10, found=Counter({"echo": 10, "chat": 9})))
+    assert "Really slower by 20%, and found, of 10: echo in 10, chat in 9." in said
