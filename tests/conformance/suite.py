@@ -1,0 +1,166 @@
+"""The official conformance suite against a running daemon: how it is run, and what its checks come to."""
+
+import asyncio
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+INSTALLED: Final = ROOT / ".venv/conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js"
+"""Where ``make conformance`` installs it, by the lock file beside this one."""
+EXCEPTIONS: Final = Path(__file__).with_name("exceptions.toml")
+
+REVISIONS: Final = ("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26")
+TASKS: Final = (
+    "tasks-lifecycle",
+    "tasks-capability-negotiation",
+    "tasks-wire-fields",
+    "tasks-request-state-removal",
+    "tasks-mrtr-input",
+    "tasks-request-headers",
+    "tasks-dispatch-and-envelope",
+    "tasks-status-notifications",
+    "tasks-required-task-error",
+    "tasks-mrtr-composition",
+)
+"""Scenarios of an extension belong to no revision, and are run one by one."""
+
+_TIMEOUT_S: Final = 300.0
+_RESULTS: Final = re.compile(r"server-(?P<scenario>.+?)-\d{4}-\d\d-\d\dT.*")
+
+
+class SuiteError(Exception):
+    """The suite did not run; the message has the end of what it said."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one check of one scenario came to."""
+
+    revision: str
+    scenario: str
+    id: str
+    status: str
+    """``SUCCESS``, ``FAILURE``, ``WARNING``, ``INFO`` or ``SKIPPED``."""
+    message: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.status in {"FAILURE", "WARNING"}
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """What is not expected to succeed, each with its reason."""
+
+    reasons: dict[str, str]
+    """By ``scenario`` or ``scenario:check``."""
+
+    @classmethod
+    def load(cls, path: Path = EXCEPTIONS) -> "Exceptions":
+        """Those of the file.
+
+        Raises:
+            ValueError: one has no reason, or stands there twice.
+        """
+        reasons: dict[str, str] = {}
+        for entry in tomllib.loads(path.read_text(encoding="utf-8"))["exception"]:
+            for name in entry["of"]:
+                if not entry["reason"] or name in reasons:
+                    raise ValueError(f"{path.name}: {name} has no reason, or stands there twice")
+                reasons[name] = entry["reason"]
+        return cls(reasons)
+
+    def of(self, check: Check) -> str | None:
+        """Which exception a check falls under."""
+        for name in (f"{check.scenario}:{check.id}", check.scenario):
+            if name in self.reasons:
+                return name
+        return None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What all checks come to."""
+
+    succeeded: int
+    excepted: int
+    broken: tuple[Check, ...]
+    """Failed, and under no exception."""
+    stale: tuple[str, ...]
+    """Exceptions under which nothing failed: they excuse nothing, and are to go."""
+
+    @property
+    def ok(self) -> bool:
+        return self.succeeded > 0 and not self.broken and not self.stale
+
+
+def judge(checks: Iterable[Check], exceptions: Exceptions) -> Verdict:
+    """Lay the checks beside the exceptions."""
+    checks = list(checks)
+    failed = [check for check in checks if check.failed]
+    under = [exceptions.of(check) for check in failed]
+    return Verdict(
+        succeeded=sum(check.status == "SUCCESS" for check in checks),
+        excepted=sum(name is not None for name in under),
+        broken=tuple(check for check, name in zip(failed, under, strict=True) if name is None),
+        stale=tuple(sorted(exceptions.reasons.keys() - set(under))),
+    )
+
+
+async def run(node: Path, url: str, folder: Path) -> list[Check]:
+    """Run every scenario of each revision, and those of the tasks extension, against the server at ``url``.
+
+    Raises:
+        SuiteError: the suite itself failed.
+    """
+    checks: list[Check] = []
+    for revision in REVISIONS:
+        results = folder / revision
+        await _run(node, "--url", url, "--suite", "all", "--spec-version", revision, "-o", str(results))
+        checks += read(results, revision)
+    for scenario in TASKS:
+        results = folder / scenario
+        await _run(node, "--url", url, "--scenario", scenario, "-o", str(results))
+        checks += read(results, REVISIONS[0])
+    return checks
+
+
+def read(results: Path, revision: str) -> list[Check]:
+    """The checks that a run has written down.
+
+    Raises:
+        SuiteError: there are none.
+    """
+    checks = []
+    for path in sorted(results.glob("*/checks.json")):
+        found = _RESULTS.fullmatch(path.parent.name)
+        if found:
+            written: Sequence[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+            checks += [
+                Check(revision, found["scenario"], one["id"], one["status"], one.get("errorMessage") or "")
+                for one in written
+            ]
+    if not checks:
+        raise SuiteError(f"the suite has written no checks for {results.name}")
+    return checks
+
+
+async def _run(node: Path, *arguments: str) -> None:
+    command = [str(node), str(INSTALLED), "server", *arguments]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise SuiteError(f"the suite took more than {_TIMEOUT_S:g} s: {' '.join(arguments)}") from None
+    if process.returncode not in {0, 1}:  # 1: a check failed, which is for us to judge
+        raise SuiteError(f"the suite ended with {process.returncode}: {said.decode(errors='replace')[-2000:]}")

@@ -1,0 +1,51 @@
+"""A daemon for the peers, and the two ways to it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Spec = dict[str, Any]
+START_S = 60.0
+
+
+@pytest.fixture(scope="session")
+def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Spec]]:
+    """What a peer has to know to connect by ``http``, and by ``stdio``; both lead to one daemon."""
+    folder = tmp_path_factory.mktemp("peers")
+    state = folder / "state"
+    foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    env |= {"TOOLD_STATE_DIR": str(state), "HOME": str(folder)}
+    flags = ["--simulate", "--port", "0", "--http-port", "0"]
+    with (folder / "daemon.log").open("wb") as log:
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "toold", "serve", *flags], env=env, cwd=folder, stdout=log, stderr=log
+        )
+    try:
+        url = f"http://127.0.0.1:{_http_port(daemon, state)}/mcp"
+        yield {
+            "http": {"url": url, "token": (state / "token").read_text().strip()},
+            "stdio": {"command": [sys.executable, "-m", "toold", "mcp"], "env": env},
+        }
+    finally:
+        daemon.terminate()
+        assert daemon.wait(timeout=30) == 0
+
+
+def _http_port(daemon: subprocess.Popen[bytes], state: Path) -> int:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and daemon.poll() is None:
+        try:
+            port: int = json.loads((state / "daemon.json").read_text())["http_port"]
+        except (OSError, ValueError):
+            time.sleep(0.02)
+        else:
+            return port
+    raise AssertionError((state.parent / "daemon.log").read_text())

@@ -1,0 +1,35 @@
+"""google-adk's McpToolset, with what it found as JSON. Run by an interpreter that has it; imports nothing of toold."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams, StreamableHTTPConnectionParams
+from mcp import StdioServerParameters
+
+
+async def main(spec: dict[str, Any]) -> dict[str, Any]:
+    if "url" in spec:
+        headers = {"Authorization": f"Bearer {spec['token']}"}
+        way: Any = StreamableHTTPConnectionParams(url=spec["url"], headers=headers, timeout=60)
+    else:
+        command, *arguments = spec["command"]
+        server = StdioServerParameters(command=command, args=arguments, env=spec["env"])
+        way = StdioConnectionParams(server_params=server, timeout=60)
+    toolset = McpToolset(connection_params=way)
+    try:
+        tools = {tool.name: tool for tool in await toolset.get_tools()}
+        said = await tools["echo"].run_async(args={"text": "hi"}, tool_context=None)
+        failed = await tools["echo"].run_async(args={"txt": "hi"}, tool_context=None)
+    finally:
+        await toolset.close()
+    return {
+        "tools": list(tools),
+        "text": said["content"][0]["text"],
+        "failed": failed.get("isError", failed.get("is_error")),
+        "code": (failed.get("structuredContent") or failed.get("structured_content") or {}).get("code"),
+    }
+
+
+print(json.dumps(asyncio.run(main(json.loads(sys.argv[1])))))

