@@ -1,16 +1,18 @@
-"""``python -m benchmarks``: some 40 seconds; with ``--quick`` some 10, for a first look; ``--shaping`` takes 2."""
+"""``python -m benchmarks``: some 40 seconds; with ``--quick`` some 10, for a first look. ``--shaping`` and
+``--composing`` take 10 each.
+"""
 
 import argparse
 import datetime as dt
-import resource
 import signal
 import sys
 import time
 
 from rich.console import Console
 
-from . import shaping
+from . import composing, shaping
 from .measure import FULL, IDLE_CONNECTIONS, QUICK, measure
+from .open_files import raise_file_limit
 from .report import rows, show, write
 from .servers import load_generator
 
@@ -22,13 +24,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time toold beside a bare echo server.")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     parser.add_argument("--shaping", action="store_true", help="time the shaping of results instead, some seconds")
+    parser.add_argument("--composing", action="store_true", help="time pipelines and batches instead, some seconds")
     arguments = parser.parse_args()
     plan = QUICK if arguments.quick else FULL
     console = Console()
     if arguments.shaping:
         shaping.show(shaping.measure(), console)
         return 0
-    if (files := _raise_file_limit()) < IDLE_CONNECTIONS + _SPARE_FILES:
+    if arguments.composing:
+        return _composing(console)
+    if (files := raise_file_limit()) < IDLE_CONNECTIONS + _SPARE_FILES:
         console.print(
             f"{files} open files are allowed, {IDLE_CONNECTIONS} connections need more: ulimit -Hn says how many"
         )
@@ -47,14 +52,16 @@ def main() -> int:
     return 0
 
 
-def _raise_file_limit() -> int:
-    """Allow this process and those that it starts as many open files as the system lets them; how many."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = 2**16 if hard == resource.RLIM_INFINITY else hard
-    if soft == resource.RLIM_INFINITY or soft >= allowed:
-        return allowed
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return allowed
+def _composing(console: Console) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    try:
+        with console.status("measuring"):
+            road, large = composing.measure()
+    except RuntimeError as error:
+        console.print(f"not measured: {error}", markup=False, soft_wrap=True)
+        return 1
+    composing.show(road, large, console)
+    return 0
 
 
 if __name__ == "__main__":

@@ -4,14 +4,21 @@
 """
 
 import asyncio
+from typing import Final
 
 import uvloop
 from websockets.asyncio.server import ServerConnection, serve
 
+WAIT_S: Final = 0.05
+
 
 async def echo(connection: ServerConnection) -> None:
-    """Send each message back."""
+    """Send each message back; 50 ms after it came, where ``/wait`` was asked for."""
+    assert connection.request is not None
+    wait = connection.request.path == "/wait"
     async for message in connection:
+        if wait:
+            await asyncio.sleep(WAIT_S)
         await connection.send(message)
 
 

@@ -1,7 +1,7 @@
 """The load generator, a process of its own: orders on stdin, a JSON object a line, what was seen on stdout.
 
 Each call has an id of its own, and each answer is matched by it: one that is missing, comes twice, or is an error ends
-the run.
+the run. Where other servers are to be compared, failures are counted instead (``driving``).
 """
 
 import asyncio
@@ -11,20 +11,23 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import msgspec
 import psutil
 import uvloop
 
-from .wire import TEXT, Connection, masked
+from .driving import Drive, Driven, drive
+from .wire import HELLO, TEXT, Connection, masked
 
-HELLO: Final = b'{"op":"hello","session_id":"benchmark"}'
 _CALL: Final = (
     b'{"op":"call_tool","request_id":"%010d","name":"echo","arguments":{"text":"a line of text to be echoed"}}'
 )
+_WAITING_CALL: Final = _CALL.replace(b'"text"', b'"delay_ms":5,"text"')
 _ID_KEY: Final = b'"request_id":"'
 _ERROR: Final = b'"error":{'
+_AT_ONCE: Final = 16
 _DRAIN_S: Final = 30.0
 """A server that leaves calls unanswered for so long has lost them."""
 _ORDER_S: Final = 120.0
@@ -32,7 +35,7 @@ _ORDER_S: Final = 120.0
 
 
 class Saturate(msgspec.Struct, tag=True, frozen=True):
-    """Keep ``in_flight`` calls on each connection for ``seconds``, after ``warm_up_s``."""
+    """Keep ``in_flight`` calls on each connection for ``seconds``, after ``warm_up_s``; ``waiting`` ones take 5 ms."""
 
     port: int
     pid: int
@@ -40,6 +43,7 @@ class Saturate(msgspec.Struct, tag=True, frozen=True):
     in_flight: int
     warm_up_s: float
     seconds: float
+    waiting: bool = False
 
 
 class Saturated(msgspec.Struct, frozen=True):
@@ -80,14 +84,32 @@ class Held(msgspec.Struct, frozen=True):
     connections: int
 
 
-Order = Saturate | Pace | Hold
+class Age(msgspec.Struct, tag=True, frozen=True):
+    """Call on one connection until so many calls are answered, 16 at once, and look at each of these marks."""
+
+    port: int
+    pid: int
+    marks: tuple[int, ...]
+
+
+class Aged(msgspec.Struct, frozen=True):
+    """At each mark: what the server's CPU had worked since the first call, and its bytes in memory."""
+
+    cpu_s: tuple[float, ...]
+    rss: tuple[int, ...]
+
+
+Order = Saturate | Pace | Hold | Drive | Age
 
 
 class Caller:
     """The calls of one connection: what is out, what came back."""
 
-    def __init__(self, connection: Connection, ids: Iterator[int], latencies: list[float] | None = None) -> None:
+    def __init__(
+        self, connection: Connection, ids: Iterator[int], latencies: list[float] | None = None, call: bytes = _CALL
+    ) -> None:
         self._connection = connection
+        self._call = call
         self._ids = ids
         self._latencies = latencies
         self._sent: dict[bytes, float] = {}
@@ -99,7 +121,7 @@ class Caller:
         connection.on_text = self._on_text
 
     def call(self) -> None:
-        frame = _CALL % next(self._ids)
+        frame = self._call % next(self._ids)
         self._sent[_request_id(frame)] = time.perf_counter() if self._latencies is not None else 0.0
         self._connection.send(masked(TEXT, frame))
 
@@ -145,7 +167,7 @@ class Generator:
         self._ids = itertools.count(1)
         self._held: list[Connection] = []
 
-    async def carry_out(self, order: Order) -> Saturated | Paced | Held:
+    async def carry_out(self, order: Order) -> Saturated | Paced | Held | Driven | Aged:
         match order:
             case Saturate():
                 return await self._saturate(order)
@@ -153,11 +175,16 @@ class Generator:
                 return await self._pace(order)
             case Hold():
                 return await self._hold(order)
+            case Age():
+                return await self._age(order)
+            case Drive():
+                return await drive(order, partial(cpu_s, psutil.Process(order.pid)))
 
     async def _saturate(self, order: Saturate) -> Saturated:
         server = psutil.Process(order.pid)
         async with _opened(order.port, order.connections) as connections:
-            callers = [Caller(connection, self._ids) for connection in connections]
+            call = _WAITING_CALL if order.waiting else _CALL
+            callers = [Caller(connection, self._ids, call=call) for connection in connections]
             for caller in callers:
                 caller.repeat = True
                 for _ in range(order.in_flight):
@@ -183,6 +210,22 @@ class Generator:
                 await caller.drain()
         percentiles = statistics.quantiles(latencies, n=100)
         return Paced(len(latencies), percentiles[49] * 1000, percentiles[98] * 1000)
+
+    async def _age(self, order: Age) -> Aged:
+        server = psutil.Process(order.pid)
+        worked, resident = [], []
+        async with _opened(order.port, 1) as (connection,):
+            caller, began = Caller(connection, self._ids), cpu_s(server)
+            caller.repeat = True
+            for _ in range(_AT_ONCE):
+                caller.call()
+            for mark in order.marks:
+                while caller.answered < mark and not connection.closed.done() and caller.wrong is None:
+                    await asyncio.sleep(0.001)
+                worked.append(cpu_s(server) - began)
+                resident.append(server.memory_info().rss)
+            await caller.drain()
+        return Aged(tuple(worked), tuple(resident))
 
     async def _hold(self, order: Hold) -> Held:
         for connection in self._held:

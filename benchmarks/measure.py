@@ -13,8 +13,8 @@ from .servers import LoadGenerator, Server, bare_server, daemon
 
 CONNECTIONS: Final = 16
 IN_FLIGHT: Final = 8
-RATE: Final = 500
-"""Calls a second at which latency is taken: so few that no call waits for another."""
+RATE: Final = 1000
+"""Calls a second at which latency is taken: so few that hardly one waits for another."""
 IDLE_CONNECTIONS: Final = 1000
 _WARM_CONNECTIONS: Final = 20
 """Opened and closed before memory is first read, so that what a server allocates once is booked on no connection."""

@@ -6,19 +6,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 import psutil
-from toold.protocol.rendezvous import ADDRESS_FILE, decode_address
+from toold.protocol.rendezvous import ADDRESS_FILE, Address, decode_address
 from websockets.sync.client import connect
 
-from .load import HELLO, Order, cpu_s
+from .load import Order, cpu_s
+from .wire import HELLO
 
 _ROOT: Final = Path(__file__).parents[1]
+_PEERS: Final = _ROOT / ".venv" / "peers"
+"""Environments of other projects, which ``make .venv/.peer-<name>`` makes by the lock files in tests/peers/."""
 _START_S: Final = 60.0
 _STOP_S: Final = 15.0
 _POLL_S: Final = 0.002
@@ -28,6 +31,8 @@ _QUIET_SHARE: Final = 0.05
 _OURS: Final = ("TOOLD_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_", "EXAI_")
 """Settings of the person who runs this are no part of what is timed."""
 
+Mode: TypeAlias = Literal["stateless", "sessions"]
+"""How an MCP server over HTTP keeps its clients apart."""
 T = TypeVar("T")
 
 
@@ -40,6 +45,10 @@ class Server:
     port: int
     start_s: float
     """Seconds from its start as a process to its first answer."""
+    http_port: int = 0
+    """Of the daemon's HTTP side."""
+    about: str = ""
+    """What it is, in its own words."""
 
     def settle(self) -> None:
         """Wait until the server does nothing, such as importing what it did not need for its first answer."""
@@ -52,6 +61,10 @@ class Server:
             if used - before <= _QUIET_SHARE * _QUIET_S:
                 return
         raise RuntimeError(f"the {self.name} server is still busy {_START_S:.0f} s after its first answer")
+
+    def cpu_s(self) -> float:
+        """Seconds that it has worked so far, user and system."""
+        return cpu_s(psutil.Process(self.process.pid))
 
     def memory(self) -> tuple[int, int]:
         """Bytes in memory now: all that is resident, and what it shares with nobody."""
@@ -80,16 +93,17 @@ def supabase_stand_in() -> Iterator[int]:
 
 
 @contextmanager
-def daemon(name: str = "daemon", **settings: str) -> Iterator[Server]:
+def daemon(name: str = "daemon", *, config: str = "", **settings: str) -> Iterator[Server]:
     """The daemon as it is shipped, with a state folder of its own, the simulator, and no token.
 
-    ``settings`` are variables of its environment.
+    ``config`` is its toold.toml, ``settings`` are variables of its environment.
 
     Raises:
         RuntimeError: it did not start; the message has what it said.
     """
     with tempfile.TemporaryDirectory(prefix="toold-bench-") as temporary, (Path(temporary) / "log").open("w") as log:
         folder = Path(temporary)
+        (folder / "toold.toml").write_text(config, encoding="utf-8")
         began = time.perf_counter()
         with _process(
             [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0", "--no-auth"],
@@ -97,9 +111,50 @@ def daemon(name: str = "daemon", **settings: str) -> Iterator[Server]:
             env={"TOOLD_STATE_DIR": str(folder / "state"), **settings},
             stdout=log,
         ) as process:
-            port = _daemon_port(process, folder)
-            _hello(port)
-            yield Server(name, process, port, time.perf_counter() - began)
+            address = _address(process, folder)
+            _hello(address.port)
+            yield Server(name, process, address.port, time.perf_counter() - began, address.http_port)
+
+
+def mcp_sdk_server(mode: Mode) -> AbstractContextManager[Server]:
+    """The MCP SDK's own server, with an ``echo``."""
+    return _mcp_server(f"SDK, {mode}", [sys.executable, "-m", "benchmarks.mcp_sdk_server", mode])
+
+
+def fastmcp_server(mode: Mode) -> AbstractContextManager[Server]:
+    """A FastMCP server with an ``echo``, in its own environment.
+
+    Raises:
+        RuntimeError: that environment is not there.
+    """
+    return _mcp_server(f"FastMCP, {mode}", [_python_of("fastmcp"), "-P", "benchmarks/fastmcp_server.py", mode])
+
+
+def mcp_sdk_server_alone(mode: Mode) -> AbstractContextManager[Server]:
+    """The same as ``mcp_sdk_server``, in an environment that has the SDK alone, and so asyncio's own loop.
+
+    Raises:
+        RuntimeError: that environment is not there.
+    """
+    return _mcp_server(f"SDK, {mode}", [_python_of("sdk"), "-P", "benchmarks/mcp_sdk_server.py", mode])
+
+
+def _python_of(peer: str) -> str:
+    python = _PEERS / peer / "bin" / "python"
+    if not python.exists():
+        raise RuntimeError(f"{peer} is not installed; `make .venv/.peer-{peer}` installs it, from the network")
+    return str(python)
+
+
+@contextmanager
+def _mcp_server(name: str, command: list[str]) -> Iterator[Server]:
+    began = time.perf_counter()
+    with _process(command, cwd=_ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        port, _, about = process.stdout.readline().strip().partition(" ")
+        if not port:
+            raise RuntimeError(f"the {name} server did not start; what it said is on stderr")
+        yield Server(name, process, int(port), time.perf_counter() - began, int(port), about)
 
 
 class LoadGenerator:
@@ -161,11 +216,11 @@ def _process(
                 process.kill()
 
 
-def _daemon_port(process: "subprocess.Popen[str]", folder: Path) -> int:
+def _address(process: "subprocess.Popen[str]", folder: Path) -> Address:
     give_up = time.perf_counter() + _START_S
     while process.poll() is None and time.perf_counter() < give_up:
         with suppress(OSError, msgspec.DecodeError):
-            return decode_address((folder / "state" / ADDRESS_FILE).read_bytes()).port
+            return decode_address((folder / "state" / ADDRESS_FILE).read_bytes())
         time.sleep(_POLL_S)
     raise RuntimeError(f"the daemon did not start:\n{(folder / 'log').read_text()[-2000:]}")
 

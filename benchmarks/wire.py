@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, cast
 
+HELLO: Final = b'{"op":"hello","session_id":"benchmark"}'
 TEXT: Final = 0x1
 CLOSE: Final = 0x8
 PING: Final = 0x9
@@ -61,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._reason = "the connection was lost"
 
     @classmethod
-    async def open(cls, port: int, hello: bytes) -> "Connection":
+    async def open(cls, port: int, hello: bytes, path: str = "/") -> "Connection":
         """Connect to this port of the loopback interface, send ``hello`` and wait for the first frame.
 
         Raises:
@@ -71,7 +72,7 @@ class Connection(asyncio.Protocol):
         transport, connection = await loop.create_connection(cls, "127.0.0.1", port)
         key = base64.b64encode(os.urandom(16)).decode()
         transport.write(
-            f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
         await connection._upgraded
@@ -111,6 +112,7 @@ class Connection(asyncio.Protocol):
                 self.send(masked(PONG, payload))
             elif opcode == CLOSE:
                 self._reason = f"closed by the server: {payload[:2].hex()} {payload[2:].decode(errors='replace')}"
+                self.send(masked(CLOSE, payload))  # the server hangs up on it
         del self._buffer[:position]
 
     def _upgrade(self) -> bool:

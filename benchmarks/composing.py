@@ -1,0 +1,124 @@
+"""What a pipeline of 20 steps costs beside 20 calls, and what shaping saves of an answer of 1 MB."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from statistics import median
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from websockets.sync.client import ClientConnection, connect
+
+from .servers import daemon
+
+STEPS: Final = 20
+ROUNDS: Final = 60
+LARGE_ROUNDS: Final = 5
+ROWS: Final = 8000
+"""Of some 130 bytes each: 1 MB."""
+_HELLO: Final = {"op": "hello", "session_id": "benchmark"}
+_ids = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """``ms`` is the median of the rounds; ``answer`` are the bytes of the last answer."""
+
+    what: str
+    ms: float
+    answer: int
+
+
+def measure() -> tuple[list[Timed], list[Timed]]:
+    """The road's cost of 20 calls, and what comes back of 1 MB, over one connection to a daemon of its own.
+
+    Raises:
+        RuntimeError: the daemon did not start, or a call failed.
+    """
+    with daemon() as server:
+        server.settle()
+        with connect(f"ws://127.0.0.1:{server.port}/", compression=None, max_size=None, proxy=None) as socket:
+            socket.send(json.dumps(_HELLO))
+            socket.recv()
+            return _road(socket), _large(socket)
+
+
+def show(road: list[Timed], large: list[Timed], console: Console) -> None:
+    """Print both tables."""
+    _show(f"{STEPS} times echo", road, console, per=STEPS)
+    _show("an answer of 1 MB", large, console)
+
+
+def _call(socket: ClientConnection, name: str, **arguments: Any) -> int:
+    """Call a tool; the bytes of its answer."""
+    request_id = next(_ids)
+    socket.send(json.dumps({"op": "call_tool", "request_id": request_id, "name": name, "arguments": arguments}))
+    while True:
+        frame = socket.recv()
+        answer = json.loads(frame)
+        if answer["op"] == "call_tool_res" and answer["request_id"] == request_id:
+            structured = answer.get("structured")
+            if answer["error"] is not None or (isinstance(structured, dict) and structured.get("success") is False):
+                raise RuntimeError(f"{name} failed: {answer}")
+            return len(frame)
+
+
+def _timed(ways: dict[str, Callable[[], int]], rounds: int) -> list[Timed]:
+    """All in turn, round by round."""
+    seen: dict[str, list[float]] = {what: [] for what in ways}
+    answers: dict[str, int] = {}
+    for _ in range(rounds):
+        for what, way in ways.items():
+            began = time.perf_counter()
+            answers[what] = way()
+            seen[what].append((time.perf_counter() - began) * 1000)
+    return [Timed(what, median(times), answers[what]) for what, times in seen.items()]
+
+
+def _road(socket: ClientConnection) -> list[Timed]:
+    """The same 20 calls of ``echo``: by the caller, in a chain, side by side, and in a batch."""
+    chain = [{"id": "s0", "tool_name": "echo", "args": {"text": "x"}}]
+    chain += [{"id": f"s{n}", "tool_name": "echo", "args": {"text": f"{{{{s{n - 1}}}}}"}} for n in range(1, STEPS)]
+    beside = [{"id": f"s{n}", "tool_name": "echo", "args": {"text": "x"}} for n in range(STEPS)]
+    ways: dict[str, Callable[[], int]] = {
+        "calls, one after the other": lambda: sum(_call(socket, "echo", text="x") for _ in range(STEPS)),
+        "a pipeline, a chain": lambda: _call(socket, "execute_pipeline", steps=chain),
+        "a pipeline, side by side": lambda: _call(socket, "execute_pipeline", steps=beside),
+        "a batch": lambda: _call(socket, "execute_batch", tool_name="echo", items=[{"text": "x"}] * STEPS),
+    }
+    return _timed(ways, ROUNDS)
+
+
+def _large(socket: ClientConnection) -> list[Timed]:
+    """What comes back of 1 MB: all of it, or what was asked for."""
+    rows = [
+        {"id": number, "name": f"row {number}", "status": "open" if number % 100 == 0 else "done", "text": "x" * 80}
+        for number in range(ROWS)
+    ]
+    step: dict[str, Any] = {"id": "rows", "tool_name": "echo", "args": {"value": "{{input.rows}}"}}
+
+    def shaped(**options: Any) -> int:
+        return _call(socket, "execute_pipeline", steps=[{**step, "options": options}], input={"rows": rows})
+
+    ways: dict[str, Callable[[], int]] = {
+        "echo": lambda: _call(socket, "echo", value=rows),
+        "filter and two fields": lambda: shaped(filter="status = open", select_fields=["id", "name"]),
+        "count": lambda: shaped(aggregate={"group_by": ["status"], "count": True}),
+        "summary": lambda: shaped(return_mode="summary"),
+    }
+    return _timed(ways, LARGE_ROUNDS)
+
+
+def _show(title: str, timed: list[Timed], console: Console, per: int | None = None) -> None:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for heading in ("ms", *(["ms each"] if per else []), "bytes back", "of the first"):
+        table.add_column(heading, justify="right")
+    for one in timed:
+        each = [f"{one.ms / per:.2f}"] if per else []
+        table.add_row(one.what, f"{one.ms:.1f}", *each, f"{one.answer:,}", f"{one.answer / timed[0].answer:.2%}")
+    console.print(table)

@@ -1,0 +1,322 @@
+"""``python -m benchmarks.mcp``: ``echo`` over MCP, the daemon beside other servers, in one run and in turns.
+
+The others are the SDK's own server and FastMCP's, which run in environments of their own. All are asked in the same
+revision, for plain JSON, by the same plain sockets; each connection has one call in flight, as HTTP/1.1 has it, and no
+two calls have the same text. The load is made in this process: what it costs falls on all alike.
+
+The daemon has the same SDK's server as a source as well, over stdio: calls through it are held against calls of that
+server by the SDK's client, without a daemon, its journal and its audit between them.
+"""
+
+import asyncio
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, cast
+
+import psutil
+import uvloop
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from rich.console import Console
+from rich.table import Table
+
+from .load import cpu_s
+from .servers import Mode, Server, daemon, fastmcp_server, mcp_sdk_server
+
+_ROUNDS: Final = 5
+_CONNECTIONS: Final = 16
+_WARM_UP_S: Final = 0.3
+_SECONDS: Final = 1.0
+_AIM: Final = 10.0
+"""Times FastMCP's calls a second."""
+_REVISION: Final = "2025-06-18"
+_TEXT: Final = "a line of text to be echoed, %09d"
+_NUMBERS: Final = count()
+"""What makes each text another one."""
+_ABOUT: Final = "toold, stateless, JSON answers, journal and audit on; uvicorn, httptools, uvloop"
+_UPSTREAM: Final = "upstream_echo"
+"""The source's ``echo``: the daemon has one of its own."""
+_ROOT: Final = Path(__file__).parents[1]
+_COMMAND: Final = [sys.executable, "-m", "benchmarks.mcp_sdk_server", "stdio"]
+_CONFIG: Final = f"""
+[sources.upstream]
+type = "mcp"
+command = {json.dumps(_COMMAND)}
+cwd = {json.dumps(str(_ROOT))}
+"""
+_START_S: Final = 60.0
+_LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one server did in one turn."""
+
+    calls: int
+    seconds: float
+    cpu_s: float
+    """Of the server's process."""
+    client_cpu_s: float
+    """Of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Medians of a server's rounds; times in microseconds a call."""
+
+    calls_per_s: float
+    wall_us: float
+    cpu_us: float
+    client_cpu_us: float
+
+
+def main() -> int:
+    """Measure and print. A missed aim is no failure: machines are noisy."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    console = Console()
+    try:
+        with console.status("measuring"):
+            seen, about = _measure()
+    except RuntimeError as error:
+        console.print(f"not measured: {error}", markup=False, soft_wrap=True)
+        return 1
+    _show({name: _figures(rounds) for name, rounds in seen.items()}, about, console)
+    return 0
+
+
+def _measure() -> tuple[dict[str, list[Round]], dict[str, str]]:
+    """Each server's rounds, and what each HTTP server is.
+
+    Raises:
+        RuntimeError: a server did not start, or did not answer with what it was sent.
+    """
+    with ExitStack() as stack:
+        ours = stack.enter_context(daemon(config=_CONFIG))
+        modes: tuple[Mode, ...] = ("stateless", "sessions")
+        theirs = [stack.enter_context(start(mode)) for start in (mcp_sdk_server, fastmcp_server) for mode in modes]
+        uvloop.run(_upstream_is_there(ours))
+        for server in (ours, *theirs):
+            server.settle()
+        turns: dict[str, Callable[[], Coroutine[Any, Any, Round]]] = {
+            server.name: partial(_saturate, server, "echo") for server in (ours, *theirs)
+        } | {"upstream": partial(_saturate, ours, _UPSTREAM), "direct": _saturate_directly}
+        seen: dict[str, list[Round]] = {name: [] for name in turns}
+        for number in range(_ROUNDS):
+            order = list(turns.items())
+            for name, saturate in order if number % 2 == 0 else reversed(order):  # who begins changes
+                seen[name].append(uvloop.run(saturate()))
+        return seen, {ours.name: _ABOUT} | {server.name: server.about for server in theirs}
+
+
+def _figures(rounds: list[Round]) -> Figures:
+    return Figures(
+        calls_per_s=median(one.calls / one.seconds for one in rounds),
+        wall_us=median(one.seconds / one.calls * 1e6 for one in rounds),
+        cpu_us=median(one.cpu_s / one.calls * 1e6 for one in rounds),
+        client_cpu_us=median(one.client_cpu_s / one.calls * 1e6 for one in rounds),
+    )
+
+
+def _show(figures: dict[str, Figures], about: dict[str, str], console: Console) -> None:
+    ours = figures["daemon"]
+    table = Table("", "calls/s", "× daemon", "wall µs", "CPU µs", "× daemon", "client µs", box=None)
+    table.columns[0].no_wrap = True
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name in about:
+        one = figures[name]
+        table.add_row(
+            name,
+            f"{one.calls_per_s:,.0f}",
+            f"{one.calls_per_s / ours.calls_per_s:.2f}",
+            f"{one.wall_us:,.0f}",
+            f"{one.cpu_us:,.0f}",
+            f"{one.cpu_us / ours.cpu_us:.1f}",
+            f"{one.client_cpu_us:,.0f}",
+        )
+    console.print(table)
+    for name, words in about.items():
+        console.print(f"{name}: {words}", highlight=False, soft_wrap=True)
+    for name in about:
+        if name.startswith("FastMCP"):
+            ratio = ours.calls_per_s / figures[name].calls_per_s
+            verdict = "reached" if ratio >= _AIM else "missed"
+            console.print(f"aim: {_AIM:.0f} times the calls of {name}: {ratio:.1f}, {verdict}", highlight=False)
+    upstream, direct = figures["upstream"].calls_per_s, figures["direct"].calls_per_s
+    console.print(
+        f"through the daemon to a server over stdio: {upstream:,.0f} calls/s; without it: {direct:,.0f}; "
+        f"ratio {upstream / direct:.2f}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(f"{_CONNECTIONS} connections, one call in flight each; medians of {_ROUNDS} rounds", highlight=False)
+
+
+async def _upstream_is_there(server: Server) -> None:
+    """Wait for the source's tool.
+
+    Raises:
+        RuntimeError: it did not come.
+    """
+    give_up = time.perf_counter() + _START_S
+    while True:
+        try:
+            connection = await _Connection.open(server.http_port, _UPSTREAM)
+            try:
+                await connection.call_until(0.0)
+            finally:
+                connection.close()
+        except RuntimeError:
+            if time.perf_counter() > give_up:
+                raise
+            await asyncio.sleep(0.1)
+        else:
+            return
+
+
+async def _saturate(server: Server, tool: str) -> Round:
+    """Call on all connections at once."""
+    process = psutil.Process(server.process.pid)
+    connections = [await _Connection.open(server.http_port, tool) for _ in range(_CONNECTIONS)]
+    try:
+        warm = time.perf_counter() + _WARM_UP_S
+        await asyncio.gather(*(connection.call_until(warm) for connection in connections))
+        began, used, spent = time.perf_counter(), cpu_s(process), time.process_time()
+        counts = await asyncio.gather(*(connection.call_until(began + _SECONDS) for connection in connections))
+        seconds = time.perf_counter() - began
+        return Round(sum(counts), seconds, cpu_s(process) - used, time.process_time() - spent)
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+async def _saturate_directly() -> Round:
+    """Call the source's server, as often at once, by the SDK's client; what the server's CPU did is not taken."""
+    command = StdioServerParameters(command=_COMMAND[0], args=_COMMAND[1:], cwd=_ROOT)
+    async with Client(command) as client:
+
+        async def call_until(end: float) -> int:
+            calls = 0
+            while time.perf_counter() < end:
+                await client.call_tool("echo", {"text": _TEXT % next(_NUMBERS)})
+                calls += 1
+            return calls
+
+        warm = time.perf_counter() + _WARM_UP_S
+        await asyncio.gather(*(call_until(warm) for _ in range(_CONNECTIONS)))
+        began, spent = time.perf_counter(), time.process_time()
+        counts = await asyncio.gather(*(call_until(began + _SECONDS) for _ in range(_CONNECTIONS)))
+        return Round(sum(counts), time.perf_counter() - began, 0.0, time.process_time() - spent)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection to ``/mcp``, with a session where the server gives one. It costs as little as it can."""
+
+    def __init__(self, port: int, tool: str) -> None:
+        self._port = port
+        self._label = b""
+        self._transport: asyncio.Transport
+        self._answer = bytearray()
+        self._answered: asyncio.Future[bytes] | None = None
+        # While it calls: until when, how often it has, what its next answer has to hold, and who is told of the end.
+        self._end, self._calls, self._awaited = 0.0, 0, b""
+        self._done: asyncio.Future[int] | None = None
+        params = {"name": tool, "arguments": {"text": _TEXT}}
+        self._call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        self._before, self._behind = b"", b""
+
+    @classmethod
+    async def open(cls, port: int, tool: str) -> "_Connection":
+        """Connect, and initialize as a client would."""
+        _, self = await asyncio.get_running_loop().create_connection(lambda: cls(port, tool), "127.0.0.1", port)
+        params = {"protocolVersion": _REVISION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        answer = await self._ask(self._request(json.dumps(begin)))
+        if label := re.search(rb"(?i)\r\nmcp-session-id: *\S+", answer):
+            self._label = label[0].lstrip() + b"\r\n"
+        await self._ask(self._request('{"jsonrpc":"2.0","method":"notifications/initialized"}'))
+        self._before, _, self._behind = self._request(self._call % 0).partition(b"%09d" % 0)
+        return self
+
+    async def call_until(self, end: float) -> int:
+        """Call until the instant ``end``, once at least; how often.
+
+        Raises:
+            RuntimeError: an answer is not the text that was sent.
+        """
+        self._end, self._calls = end, 0
+        self._done = asyncio.get_running_loop().create_future()
+        self._next()
+        return await self._done
+
+    def close(self) -> None:
+        """Hang up."""
+        self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's have no such base
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        head = self._answer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        length = _LENGTH.search(self._answer, 0, head + 2)
+        if len(self._answer) < head + 4 + (int(length[1]) if length else 0):
+            return
+        answer = bytes(self._answer)
+        self._answer.clear()
+        if self._answered is not None:
+            self._answered.set_result(answer)
+            self._answered = None
+        elif self._awaited in answer:
+            self._calls += 1
+            self._next()
+        else:
+            self._fail(f"the server answered {answer[head:][:300]!r}")
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._fail("the server closed the connection")
+
+    def _next(self) -> None:
+        """Send the next call, where there is time for one."""
+        assert self._done is not None
+        if self._calls and time.perf_counter() >= self._end:
+            self._done.set_result(self._calls)
+            return
+        self._awaited = b"%09d" % next(_NUMBERS)
+        self._transport.write(self._before + self._awaited + self._behind)
+
+    def _fail(self, reason: str) -> None:
+        for waiter in (self._answered, self._done):
+            if waiter is not None and not waiter.done():
+                waiter.set_exception(RuntimeError(reason))
+
+    def _request(self, body: str) -> bytes:
+        head = (
+            f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nContent-Type: application/json\r\n"
+            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {_REVISION}\r\n"
+            f"Content-Length: {len(body)}\r\n"
+        )
+        return head.encode() + self._label + b"\r\n" + body.encode()
+
+    async def _ask(self, request: bytes) -> bytes:
+        """The whole answer."""
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._answered = answered
+        self._transport.write(request)
+        return await answered
+
+
+if __name__ == "__main__":
+    sys.exit(main())
