@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Makes the secrets that compose.yaml names, in docker/secrets/, each in a file of its own. Those that are there stay.
+
+They are readable to all on the machine who may enter the folder, which is nobody but its owner: the containers read
+them as users of their own.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent / "secrets"
+
+
+def make(folder: Path) -> list[str]:
+    """Make what is missing below ``folder``; returns the names of what was made."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    made: list[str] = []
+
+    def secret(name: str, value: str) -> str:
+        path = folder / name
+        if not path.exists():
+            path.write_text(value, "utf-8")
+            path.chmod(0o444)
+            made.append(name)
+        return path.read_text("utf-8")
+
+    secret("token", secrets.token_urlsafe(32))
+    secret("pages_password", secrets.token_urlsafe(16))
+    secret("postgres_password", secrets.token_urlsafe(32))
+    password = secret("authenticator_password", secrets.token_urlsafe(32))
+    secret("postgrest_uri", f"postgresql://authenticator:{password}@postgres:5432/postgres")
+    signing = secret("jwt_secret", secrets.token_urlsafe(48))
+    secret("service_role_key", signed({"role": "service_role", "iss": "toold"}, signing))
+    return made
+
+
+def signed(claims: dict[str, str], secret: str) -> str:
+    """A JSON Web Token, HS256: what Supabase's keys are, and PostgREST takes."""
+    head, body = (_base64(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    mac = hmac.new(secret.encode(), f"{head}.{body}".encode(), hashlib.sha256).digest()
+    return f"{head}.{body}.{_base64(mac)}"
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+if __name__ == "__main__":
+    new = make(FOLDER)
+    sys.stdout.write(f"{FOLDER}: {', '.join(new) if new else 'all are there'}\n")

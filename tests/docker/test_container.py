@@ -1,0 +1,305 @@
+"""The container's programs as they are shipped, on other ports and without a container: real supervisor and nginx.
+
+What only an image can show, such as its layers and its user, is not tested here.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from toold.client import MCPWebSocketClient
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+DOCKER = Path(__file__).parents[2] / "docker"
+TOKEN = "the-token-of-a-secret-file"
+PASSWORD = "open sesame"
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None,
+    reason="nginx is not installed (Debian: apt install nginx-light)",
+)
+
+
+@dataclass
+class Stack:
+    """A running container's programs."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    port: int
+    env: dict[str, str]
+    tls: bool = False
+
+    @property
+    def origin(self) -> str:
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return self.origin.replace("http", "ws", 1) + "/ws"
+
+    def logged(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def daemon_pid(self) -> int:
+        pid: int = json.loads((self.folder / "state" / "daemon.json").read_text())["pid"]
+        return pid
+
+    def nginx_pid(self) -> int:
+        return int((self.folder / "run" / "nginx.pid").read_text())
+
+    def healthy(self) -> bool:
+        """What the image's health check says."""
+        check = [sys.executable, str(DOCKER / "health.py")]
+        return subprocess.run(check, env=self.env, capture_output=True, timeout=60, check=False).returncode == 0
+
+    def until(self, holds: Callable[[], bool], timeout_s: float = 60) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not holds():
+            assert self.process.poll() is None, self.logged()
+            assert time.monotonic() < deadline, self.logged()
+            time.sleep(0.05)
+
+    def stop(self) -> int:
+        """What a container's stop does: SIGTERM to the first program, which is supervisor by now."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+
+def begin(folder: Path, **settings: str) -> Stack:
+    """Start the entrypoint, on free ports."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(3)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        public, port, http_port = (one.getsockname()[1] for one in sockets)
+    (folder / "token").write_text(TOKEN)
+    (folder / "password").write_text(PASSWORD)
+    foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    env |= {
+        "TOOLD_STATE_DIR": str(folder / "state"),
+        "TOOLD_RUN_DIR": str(folder / "run"),
+        "TOOLD_PUBLIC_PORT": str(public),
+        "TOOLD_PORT": str(port),
+        "TOOLD_HTTP_PORT": str(http_port),
+        "TOOLD_SIMULATE": "true",
+        "TOOLD_TOKEN_FILE": str(folder / "token"),
+        "TOOLD_PAGES_PASSWORD_FILE": str(folder / "password"),
+        **settings,
+    }
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(DOCKER / "entrypoint.py")], stdout=log, stderr=subprocess.STDOUT, env=env, cwd=folder
+        )
+    return Stack(process, folder, public, env, "TOOLD_TLS_CERT" in settings)
+
+
+def end(stack: Stack) -> None:
+    """Whatever a test left."""
+    family = psutil.Process(stack.process.pid).children(recursive=True) if stack.process.poll() is None else []
+    if stack.process.poll() is None:
+        stack.process.kill()
+        stack.process.wait()
+    for one in family:
+        if one.is_running():
+            one.kill()
+
+
+@pytest.fixture
+def start_stack(tmp_path: Path) -> Iterator[Callable[..., Stack]]:
+    """Start a stack with settings of the test's own."""
+    started: list[Stack] = []
+
+    def start(**settings: str) -> Stack:
+        started.append(begin(tmp_path, **settings))
+        return started[-1]
+
+    yield start
+    for stack in started:
+        end(stack)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One that is healthy; its end must be in good order."""
+    running = begin(tmp_path_factory.mktemp("container"))
+    try:
+        running.until(running.healthy)
+        yield running
+        assert running.stop() == 0, running.logged()
+        assert "Traceback" not in running.logged()
+    finally:
+        end(running)
+
+
+async def greet(stack: Stack, socket: ClientConnection, **hello: Any) -> dict[str, Any]:
+    await socket.send(json.dumps({"op": "hello", "session_id": "through nginx", "token": TOKEN, **hello}))
+    ack: dict[str, Any] = json.loads(await socket.recv())
+    return ack
+
+
+async def test_clients_call_through_nginx(stack: Stack) -> None:
+    """The client library connects at ``/ws`` and gets its answers, large ones and thirty at once."""
+    async with MCPWebSocketClient(stack.url, token=TOKEN) as client:
+        text = "x" * 3_000_000
+        assert await client.call_tool("echo", {"text": text}) == (True, [{"type": "text", "text": text}], None)
+        answers = await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(30)))
+        assert [outputs[0]["text"] for _, outputs, _ in answers] == [str(n) for n in range(30)]
+
+
+async def test_what_a_model_says_is_streamed(stack: Stack) -> None:
+    """Pieces of an answer come through nginx before the answer does."""
+    async with connect(stack.url) as socket:
+        assert (await greet(stack, socket, features=["stream"]))["ok"]
+        call = {"op": "call_tool", "request_id": "1", "name": "chat", "arguments": {"prompt": "say something longer"}}
+        await socket.send(json.dumps(call))
+        ops = []
+        while "call_tool_res" not in ops:
+            ops.append(json.loads(await socket.recv())["op"])
+        assert ops.count("stream_chunk") > 1
+
+
+async def test_the_daemons_own_token_check_stands(stack: Stack) -> None:
+    """nginx lets nobody in: a wrong token is refused by the daemon, with its close code."""
+    async with connect(stack.url) as socket:
+        assert not (await greet(stack, socket, token="a-token-that-is-wrong"))["ok"]
+        with pytest.raises(ConnectionClosed) as closed:
+            await socket.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4003
+
+
+@pytest.mark.parametrize(
+    ("path", "auth", "status"),
+    [
+        ("/healthz", None, 200),
+        ("/", None, 401),
+        ("/metrics", None, 401),
+        ("/readyz", None, 401),
+        ("/metrics", ("operator", "a guess"), 401),
+        ("/metrics", ("somebody", PASSWORD), 401),
+        ("/", ("operator", PASSWORD), 200),
+        ("/metrics", ("operator", PASSWORD), 200),
+        ("/readyz", ("operator", PASSWORD), 200),
+        ("/operator/calls", ("operator", PASSWORD), 404),
+        ("/nothing", ("operator", PASSWORD), 404),
+    ],
+)
+def test_who_may_see_which_page(stack: Stack, path: str, auth: tuple[str, str] | None, status: int) -> None:
+    """Whether it lives is everybody's to ask; the pages for people ask for the password; the rest is not there."""
+    assert httpx.get(stack.origin + path, auth=auth, timeout=30).status_code == status
+
+
+def test_the_operators_commands_do_not_come_through(stack: Stack) -> None:
+    """Not even with the daemon's token."""
+    answer = httpx.get(f"{stack.origin}/operator/calls", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize(("arguments", "said"), [(["calls"], "TOOL"), (["token"], TOKEN)], ids=["calls", "token"])
+def test_the_operators_commands_work_inside(stack: Stack, arguments: list[str], said: str) -> None:
+    """As ``docker exec`` runs them: with the container's environment, which names a token's file and has no token."""
+    command = [sys.executable, "-m", "toold", *arguments]
+    ran = subprocess.run(command, env=stack.env, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert said in ran.stdout
+    assert (stack.folder / "state" / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_secrets_are_in_nobodys_log(stack: Stack) -> None:
+    """Neither the token nor the password, and no query of an address, is written to what the container prints."""
+    httpx.get(f"{stack.origin}/healthz?token=in+an+address", timeout=30)
+    stack.until(lambda: "GET /healthz" in stack.logged())
+    assert not any(secret in stack.logged() for secret in (TOKEN, PASSWORD, "in+an+address"))
+
+
+async def test_a_stop_drains(start_stack: Callable[..., Stack]) -> None:
+    """At SIGTERM a running call is still answered through nginx, then the connection ends with 1012, and all ends."""
+    stack = start_stack()
+    await asyncio.to_thread(stack.until, stack.healthy)
+    pids = [stack.daemon_pid(), stack.nginx_pid()]
+    async with connect(stack.url) as socket:
+        assert (await greet(stack, socket, features=["ack", "going_away"]))["ok"]
+        arguments = {"text": "drained", "delay_ms": 1500}
+        call = {"op": "call_tool", "request_id": "1", "name": "sim_effect", "arguments": arguments}
+        await socket.send(json.dumps(call))
+        while json.loads(await socket.recv())["op"] != "call_tool_ack":
+            pass
+        stack.process.send_signal(signal.SIGTERM)
+        frames = []
+        with suppress(ConnectionClosed):
+            while True:
+                frames.append(json.loads(await socket.recv()))
+    assert "going_away" in [frame["op"] for frame in frames]
+    (answer,) = [frame for frame in frames if frame["op"] == "call_tool_res"]
+    assert answer.get("error") is None
+    assert socket.close_code == 1012
+    assert await asyncio.to_thread(stack.stop) == 0, stack.logged()
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+async def test_what_dies_is_started_again(start_stack: Callable[..., Stack]) -> None:
+    """After ``kill -9`` of the daemon, then of nginx, the same client object just gets its next answers."""
+    stack = start_stack()
+    await asyncio.to_thread(stack.until, stack.healthy)
+    async with MCPWebSocketClient(stack.url, token=TOKEN) as client:
+        await client.call_tool("echo", {"text": "before"})
+        daemon, nginx = stack.daemon_pid(), stack.nginx_pid()
+        os.kill(daemon, signal.SIGKILL)
+        assert (await client.call_tool("echo", {"text": "after the daemon"}, timeout=60))[0]
+        assert stack.daemon_pid() != daemon
+        family = psutil.Process(nginx).children()
+        os.kill(nginx, signal.SIGKILL)
+        for worker in family:
+            worker.kill()  # it would keep the port until its connections end
+        assert (await client.call_tool("echo", {"text": "after nginx"}, timeout=60))[0]
+        assert stack.nginx_pid() != nginx
+
+
+async def test_the_public_port_speaks_tls(start_stack: Callable[..., Stack], tmp_path: Path) -> None:
+    """With a certificate the port speaks TLS, to clients and to the health check."""
+    certificate, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    words += ["-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*words, "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    stack = start_stack(TOOLD_TLS_CERT=certificate, TOOLD_TLS_KEY=key)
+    await asyncio.to_thread(stack.until, stack.healthy)
+    context = ssl.create_default_context(cafile=certificate)
+    assert stack.url.startswith("wss://")
+    async with MCPWebSocketClient(stack.url, token=TOKEN, tls=context) as client:
+        assert (await client.call_tool("echo", {"text": "sealed"}))[0]
+
+
+def test_a_daemon_that_cannot_start_ends_the_container(start_stack: Callable[..., Stack]) -> None:
+    """After some attempts the container gives up, and its log says what was wrong."""
+    stack = start_stack(TOOLD_MAX_RUNNING="many", TOOLD_START_RETRIES="1")
+    stack.process.wait(timeout=300)
+    assert "daemon cannot be started; ending" in stack.logged()
+    assert "TOOLD_MAX_RUNNING" in stack.logged()
+
+
+def test_an_environment_that_cannot_be_is_one_line(start_stack: Callable[..., Stack]) -> None:
+    """It ends with 1 before anything is started."""
+    stack = start_stack(TOOLD_AUTH="false")
+    assert stack.process.wait(timeout=60) == 1
+    assert stack.logged() == (
+        "container: cannot start: TOOLD_AUTH is false, and this container's port is public: unset it\n"
+    )
