@@ -15,11 +15,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.e2e.mcp_callers import McpCaller, over_http, over_stdio
 from websockets.asyncio.client import ClientConnection, connect
 
 BAD_TOOLS = '''
 import asyncio, sys, time
-from toold.tools import Arguments, tool
+from toold.protocol.calls import ImageContent
+from toold.tools import Answer, Arguments, tool
 
 class Nothing(Arguments):
     """No arguments."""
@@ -94,6 +96,11 @@ class _Mute(Exception):
     def __str__(self):
         raise RuntimeError("no text")
 
+@tool("draws", read_only=True, open_world=False)
+async def draws(arguments: Nothing, context):
+    """Returns a picture."""
+    return Answer("a picture", blocks=(ImageContent("iVBORw==", "image/png"),))
+
 @tool("bad_error", read_only=True, open_world=False)
 async def bad_error(arguments: Nothing, context):
     """Raises what has no text."""
@@ -102,6 +109,7 @@ async def bad_error(arguments: Nothing, context):
 @tool("write_hangs", read_only=False, open_world=False)
 async def write_hangs(arguments: Seconds, context):
     """A write that hangs."""
+    context.progress("begun")
     await asyncio.sleep(arguments.seconds)
     return "written"
 
@@ -179,6 +187,18 @@ class Peer:
         await self.send(op="call_tool", request_id=request_id, name=name, arguments=arguments)
         return await self.until("call_tool_res", request_id)
 
+    async def answers(self, *calls: tuple[str, dict[str, Any]], timeout_ms: int | None = None) -> list[dict[str, Any]]:
+        """Call tools side by side; their answers in the order of the calls."""
+        ids = [uuid4().hex for _ in calls]
+        limit = {} if timeout_ms is None else {"timeout_ms": timeout_ms}
+        for request_id, (name, arguments) in zip(ids, calls, strict=True):
+            await self.send(op="call_tool", request_id=request_id, name=name, arguments=arguments, **limit)
+        found: dict[str, dict[str, Any]] = {}
+        while len(found) < len(ids):
+            frame = await self.until("call_tool_res")
+            found[frame["request_id"]] = frame
+        return [found[request_id] for request_id in ids]
+
     async def status(self, **arguments: Any) -> dict[str, Any]:
         """What ``status`` says now, by an id of its own: an earlier id would bring the earlier answer again."""
         state: dict[str, Any] = (await self.call(uuid4().hex, "status", **arguments))["structured"]
@@ -230,6 +250,12 @@ def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[s
     pytest.fail(f"the daemon did not listen within 60 s:\n{log.read_text()}")
 
 
+@pytest.fixture
+def clean_env() -> Callable[[Path], dict[str, str]]:
+    """A function that makes an environment with a state folder and nothing else that configures a daemon."""
+    return clean_environment
+
+
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """One daemon for all tests of a worker; it must end well and log no traceback."""
@@ -253,6 +279,32 @@ def start_daemon(tmp_path: Path) -> Iterator[Callable[..., Process]]:
         if running.process.poll() is None:
             running.process.kill()
             running.process.wait()
+
+
+TRANSPORTS = ("websocket", "mcp over http", "mcp over stdio")
+Caller = Peer | McpCaller
+
+
+def connect_by(transport: str, daemon: Process) -> AbstractAsyncContextManager[Caller]:
+    """Whoever calls, by the transport; each answers in the words of ``call_tool_res``."""
+    if transport == "websocket":
+        return daemon.peer(features=["ack"])
+    if transport == "mcp over http":
+        return over_http(f"http://127.0.0.1:{daemon.http_port}/mcp", daemon.token)
+    return over_stdio(daemon.env, daemon.state.parent)
+
+
+@pytest.fixture
+def by() -> Callable[[str, Process], AbstractAsyncContextManager[Caller]]:
+    """A function that connects by a transport."""
+    return connect_by
+
+
+@pytest.fixture(params=TRANSPORTS)
+async def caller(request: pytest.FixtureRequest, daemon: Process) -> AsyncIterator[Caller]:
+    """Whoever calls, by each transport: for what is promised of every call."""
+    async with connect_by(request.param, daemon) as connected:
+        yield connected
 
 
 @pytest.fixture

@@ -29,15 +29,22 @@ async def vendors() -> AsyncIterator[Simulator]:
 
 
 @pytest.fixture
-def asking(vendors: Simulator, start_daemon: Callable[..., "Process"]) -> "Process":
-    """A daemon that takes the simulator for the vendors."""
-    return start_daemon(
+async def asking(vendors: Simulator, start_daemon: Callable[..., "Process"]) -> "Process":
+    """A daemon that takes the simulator for the vendors, and has asked them for their models already."""
+    daemon = await asyncio.to_thread(
+        start_daemon,
         simulate=False,
         KIMI_API_KEY=SIMULATOR_KEY,
         KIMI_BASE_URL=vendors.kimi_base_url,
         GLM_API_KEY=SIMULATOR_KEY,
         GLM_BASE_URL=vendors.glm_base_url,
     )
+    async with asyncio.timeout(60):
+        while {seen.vendor for seen in vendors.requests if seen.operation == "models"} != {"kimi", "glm"}:
+            await asyncio.sleep(0.02)
+        await vendors.until_in_flight("kimi", 0)
+        await vendors.until_in_flight("glm", 0)
+    return daemon
 
 
 async def test_each_call_makes_as_many_completions_as_it_says(asking: "Process", vendors: Simulator) -> None:

@@ -1,6 +1,8 @@
 """Calls through a real process: side by side, in order within one call, and each to its own caller."""
 
 import asyncio
+import sqlite3
+from contextlib import AsyncExitStack, closing
 from typing import Any
 from uuid import uuid4
 
@@ -9,21 +11,20 @@ import pytest
 HANG = "[[sim:hang]]"
 
 
-async def test_a_real_file_is_discussed_by_both_vendors(make_peer: Any, daemon: Any) -> None:
-    """chat goes through a WebSocket, the vendor's SDK and HTTP, and the model sees the file."""
+async def test_a_real_file_is_discussed_by_both_vendors(caller: Any, daemon: Any) -> None:
+    """chat goes through a transport, the vendor's SDK and HTTP, and the model sees the file."""
     (daemon.state.parent / "example.py").write_text("def answer():\n    return 42\n")
-    async with make_peer() as peer:
-        for model, road in (("kimi-k2-thinking", "kimi"), ("glm-4.6", "glm")):
-            frame = await peer.call(model, "chat", prompt="What does it return?", files=["example.py"], model=model)
-            assert frame["error"] is None, frame["error"]
-            text = frame["outputs"][0]["text"]
-            assert "imulated" in text
-            assert "example.py" in text
-            assert "def answer():" in text
-            metadata = frame["metadata"]
-            assert (metadata["provider"], metadata["model"], metadata["simulated"]) == (road, model, True)
-            assert metadata["usage"]["input_tokens"] > 0
-            assert "cost" not in metadata  # what is simulated costs nothing
+    for model, road in (("kimi-k2-thinking", "kimi"), ("glm-4.6", "glm")):
+        frame = await caller.call(model, "chat", prompt="What does it return?", files=["example.py"], model=model)
+        assert frame["error"] is None, frame["error"]
+        text = frame["outputs"][0]["text"]
+        assert "imulated" in text
+        assert "example.py" in text
+        assert "def answer():" in text
+        metadata = frame["metadata"]
+        assert (metadata["provider"], metadata["model"], metadata["simulated"]) == (road, model, True)
+        assert metadata["usage"]["input_tokens"] > 0
+        assert metadata["cost"] == {"amount": 0.0, "currency": "USD"}  # what is simulated costs nothing
 
 
 async def test_a_plain_client_gets_hello_ack_first_and_only_answers_of_short_calls(make_peer: Any) -> None:
@@ -218,25 +219,29 @@ async def test_a_disconnect_ends_its_read_only_calls(daemon: Any, make_peer: Any
                 await asyncio.sleep(0.05)
 
 
-async def test_a_hung_vendor_gives_its_permits_back_and_delays_nobody(start_daemon: Any) -> None:
-    """100 calls wait for GLM; others are answered; after the deadline every count is back."""
+async def test_a_hung_vendor_gives_its_permits_back_and_delays_nobody(start_daemon: Any, by: Any) -> None:
+    """100 calls by all transports wait for GLM; others are answered; after the deadline every count is back."""
     daemon = start_daemon(TOOLD_GLM_CONCURRENCY="2")
-    arguments = {"prompt": HANG, "model": "glm-4.6"}
-    async with daemon.peer() as watcher, daemon.peer(features=["ack"]) as a, daemon.peer(features=["ack"]) as b:
-        async with daemon.peer(features=["ack"]) as c, daemon.peer(features=["ack"]) as d:
-            for number in range(100):
-                waiting = (a, b, c, d)[number % 4]
-                await waiting.send(op="call_tool", request_id=number, name="chat", arguments=arguments, timeout_ms=3000)
-            for number, waiting in ((96, a), (97, b), (98, c), (99, d)):
-                await waiting.until("call_tool_ack", number)
-            assert (await watcher.call("e", "echo", text="x"))["error"] is None
-            assert (await watcher.call("k", "chat", prompt="hello", model="kimi-k2-thinking"))["error"] is None
-            glm = (await watcher.call(uuid4().hex, "status"))["structured"]["limits"]["providers"]["glm"]
-            assert (glm["in_use"], glm["waiting"]) == (2, 98)
-            for number in range(100):
-                frame = await (a, b, c, d)[number % 4].until("call_tool_res")
-                assert frame["error"]["code"] in {"TIMEOUT", "SERVICE_UNAVAILABLE"}
+    hung = ("chat", {"prompt": HANG, "model": "glm-4.6"})
+    roads = (("websocket", 20), ("websocket", 20), ("mcp over stdio", 20), ("mcp over http", 40))
+    async with AsyncExitStack() as stack, daemon.peer() as watcher:
+        callers = [(await stack.enter_async_context(by(road, daemon)), calls) for road, calls in roads]
+        asking = [asyncio.create_task(one.answers(*[hung] * calls, timeout_ms=5000)) for one, calls in callers]
+        async with asyncio.timeout(30):
+            while await glm(watcher) != (2, 98):
+                await asyncio.sleep(0.02)
+        assert (await watcher.call("e", "echo", text="x"))["error"] is None
+        assert (await watcher.call("k", "chat", prompt="hello", model="kimi-k2-thinking"))["error"] is None
+        answers = [answer for answers in await asyncio.gather(*asking) for answer in answers]
+        assert len(answers) == 100
+        assert {answer["error"]["code"] for answer in answers} <= {"TIMEOUT", "SERVICE_UNAVAILABLE"}
         await all_permits_back(watcher)
+
+
+async def glm(watcher: Any) -> tuple[int, int]:
+    """How many calls are with GLM, and how many wait to be."""
+    limit = (await watcher.status())["limits"]["providers"]["glm"]
+    return limit["in_use"], limit["waiting"]
 
 
 async def test_with_a_limit_of_two_six_calls_all_come_back(start_daemon: Any) -> None:
@@ -254,40 +259,47 @@ async def test_with_a_limit_of_two_six_calls_all_come_back(start_daemon: Any) ->
         assert peak == 2
 
 
-async def test_a_thousand_calls_may_wait(start_daemon: Any) -> None:
-    """Calls beyond what runs wait and are answered; none is turned away below the bound."""
+async def test_a_thousand_calls_may_wait(start_daemon: Any, by: Any) -> None:
+    """Calls beyond what runs wait and are answered, by whichever transport; none is turned away below the bound."""
     daemon = start_daemon(TOOLD_MAX_RUNNING="4")
-    peers = 31  # 992 calls, and the bound is 1,000 that wait
+    short = ("echo", {"text": "x", "delay_ms": 1})
+    # 992 calls, and the bound is 1,000 that wait. A session has 32 in flight, which a request by HTTP is alone.
+    roads = [("websocket", 32)] * 27 + [("mcp over stdio", 32), ("mcp over http", 96)]
 
-    async def flood(number: int) -> int:
-        async with daemon.peer(session_id=f"flood-{number}") as peer:
-            for request_id in range(32):
-                await peer.send(
-                    op="call_tool", request_id=request_id, name="echo", arguments={"text": "x", "delay_ms": 1}
-                )
-            answers = [await peer.until("call_tool_res") for _ in range(32)]
-            return sum(answer["error"] is None for answer in answers)
+    async def flood(road: str, calls: int) -> int:
+        async with by(road, daemon) as caller:
+            return sum(answer["error"] is None for answer in await caller.answers(*[short] * calls))
 
-    assert sum(await asyncio.gather(*(flood(number) for number in range(peers)))) == peers * 32
+    assert sum(await asyncio.gather(*(flood(*road) for road in roads))) == 992
 
 
-async def test_every_call_leaves_one_audit_row(start_daemon: Any) -> None:
-    """Good, failed and refused calls alike; with the shape of the arguments and not their content."""
-    import sqlite3
-
+async def test_every_call_leaves_one_audit_row(start_daemon: Any, by: Any) -> None:
+    """Good, failed and refused calls alike, by each transport; with the shape of the arguments, not their content."""
     daemon = start_daemon()
-    async with daemon.peer(session_id="audited", client={"name": "suite", "version": "1"}) as peer:
-        await peer.call(1, "echo", text="a secret sentence")
-        await peer.call("1", "echo", txt="x")
-        await peer.call(2, "nope")
-        await peer.call(3, "chat", prompt="a secret question", model="glm-4.6")
+    calls: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("echo", {"text": "a secret sentence"}),
+        ("echo", {"txet": "x"}),
+        ("nope", {}),
+        ("chat", {"prompt": "a secret question", "model": "glm-4.6"}),
+    )
+    async with AsyncExitStack() as stack:
+        plain = await stack.enter_async_context(
+            daemon.peer(session_id="audited", client={"name": "suite", "version": "1"})
+        )
+        others = [await stack.enter_async_context(by(f"mcp over {road}", daemon)) for road in ("http", "stdio")]
+        for caller in (plain, *others):
+            for number, (name, arguments) in zip((1, "1", 2, 3), calls, strict=True):
+                await caller.call(number, name, **arguments)
     assert daemon.stop() == 0
-    with sqlite3.connect(daemon.state / "toold.db") as database:
+    with closing(sqlite3.connect(daemon.state / "toold.db")) as database:
         columns = [row[1] for row in database.execute("PRAGMA table_info(call)")]
         rows = [dict(zip(columns, row, strict=True)) for row in database.execute("SELECT * FROM call ORDER BY rowid")]
-    database.close()
-    assert [row["request_id"] for row in rows] == ["1", '"1"', "2", "3"]
-    assert [row["outcome"] for row in rows] == ["ok", "VALIDATION_ERROR", "TOOL_NOT_FOUND", "ok"]
-    assert rows[3]["input_tokens"] > 0
     assert "secret" not in repr(rows)
-    assert all(row["session_label"] == "audited" and row["client"] == "suite 1" for row in rows)
+    assert len({row["session_label"] for row in rows}) > 2
+    for first in (0, 4, 8):
+        of_one = rows[first : first + 4]
+        assert [row["outcome"] for row in of_one] == ["ok", "VALIDATION_ERROR", "TOOL_NOT_FOUND", "ok"]
+        assert of_one[3]["input_tokens"] > 0
+    assert [row["request_id"] for row in rows[:4]] == ["1", '"1"', "2", "3"]
+    assert all(row["session_label"] == "audited" and row["client"] == "suite 1" for row in rows[:4])
+    assert len(rows) == 12

@@ -14,8 +14,8 @@ CONVERSATIONS = 12
 CALLS = 8
 
 
-async def ask(peer: "Peer", request_id: str, prompt: str, **arguments: Any) -> dict[str, Any]:
-    frame = await peer.call(request_id, "chat", prompt=prompt, **arguments)
+async def ask(peer: Any, request_id: str, prompt: str, **arguments: Any) -> dict[str, Any]:
+    frame: dict[str, Any] = await peer.call(request_id, "chat", prompt=prompt, **arguments)
     assert frame["error"] is None, frame["error"]
     return frame
 
@@ -57,10 +57,10 @@ async def test_no_answer_crosses_conversations(start_daemon: Callable[..., "Proc
     assert "Traceback" not in daemon.logged()
 
 
-async def test_a_conversation_goes_on_after_a_restart(start_daemon: Callable[..., "Process"]) -> None:
-    """Its id leads back to it in the next daemon, with another tool and another model; and after a kill, too."""
+async def test_a_conversation_goes_on_after_a_restart(start_daemon: Callable[..., "Process"], by: Any) -> None:
+    """Its id leads back to it in the next daemon, by another tool, model and transport; and after a kill, too."""
     first = start_daemon()
-    async with first.peer() as peer:
+    async with by("mcp over stdio", first) as peer:
         begun = await ask(peer, "1", "Remember the harbour.", model="glm-4.6")
     conversation = begun["structured"]["continuation_id"]
     assert first.stop() == 0
@@ -71,7 +71,7 @@ async def test_a_conversation_goes_on_after_a_restart(start_daemon: Callable[...
         second.process.kill()
         second.process.wait()
     third = start_daemon()
-    async with third.peer() as peer:
+    async with by("mcp over http", third) as peer:
         frame = await peer.call("3", "challenge", prompt="It was a harbour.", continuation_id=conversation)
         assert "4 earlier messages" in frame["outputs"][0]["text"]
 

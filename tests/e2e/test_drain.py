@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from toold.daemon.life import time_for_calls
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -59,7 +60,7 @@ async def test_a_drain_lets_calls_finish_and_takes_no_more(start_daemon: Any) ->
         await plain.send(op="ping")
         await plain.until("pong")
         daemon.process.send_signal(signal.SIGTERM)
-        assert (await told.until("going_away"))["deadline_ms"] == LONG_S * 1000
+        assert (await told.until("going_away"))["deadline_ms"] == time_for_calls(LONG_S) * 1000
 
         refused = (await told.call("new", "echo", text="x"))["error"]
         assert (refused["code"], refused["executed"], refused["retryable"]) == ("SERVICE_UNAVAILABLE", "no", True)
@@ -96,14 +97,17 @@ async def test_a_drain_refuses_no_call_that_it_has_taken_already(start_daemon: A
     assert "Traceback" not in daemon.logged()
 
 
-async def test_what_is_cut_off_is_answered_before_the_close(start_daemon: Any) -> None:
-    """After the grace period a local call may be sent again, and of a write nobody knows how it ended."""
+async def test_what_is_cut_off_is_answered_before_the_close(start_daemon: Any, by: Any) -> None:
+    """After the grace period a local call may be sent again, and of a write nobody knows how it ended; by MCP too."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
-    async with daemon.peer(features=["ack"]) as peer:
-        for tool in ("write_hangs", "bad_hangs"):
+    tools = ("write_hangs", "bad_hangs")
+    async with daemon.peer(features=["ack"]) as peer, by("mcp over http", daemon) as http:
+        for tool in tools:
             await peer.send(op="call_tool", request_id=tool, name=tool, arguments={"seconds": LONG_S})
-            await peer.until("call_tool_ack", tool)
-        await peer.call("both run now", "echo", text="x")
+        by_http = asyncio.create_task(http.answers(*((tool, {"seconds": LONG_S}) for tool in tools)))
+        async with asyncio.timeout(30):
+            while await in_use(peer, "running") < 4:
+                await asyncio.sleep(0.01)
         daemon.process.send_signal(signal.SIGTERM)
         errors = {}
         for _ in range(2):
@@ -113,6 +117,8 @@ async def test_what_is_cut_off_is_answered_before_the_close(start_daemon: Any) -
             "write_hangs": ["OUTCOME_UNKNOWN", "maybe", False],
             "bad_hangs": ["SERVICE_UNAVAILABLE", "no", True],
         }
+        told = [[frame["error"][field] for field in ("code", "executed", "retryable")] for frame in await by_http]
+        assert told == [errors[tool] for tool in tools]
         assert await closed(peer) == ([], 1012)
     assert await ended(daemon) == 0
 

@@ -90,11 +90,12 @@ async def test_tokens_and_the_vendors_errors_are_counted(http: httpx.AsyncClient
     assert (await peer.call("fails", "chat", prompt="[[sim:status=401]]", model="glm-4.6"))["error"] is not None
     after = await scrape(http)
     for direction, tokens in usage.items():
-        labels = {"provider": "glm", "model": "glm-4.6", "direction": direction}
+        labels = {"provider": "glm", "model": "glm-4.6", "tool": "chat", "direction": direction}
         assert after("toold_tokens_total", **labels) - before("toold_tokens_total", **labels) == tokens > 0
+        assert after("toold_today_tokens", **labels) - before("toold_today_tokens", **labels) == tokens
     errors = {"provider": "glm", "code": "PROVIDER_ERROR"}
     assert after("toold_provider_errors_total", **errors) - before("toold_provider_errors_total", **errors) == 1
-    assert after("toold_cost_total", provider="glm", model="glm-4.6", currency="CNY") == 0
+    assert after("toold_cost_total", provider="glm", model="glm-4.6", tool="chat", currency="USD") == 0
 
 
 async def test_permits_and_connections_rise_and_fall(http: httpx.AsyncClient, make_peer: Any) -> None:

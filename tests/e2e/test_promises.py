@@ -38,8 +38,8 @@ NO, NOT_YET, MAYBE, REPEATABLE, YES = ("no", False), ("no", True), ("maybe", Fal
 
 
 def asked(wish: str) -> dict[str, Any]:
-    """A ``chat`` that the simulated vendor answers as wished."""
-    return {"name": "chat", "timeout_ms": 5000, "arguments": {"prompt": f"[[sim:{wish}]]", "model": "glm-4.6"}}
+    """A ``chat`` that the simulated vendor answers as wished; one attempt and a slow start fit into 30 s."""
+    return {"name": "chat", "timeout_ms": 30_000, "arguments": {"prompt": f"[[sim:{wish}]]", "model": "glm-4.6"}}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,6 @@ def asked(wish: str) -> dict[str, Any]:
         (asked("too_long"), "CONTEXT_LENGTH_EXCEEDED", NO),
         ({"name": "bad_raises"}, "TOOL_EXECUTION_ERROR", MAYBE),
         ({"name": "bad_returns"}, "TOOL_EXECUTION_ERROR", YES),
-        ({"name": "bad_floods"}, "RESULT_TOO_LARGE", YES),
         ({"name": "bad_hangs", "timeout_ms": 50}, "TIMEOUT", REPEATABLE),
         ({"name": "write_hangs", "timeout_ms": 50}, "TIMEOUT", MAYBE),
     ],

@@ -57,7 +57,11 @@ class Proxy:
 
     async def _serve(self, *client: Any) -> None:
         self.accepted += 1
-        daemon: Stream = await asyncio.open_connection("127.0.0.1", self.daemon_port)
+        try:
+            daemon: Stream = await asyncio.open_connection("127.0.0.1", self.daemon_port)
+        except ConnectionError:  # it is away
+            client[1].transport.abort()
+            return
         try:
             await asyncio.gather(self._pump(client[0], daemon[1]), self._pump(daemon[0], client[1]))
         finally:

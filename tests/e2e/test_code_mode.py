@@ -1,0 +1,146 @@
+"""Programs on the daemon as it runs: their calls are calls like any other, and whatever they do harms nobody."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psutil
+import pytest
+
+BOMBS = {
+    "cpu": "while True:\n    pass",
+    "memory": "x = []\nwhile True:\n    x.append('a' * 1000)",
+    "output": "while True:\n    print('x' * 10000)",
+    "calls": (
+        "for _ in range(1000):\n    try:\n        await tools.echo(text='x')\n    except BaseException:\n        pass"
+    ),
+    "time": "await bad_tools.bad_hangs(seconds=60.0)",
+}
+LITTLE = {
+    "TOOLD_CODE_CPU_S": "2",
+    "TOOLD_CODE_MEMORY_BYTES": str(24 * 1024**2),
+    "TOOLD_CODE_CALLS": "50",
+}
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def workers(pid: int) -> list[psutil.Process]:
+    """The processes in which a daemon's programs run."""
+    return [child for child in psutil.Process(pid).children() if "monty" in child.name()]
+
+
+async def running(peer: Any) -> int:
+    """The permits to run that are taken."""
+    in_use: int = (await peer.status())["limits"]["running"]["in_use"]
+    return in_use
+
+
+async def test_the_calls_of_a_program_are_recorded_as_its_children(caller: Any) -> None:
+    """They go the road of every call; a tool's error can be caught, and is told in the list."""
+    code = (
+        "texts = await asyncio.gather(*[tools.echo(text=str(n)) for n in range(3)])\n"
+        "try:\n    await tools.read_result(handle='nothing')\nexcept ToolError as e:\n    texts.append(e.code)\n"
+        "return texts"
+    )
+    answer = await caller.call(uuid4().hex, "execute_code", code="import asyncio\n" + code)
+    assert answer["error"] is None, answer
+    assert answer["structured"]["value"] == ["0", "1", "2", "NOT_FOUND"]
+    made = [(call["tool"], call["ok"]) for call in answer["structured"]["calls"]]
+    assert made == [("echo", True), ("echo", True), ("echo", True), ("read_result", False)]
+
+
+async def test_a_toolset_bounds_what_a_program_can_call(start_daemon: Any, tmp_path: Path) -> None:
+    """A tool outside it is one that there is not."""
+    (tmp_path / "toold.toml").write_text('[toolsets.small]\ninclude = ["echo", "execute_code"]\n')
+    daemon = start_daemon()
+    async with daemon.peer(toolset="small") as peer:
+        answer = await peer.call("in", "execute_code", code="return await tools.echo(text='yes')")
+        assert answer["structured"]["value"] == "yes"
+        answer = await peer.call("out", "execute_code", code="await tools.sim_effect(text='no')")
+        assert answer["error"]["code"] == "VALIDATION_ERROR"
+        assert "there is no tools.sim_effect" in answer["error"]["message"]
+    assert daemon.stop() == 0
+
+
+async def test_no_bomb_is_felt_by_other_calls(start_daemon: Any) -> None:
+    """Each ends in its own error while others are answered, every permit comes back, and the next program runs."""
+    daemon = start_daemon(**LITTLE)
+    async with daemon.peer() as bombs, daemon.peer(session_id="another") as other:
+        for bound, code in BOMBS.items():
+            await bombs.send(
+                op="call_tool",
+                request_id=bound,
+                name="execute_code",
+                arguments={"code": code, "timeout_s": 1 if bound == "time" else 120},
+            )
+            felt = await other.call(uuid4().hex, "echo", text=bound)
+            assert felt["error"] is None
+            answer = await bombs.until("call_tool_res", bound)
+            assert answer["error"] is not None, (bound, answer)
+            assert answer["error"]["details"]["bound"] == bound
+        assert await running(other) == 0
+        again = await bombs.call("again", "execute_code", code="return 1")
+        assert again["structured"]["value"] == 1
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.logged()
+
+
+async def test_a_killed_worker_ends_its_program_alone(start_daemon: Any) -> None:
+    """Its calls end with it; other calls go on, and the next program gets a new worker."""
+    daemon = start_daemon(**LITTLE)
+    async with daemon.peer() as peer:
+        await peer.send(
+            op="call_tool",
+            request_id="killed",
+            name="execute_code",
+            arguments={"code": "await bad_tools.write_hangs(seconds=60.0)"},
+        )
+        await until(lambda: workers(daemon.process.pid))
+        answered = asyncio.ensure_future(peer.until("call_tool_res", "killed"))
+        while not answered.done():  # until it waits for the tool, a killed worker may not have begun the program
+            for worker in workers(daemon.process.pid):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    worker.kill()
+            await asyncio.sleep(0.05)
+        error = (await answered)["error"]
+        assert error["code"] == "TOOL_EXECUTION_ERROR"
+        assert "process that ran the program is gone" in error["message"]
+        assert (await peer.call("echo", "echo", text="on"))["error"] is None
+        assert (await peer.call("again", "execute_code", code="return 1"))["structured"]["value"] == 1
+    assert daemon.stop() == 0
+
+
+async def test_a_cancelled_program_leaves_nothing_going(start_daemon: Any) -> None:
+    """Its calls are cancelled with it, and their permits come back."""
+    daemon = start_daemon(**LITTLE)
+    async with daemon.peer() as peer:
+        await peer.send(
+            op="call_tool",
+            request_id="long",
+            name="execute_code",
+            arguments={"code": "import asyncio\nawait asyncio.gather(*[bad_tools.bad_hangs() for _ in range(4)])"},
+        )
+        async with asyncio.timeout(60):
+            while await running(peer) < 4:
+                await asyncio.sleep(0.01)
+        await peer.send(op="cancel", request_id="long")
+        answer = await peer.until("call_tool_res", "long")
+        assert answer["error"]["code"] == "CANCELLED"
+        assert await running(peer) == 0
+        assert (await peer.call("again", "execute_code", code="return 1"))["structured"]["value"] == 1
+    assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("hello", [{}, {"toolset": "code"}])
+async def test_code_can_be_run_from_any_presentation(daemon: Any, hello: dict[str, str]) -> None:
+    """Whether it is listed or not."""
+    async with daemon.peer(**hello) as peer:
+        answer = await peer.call(uuid4().hex, "execute_code", code="return (await tools.version())['name']")
+        assert answer["structured"]["value"] == "toold"

@@ -1,0 +1,199 @@
+"""One tool and what is made of its result, on the daemon as it runs: shaped, kept as a file, cut off, never lost."""
+
+import asyncio
+import json
+import stat
+from typing import Any
+from uuid import uuid4
+
+ROWS = [{"id": number, "open": number % 3 == 0} for number in range(10)]
+
+
+def effects(daemon: Any, mark: str) -> int:
+    """How often ``sim_effect`` has written a mark."""
+    log = daemon.state / "sim_effect.log"
+    return sum(mark in line for line in log.read_text().splitlines()) if log.exists() else 0
+
+
+async def test_a_result_is_shaped_on_its_way(caller: Any) -> None:
+    """The answer is the shaped value itself; what was done to it, and what the tool took, stands in the metadata."""
+    options = {"filter": "open = true", "sort": ["-id"], "limit": 2, "select_fields": ["id"]}
+    frame = await caller.call(uuid4().hex, "execute_tool", tool_name="echo", args={"value": ROWS}, options=options)
+    assert frame["error"] is None
+    assert frame["structured"] == [{"id": 9}, {"id": 6}]
+    assert json.loads(frame["outputs"][0]["text"]) == frame["structured"]
+    shaping = {"list_at": "", "rows_in": 10, "rows_matched": 4, "rows_out": 2, "truncated": True}
+    assert frame["metadata"]["shaping"] == shaping
+    asked = await caller.call(uuid4().hex, "execute_tool", tool_name="chat", args={"prompt": "Hi"})
+    assert (asked["metadata"]["provider_calls"], asked["metadata"]["simulated"]) == (1, True)
+    assert asked["metadata"]["usage"]["input_tokens"] > 0
+
+
+async def test_wrong_options_run_nothing(caller: Any, daemon: Any) -> None:
+    """A bad filter never follows a write."""
+    mark = uuid4().hex
+    frame = await caller.call(
+        mark, "execute_tool", tool_name="sim_effect", args={"text": mark}, options={"filter": "a == 1"}
+    )
+    assert (frame["error"]["code"], frame["error"]["executed"]) == ("VALIDATION_ERROR", "no")
+    assert effects(daemon, mark) == 0
+
+
+async def test_what_a_write_answered_is_not_lost_for_a_wrong_list(peer: Any, daemon: Any, make_peer: Any) -> None:
+    """Where only the result can tell that the options do not fit, it is kept, and any session may read it."""
+    mark = uuid4().hex
+    frame = await peer.call(mark, "execute_tool", tool_name="sim_effect", args={"text": mark}, options={"limit": 1})
+    error = frame["error"]
+    assert (error["code"], error["executed"], error["retryable"]) == ("VALIDATION_ERROR", "yes", False)
+    assert effects(daemon, mark) == 1
+    async with make_peer(session_id="another-one") as other:
+        page = await other.call(uuid4().hex, "read_result", handle=error["details"]["handle"])
+    assert mark in page["structured"]["text"]
+
+
+async def test_a_file_is_kept_for_its_handle(start_daemon: Any) -> None:
+    """It is for the daemon's user alone, found after a restart, and gone when its time is over."""
+    daemon = start_daemon()
+    async with daemon.peer() as peer:
+        options = {"filter": "open = true", "return_mode": "file", "format": "ndjson"}
+        frame = await peer.call("f", "execute_tool", tool_name="echo", args={"value": ROWS}, options=options)
+        kept = frame["structured"]
+    assert (kept["count"], kept["format"]) == (4, "ndjson")
+    path = daemon.state / "results" / "local" / f"{kept['handle']}.ndjson"
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == [0, 3, 6, 9]
+    assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_size) == (0o600, kept["bytes"])
+    assert daemon.stop() == 0
+
+    daemon = start_daemon()
+    async with daemon.peer() as peer:
+        page = (await peer.call("p", "read_result", handle=kept["handle"], offset=1, limit=2))["structured"]
+        assert page == {"rows": [ROWS[3], ROWS[6]], "offset": 1, "total": 4, "next_offset": 3}
+        unknown = (await peer.call("u", "read_result", handle="nothing-1"))["error"]
+        assert unknown["code"] == "NOT_FOUND"
+    assert daemon.stop() == 0
+
+    daemon = start_daemon(TOOLD_RESULTS_KEEP_S="0.01")
+    async with daemon.peer() as peer:
+        expired = (await peer.call("e", "read_result", handle=kept["handle"]))["error"]
+        assert expired["code"] == "RESULT_EXPIRED"
+        async with asyncio.timeout(20):
+            while path.exists():
+                await asyncio.sleep(0.05)
+
+
+async def test_an_answer_over_the_frame_is_read_page_by_page(peer: Any) -> None:
+    """Of any tool: 21 MB of text come as a handle, and what it leads to is all of it."""
+    frame = await peer.call(uuid4().hex, "bad_floods")
+    assert (frame["error"], frame["metadata"]["spilled"]) == (None, True)
+    handle = frame["structured"]["handle"]
+    assert handle in frame["outputs"][0]["text"]
+    last = {"handle": handle, "offset": 21 * 1024 * 1024 - 3}
+    page = (await peer.call(uuid4().hex, "read_result", **last))["structured"]
+    assert page == {"text": "xxx", "offset": last["offset"], "total": 21 * 1024 * 1024, "next_offset": None}
+
+
+async def test_answers_over_a_settable_size_are_kept(start_daemon: Any) -> None:
+    """From the operator's bound on, and not before; what a page has stays within it."""
+    daemon = start_daemon(TOOLD_SPILL_BYTES="20000")
+    value = [{"n": number, "text": "x" * 90} for number in range(500)]
+    async with daemon.peer() as peer:
+        assert "spilled" not in (await peer.call("few", "echo", value=value[:50]))["metadata"]
+        many = await peer.call("many", "echo", value=value)
+        assert many["metadata"]["spilled"] is True
+        seen: list[Any] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = await peer.call(f"p{offset}", "read_result", handle=many["structured"]["handle"], offset=offset)
+            assert "spilled" not in page["metadata"]
+            seen += page["structured"]["rows"]
+            offset = page["structured"]["next_offset"]
+    assert seen == value
+
+
+async def test_a_full_disk_loses_no_result_that_can_be_sent(start_daemon: Any) -> None:
+    """A file that cannot be written is an error with the result in it; an answer that had to be one says why."""
+    daemon = start_daemon()
+    asked = {"tool_name": "echo", "args": {"value": ROWS}, "options": {"limit": 1, "return_mode": "file"}}
+    async with daemon.peer() as peer:
+        (daemon.state / "results").mkdir()
+        (daemon.state / "results" / "local").write_text("no folder")
+        error = (await peer.call("f", "execute_tool", **asked))["error"]
+        assert (error["code"], error["executed"], error["retryable"]) == ("SERVICE_UNAVAILABLE", "yes", False)
+        assert error["details"] == {"result": ROWS[:1]}
+        assert str(daemon.state) not in error["message"]
+        large = (await peer.call("l", "bad_floods"))["error"]
+        assert (large["code"], large["executed"]) == ("RESULT_TOO_LARGE", "yes")
+        assert "could not be kept" in large["message"]
+        (daemon.state / "results" / "local").unlink()
+        assert (await peer.call("again", "execute_tool", **asked))["error"] is None
+
+
+async def test_cancel_reaches_what_was_called(peer: Any, daemon: Any, command: Any) -> None:
+    """The call that was made ends with the one that made it; meanwhile ``toold calls`` shows it behind that."""
+    request_id = uuid4().hex
+    await peer.send(
+        op="call_tool", request_id=request_id, name="execute_tool", arguments={"tool_name": "bad_hangs", "args": {}}
+    )
+
+    def shown() -> list[Any]:
+        printed = command("calls", "--json", state=daemon.state)
+        calls: list[Any] = json.loads(printed.stdout)["running"]
+        return [call for call in calls if call["tool"] in {"execute_tool", "bad_hangs"}]
+
+    async with asyncio.timeout(60):
+        while len(calls := await asyncio.to_thread(shown)) < 2:
+            await asyncio.sleep(0.05)
+    parent, child = calls
+    assert (child["id"], child["parent"]) == (f"{parent['id']}/bad_hangs", parent["id"])
+    table = (await asyncio.to_thread(command, "calls", state=daemon.state)).stdout
+    assert "└ bad_hangs" in table
+    await peer.send(op="cancel", request_id=request_id)
+    frame = await peer.until("call_tool_res", request_id)
+    assert frame["error"]["code"] == "CANCELLED"
+    recent = (await peer.status(recent=10))["recent"]
+    ended = {call["id"]: call["outcome"] for call in recent if call["id"] in {parent["id"], child["id"]}}
+    assert ended == {parent["id"]: "CANCELLED", child["id"]: "CANCELLED"}
+
+
+async def test_progress_of_what_was_called_names_it(peer: Any) -> None:
+    """The caller hears what the tool says, under the call that it made; pieces of the tool's text are not its own."""
+    request_id = uuid4().hex
+    await peer.send(
+        op="call_tool", request_id=request_id, name="execute_tool", arguments={"tool_name": "reports", "args": {}}
+    )
+    frames = [await peer.receive()]
+    while frames[-1]["op"] != "call_tool_res":
+        frames.append(await peer.receive())
+    assert [frame["op"] for frame in frames] == ["call_tool_ack", "progress", "call_tool_res"]
+    assert (frames[1]["message"], frames[1]["done"], frames[1]["total"]) == ("reports: half", 1, 2)
+    assert frames[-1]["structured"] == "one two"
+
+
+async def test_the_time_that_the_caller_names_is_the_tools(peer: Any) -> None:
+    """What runs longer is cut off, long before the time that it would have by itself."""
+    request_id = uuid4().hex
+    arguments = {"tool_name": "bad_hangs", "args": {}}
+    await peer.send(op="call_tool", request_id=request_id, name="execute_tool", arguments=arguments, timeout_ms=500)
+    error = (await peer.until("call_tool_res", request_id))["error"]
+    assert error["code"] == "TIMEOUT"
+
+
+async def test_calls_within_calls_never_wait_for_themselves(start_daemon: Any) -> None:
+    """Eight at once in a session with one permit, on a daemon with two, four deep, all end; a fifth is refused."""
+    daemon = start_daemon(TOOLD_MAX_RUNNING="2", TOOLD_MAX_RUNNING_PER_SESSION="1")
+
+    def nested(depth: int) -> dict[str, Any]:
+        inner: dict[str, Any] = {"tool_name": "echo", "args": {"value": "at the bottom"}}
+        for _ in range(depth - 1):
+            inner = {"tool_name": "execute_tool", "args": inner}
+        return inner
+
+    async with daemon.peer() as peer:
+        for number in range(8):
+            await peer.send(op="call_tool", request_id=number, name="execute_tool", arguments=nested(4))
+        answers = [await peer.until("call_tool_res") for _ in range(8)]
+        assert [answer["structured"] for answer in answers] == ["at the bottom"] * 8
+        error = (await peer.call("deep", "execute_tool", **nested(5)))["error"]
+        assert (error["code"], "nested 4 deep" in error["message"]) == ("VALIDATION_ERROR", True)
+        running = (await peer.status())["limits"]["running"]
+        assert (running["in_use"], running["waiting"]) == (0, 0)

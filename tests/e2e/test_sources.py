@@ -1,0 +1,187 @@
+"""Sources on the real road: an API's operations are called as any tool is, and the configuration's file is followed."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from toold.client import MCPWebSocketClient
+from toold.daemon import following
+from toold.daemon.daemon import Daemon
+from toold.daemon.life import running
+from toold.daemon.setting_sources import load_settings
+from toold.protocol.errors import CallError
+from toold.serving import HttpServer
+
+SECRET = "hunter2-hunter2"
+BODY = {"content": {"application/json": {"schema": {"type": "object", "properties": {"name": {"type": "string"}}}}}}
+DOCUMENT = {
+    "openapi": "3.0.0",
+    "paths": {
+        "/contacts/{id}": {"get": {"operationId": "getContact", "security": [{"bearer": []}]}},
+        "/contacts": {"post": {"operationId": "addContact", "requestBody": BODY}},
+    },
+}
+
+
+class Crm:
+    """An API with two operations."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.secrets: list[str | None] = []
+        self.added: list[Any] = []
+
+    async def answer(self, request: Request) -> Response:
+        self.secrets.append(request.headers.get("authorization"))
+        if request.method == "POST":
+            self.added.append(await request.json())
+            return JSONResponse({"message": "busy"}, 503)
+        contact = request.path_params["id"]
+        return JSONResponse({"id": contact}, 404 if contact.startswith("gone") else 200)
+
+
+@pytest.fixture
+async def crm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Crm]:
+    monkeypatch.setenv("CRM_TOKEN", SECRET)
+    (tmp_path / "crm.json").write_text(json.dumps(DOCUMENT), encoding="utf-8")
+    crm = Crm()
+    routes = [Route("/contacts", crm.answer, methods=["POST"]), Route("/contacts/{id}", crm.answer)]
+    server = HttpServer(Starlette(routes=routes), "127.0.0.1", 0, "--crm")
+    await server.start()
+    crm.url = f"http://127.0.0.1:{server.port}"
+    yield crm
+    await server.close()
+
+
+@pytest.fixture
+def configure(tmp_path: Path, crm: Crm) -> Callable[..., None]:
+    """A function that writes toold.toml with the source ``crm``, and more lines."""
+
+    def write(*lines: str, source: bool = True, rate: str = "{ per_minute = 100, burst = 100 }") -> None:
+        table = ["[sources.crm]", 'type = "openapi"', 'spec = "crm.json"', f'base_url = "{crm.url}"']
+        table += ["allow_private = true", f"rate = {rate}", 'auth = { type = "bearer", env = "CRM_TOKEN" }']
+        text = "\n".join([*lines, *(table if source else [])])
+        (tmp_path / "toold.toml").write_text(text, encoding="utf-8")
+
+    return write
+
+
+@pytest.fixture
+async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configure: Any) -> AsyncIterator[Daemon]:
+    """A daemon whose configuration has the source."""
+    monkeypatch.setattr(following, "LOOK_S", 0.05)
+    configure()
+    env = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_SIMULATE": "1"}
+    async with running(load_settings({}, env=env | {"TOOLD_AUTH": "0"}, cwd=tmp_path)) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+async def client(daemon: Daemon) -> AsyncIterator[MCPWebSocketClient]:
+    async with MCPWebSocketClient(daemon.address().url) as client:
+        yield client
+
+
+async def until(said: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(60):
+        while not await said():
+            await asyncio.sleep(0.02)
+
+
+async def named(client: MCPWebSocketClient, beginning: str = "crm_") -> list[str]:
+    return [tool.name for tool in await client.list_tools() if tool.name.startswith(beginning)]
+
+
+async def test_an_apis_operations_are_tools(client: MCPWebSocketClient, crm: Crm) -> None:
+    """Listed with their schemas, bound, journalled, run and answered as all others."""
+    await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
+    result = await client.call("crm_getContact", {"id": "a-b"})
+    assert result.structured == {"id": "a-b"}
+    assert crm.secrets == [f"Bearer {SECRET}"]
+    with pytest.raises(CallError) as wrong:
+        await client.call("crm_getContact", {})
+    assert wrong.value.code == "VALIDATION_ERROR"
+    with pytest.raises(CallError) as failed:
+        await client.call("crm_addContact", {"name": "Ann"})
+    assert (failed.value.code, failed.value.executed, failed.value.retryable) == ("SERVICE_UNAVAILABLE", "maybe", False)
+    assert crm.added == [{"name": "Ann"}]
+
+
+async def test_the_file_is_followed(client: MCPWebSocketClient, daemon: Daemon, configure: Any, tmp_path: Path) -> None:
+    """A source that is taken out goes, one that is put in comes; a bad file is refused, told, and changes nothing."""
+    await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
+    configure(source=False)
+    await until(lambda: _has(client, []))
+    configure("max_running = 7")
+    await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
+    assert daemon.settings.max_running == 7
+    configure("max_running = 0")
+    await until(lambda: _told(daemon, "the new configuration is refused, the old one stays: max_running (toold.toml)"))
+    assert await named(client) == ["crm_addContact", "crm_getContact"]
+    configure("max_running = 9")
+    await until(lambda: _told(daemon, None))
+    assert daemon.settings.max_running == 9
+
+
+async def test_a_source_that_fails_harms_nothing(client: MCPWebSocketClient, daemon: Daemon, tmp_path: Path) -> None:
+    """A document that becomes bad leaves its tools; the problem is in health and in the list of sources."""
+    await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
+    (tmp_path / "crm.json").write_text("{", encoding="utf-8")
+    await until(lambda: _told(daemon, "source crm: its document cannot be used: crm.json is"))
+    assert await named(client) == ["crm_addContact", "crm_getContact"]
+    assert [state.state for state in daemon.sources.states] == ["failing"]
+    assert (await client.call("echo", {"text": "here"})).text == "here"
+
+
+async def _has(client: MCPWebSocketClient, names: list[str]) -> bool:
+    return await named(client) == names
+
+
+async def _told(daemon: Daemon, beginning: str | None) -> bool:
+    problems = daemon.view.health()["problems"]
+    return any(one.startswith(beginning) for one in problems) if beginning else not problems
+
+
+async def test_a_batch_keeps_to_the_rate_of_its_source(
+    daemon: Daemon, client: MCPWebSocketClient, crm: Crm, configure: Any
+) -> None:
+    """A hundred items of which seven fail: each asks the API once, ten at once and then one each 20 ms."""
+    configure(rate="{ per_minute = 3000, burst = 10 }")
+    await until(lambda: _rated(daemon, 10))
+    await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
+    gone = {3, 14, 15, 26, 53, 58, 97}
+    items = [{"id": f"gone-{number}" if number in gone else f"c-{number}"} for number in range(100)]
+    batch = {"tool_name": "crm_getContact", "items": items, "options": {"concurrency": 10}}
+    done = (await client.call("execute_batch", batch, timeout=120)).structured
+    assert (done["succeeded"], done["failed"], done["unknown"], done["skipped"]) == (93, 7, 0, 0)
+    assert {one["index"] for one in done["errors"]} == gone
+    assert len(crm.secrets) == 100
+    assert done["duration_ms"] >= 89 * 20
+
+
+async def test_a_call_that_cannot_wait_so_long_is_told_when_to_come(
+    daemon: Daemon, client: MCPWebSocketClient, crm: Crm, configure: Any
+) -> None:
+    """At once, with nothing asked, and as what may be sent again."""
+    configure(rate="{ per_minute = 1, burst = 1 }")
+    await until(lambda: _rated(daemon, 1))
+    await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
+    await client.call("crm_getContact", {"id": "a"})
+    with pytest.raises(CallError) as refused:
+        await client.call("crm_getContact", {"id": "b"}, timeout=20)
+    assert (refused.value.code, refused.value.executed, refused.value.retryable) == ("RATE_LIMITED", "no", True)
+    assert refused.value.retry_after_ms is not None
+    assert 0 < refused.value.retry_after_ms <= 60_000
+    assert len(crm.secrets) == 1
+
+
+async def _rated(daemon: Daemon, burst: int) -> bool:
+    rate = daemon.settings.sources["crm"].rate
+    return rate is not None and rate.burst == burst
