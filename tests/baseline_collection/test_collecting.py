@@ -11,6 +11,7 @@ from toold.client import MCPWebSocketClient
 from baseline.collecting import CollectionError, Side, collect, connected, connections_for
 from baseline.draft import Draft
 from baseline.matrix import Case, Matrix, Step
+from baseline.plan import rounds_for
 from baseline.record import Call, Load, Record
 
 Connect = Callable[[], MCPWebSocketClient]
@@ -100,6 +101,17 @@ async def test_a_rate_does_not_wait_for_answers(connect: Connect, begin: Begin) 
     assert due == pytest.approx([n / 50 for n in range(10)], abs=1e-5)
     assert all(call.latency_ms >= 500 + call.late_ms for call in calls)
     assert all(call.late_ms >= 0 for call in calls)
+
+
+async def test_a_rate_keeps_its_times_to_the_end(connect: Connect, begin: Begin) -> None:
+    """However many calls a rate has, each is due at its time: answers that are slow put off none of them."""
+    loads = (Load(rate_per_s=200),)
+    with begin("echo", loads=loads, iterations=40, rounds=rounds_for(40, loads)) as draft:
+        await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a", "delay_ms": 500})}))], nothing)
+    calls = sorted(draft.calls, key=lambda call: call.iteration)
+    assert [call.offset_s - calls[0].offset_s for call in calls] == pytest.approx(
+        [n / 200 for n in range(40)], abs=1e-5
+    )
 
 
 async def test_what_was_made_is_not_made_again(connect: Connect, begin: Begin, make_call: Callable[..., Call]) -> None:

@@ -50,3 +50,8 @@ def test_turns_stay_a_load_of_their_kind() -> None:
     assert rounds_for(1000, [Load(concurrency=1)]) == MAX_ROUNDS
     assert rounds_for(320, [Load(concurrency=1), Load(concurrency=16)]) == 5
     assert rounds_for(3, [Load(concurrency=16)]) == 1
+
+
+def test_a_rate_has_one_turn() -> None:
+    """By rate no call waits for the answers of a turn before, so that a hang is in all calls that it held up."""
+    assert rounds_for(2000, [Load(rate_per_s=200)]) == 1

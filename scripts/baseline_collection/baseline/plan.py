@@ -24,8 +24,11 @@ class Turn(msgspec.Struct, frozen=True):
 
 def rounds_for(iterations: int, loads: Sequence[Load]) -> int:
     """How many turns each tool has: many, so that what slows the machine for a while slows every tool's calls alike;
-    but not so many that a turn were no load of its kind."""
-    widest = max(load.concurrency or WAVES for load in loads)
+    but not so many that a turn were no load of its kind. By rate it is one: a turn ends with its last answer, and calls
+    of a next one would be due only when a daemon that hangs goes on."""
+    if any(load.rate_per_s for load in loads):
+        return 1
+    widest = max(load.concurrency or 1 for load in loads)
     a_turn = 1 if widest == 1 else WAVES * widest
     return max(1, min(MAX_ROUNDS, iterations // a_turn))
 
