@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -152,10 +152,30 @@ class _Schemas:
     """The names and schemas of a tool's arguments, for what is said of a wrong one."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
+        self._whole = schema
+        self._shared: dict[str, dict[str, Any]] = schema.get("$defs", {})
         self.own = list(schema.get("properties", {}).items())
-        self.within = [item for part in schema.get("$defs", {}).values() for item in part.get("properties", {}).items()]
-        """Those of all objects within the arguments: which one is meant is not known."""
+        self.within = [item for part in self._shared.values() for item in part.get("properties", {}).items()]
+        """Those of all objects within the arguments."""
 
     def beside(self, path: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-        """What may stand where this path leads to."""
-        return self.within if len(path) > 1 else self.own
+        """What may stand where this path leads to: of each object that may be there, where there is a choice."""
+        found = [self._whole]
+        for step in path[:-1]:
+            found = [below for schema in self._each(found) for below in _below(schema, step)]
+        return [item for schema in self._each(found) for item in schema.get("properties", {}).items()]
+
+    def _each(self, schemas: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """These, and what they refer to or let one choose among."""
+        for schema in schemas:
+            yield schema
+            shared = self._shared.get(schema.get("$ref", "").rpartition("/")[2])
+            yield from self._each([*schema.get("anyOf", []), *schema.get("oneOf", []), *([shared] if shared else [])])
+
+
+def _below(schema: Mapping[str, Any], step: str) -> Iterator[dict[str, Any]]:
+    """What an object or an array has at one step of a path."""
+    named = schema.get("properties", {}).get(step)
+    for below in (named, schema.get("additionalProperties"), schema.get("items")):
+        if isinstance(below, dict):
+            yield below

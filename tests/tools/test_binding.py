@@ -56,6 +56,16 @@ class Everything(Arguments):
         return value
 
 
+class Label(Arguments):
+    of: str
+
+
+class Nested(Arguments):
+    points: list[Point] = Field(default=[])
+    by: dict[str, Label] = Field(default={})
+    one: Label | Point | None = None
+
+
 class Needy(Arguments):
     prompt: str
     count: int | None
@@ -152,6 +162,17 @@ def test_a_surplus_argument_like_no_other_gets_the_names_that_there_are() -> Non
         "zzz": "is not an argument; there are prompt, count, point",
         "point.zzz": "is not an argument; there are x, y",
     }
+
+
+def test_only_names_of_the_object_that_is_meant_are_given() -> None:
+    """Where several objects stand within the arguments, of a choice between objects those of each."""
+    _, fields = refused({"points": [{"x": 1, "zzz": 1}], "by": {"a": {"of": "b", "zzz": 1}}, "one": {"zzz": 1}}, Nested)
+    assert {field: fields[field] for field in fields if "zzz" in field} == {
+        "points.0.zzz": "is not an argument; there are x, y",
+        "by.a.zzz": "is not an argument; there are of",
+        "one.zzz": "is not an argument; there are of, x, y",
+    }
+    assert fields["one.x"] == "is missing; it should be an integer"
 
 
 def test_a_number_of_items_is_told_without_the_librarys_words() -> None:
