@@ -44,14 +44,13 @@ async def read_result(arguments: ReadResultArguments, context: ToolContext) -> d
     if shaping.to_file:
         told = "read_result answers inline or summary; execute_tool with read_result writes another file"
         raise InvalidArgumentsError(f"options.return_mode: {told}.", details={"fields": {"options.return_mode": told}})
-    value = await context.read_result(arguments.handle)
+    rows, value = await _shaped(await context.read_result(arguments.handle), shaping, context)
     room = context.answer_bytes // _SHARE
-    if isinstance(value, str) and shaping.idle:
+    if rows is not None:
+        return row_page(rows, arguments.offset, arguments.limit or ROWS, room)
+    if isinstance(value, str):
         return text_page(value, arguments.offset, arguments.limit or CHARS, room)
-    rows, value = await _shaped(value, shaping, context)
-    if rows is None:
-        return {"value": value}
-    return row_page(rows, arguments.offset, arguments.limit or ROWS, room)
+    return {"value": value}
 
 
 async def _shaped(value: Json, shaping: Shaping, context: ToolContext) -> tuple[list[Json] | None, Json]:

@@ -59,6 +59,14 @@ async def test_a_text_is_paged_by_characters(read: Any) -> None:
     assert (await read(text, offset=CHARS))["text"] == "é" * 5
 
 
+async def test_a_text_within_a_result_is_paged_too(read: Any) -> None:
+    """Where ``at`` leads to one: it may be most of what is kept, and too large for an answer."""
+    kept = {"result": "é" * (CHARS + 5)}
+    at = {"options": {"at": "result"}}
+    assert await read(kept, **at) == {"text": "é" * CHARS, "offset": 0, "total": CHARS + 5, "next_offset": CHARS}
+    assert (await read(kept, **at, offset=CHARS + 3, limit=1))["text"] == "é"
+
+
 @pytest.mark.parametrize("value", [None, 5, {"a": 1}])
 async def test_what_is_no_list_is_a_value(read: Any, value: Any) -> None:
     """Whatever it is."""
