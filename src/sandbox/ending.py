@@ -27,7 +27,7 @@ class Ending:
     @property
     def reason(self) -> SandboxError:
         """Why it was ended."""
-        told = f"The program's {self._timeout_s:g} s are over, the time in which it waited for tools included."
+        told = f"The program's {self._timeout_s:.3g} s are over, the time in which it waited for tools included."
         return self._reason or ProgramStoppedError("time", told)
 
     @asynccontextmanager

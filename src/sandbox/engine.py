@@ -61,7 +61,7 @@ class Engine:
                 return await run.to_its_end(InnerCalls(limits.calls))
         except TimeoutError:
             if not began:
-                told = f"{self._programs} programs run already, and none ended within {timeout_s:g} s."
+                told = f"{self._programs} programs run already, and none ended within {timeout_s:.3g} s."
                 raise SandboxBusyError(told) from None
             raise ending.reason from None
         except monty.MontyError as error:

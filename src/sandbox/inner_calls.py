@@ -20,22 +20,23 @@ Raises:
 class InnerCalls:
     """What a program waits for, by the engine's numbers.
 
-    The engine tells of a call when it is written, not when it is awaited. It is begun when the program waits, so that
-    one whose ``await`` was forgotten is not begun at all.
+    The engine tells of a call when it is written, not when it is awaited. It is begun when the program waits, by which
+    time all that it waits for together are written.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._count = 0
         # Written, and not waited for yet.
-        self._made: dict[int, tuple[Callable[[], Awaitable[Any]], int]] = {}
+        self._made: dict[int, tuple[Callable[[], Awaitable[Any]], int | None]] = {}
         # Waited for.
         self._tasks: dict[int, asyncio.Task[Any]] = {}
 
     @property
     def never_awaited(self) -> list[int]:
-        """The lines of the calls that were never waited for."""
-        return sorted({line for _, line in self._made.values()})
+        """The lines of the calls that were never waited for, but those with an ``await``: what they were part of ended
+        before."""
+        return sorted({line for _, line in self._made.values() if line is not None})
 
     def count_one(self) -> None:
         """Count a call of a tool.
@@ -49,14 +50,15 @@ class InnerCalls:
                 "calls", f"The program made more than {self._most:,} calls; narrow down what it works on."
             )
 
-    def make(self, number: int, begin: Callable[[], Awaitable[Any]], line: int) -> None:
-        """Take note of something that the program may wait for, and the line where it stands."""
+    def make(self, number: int, begin: Callable[[], Awaitable[Any]], line: int | None) -> None:
+        """Take note of something that the program may wait for, and the line where it stands without an ``await``."""
         self._made[number] = (begin, line)
 
     async def settled(self, numbers: Iterable[int]) -> dict[int, monty.ExternalSettledResult]:
-        """Begin those that are not begun, and wait until one or more of them have ended."""
+        """Begin those that are not begun, in the order in which they are written, and wait until one or more of them
+        have ended."""
         waiting = dict[asyncio.Task[Any], int]()
-        for number in numbers:
+        for number in sorted(numbers):
             if number not in self._tasks:
                 begin, _ = self._made.pop(number)
                 self._tasks[number] = asyncio.ensure_future(begin())

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+import re
 from typing import Any, Final
 
 MAX_DEPTH: Final = 100
@@ -11,6 +12,9 @@ MAX_VALUES: Final = 1_000_000
 MAX_CHARS: Final = 32 * 1024 * 1024
 """Of all texts together; what is sent has at most 20 MiB."""
 _LARGEST: Final = 2**64
+_NOT_AWAITED: Final = re.compile(r"<(?:coroutine (?:object \w+|external_future\(\d+\))|gather\(\d+\))>")
+_VIEW: Final = re.compile(r"(dict_(?:keys|values|items))\(\[.*\]\)", re.DOTALL)
+"""What the engine has no value for arrives as its text; what programs return by mistake is known by that."""
 
 
 class NotPlainError(ValueError):
@@ -37,8 +41,10 @@ class _Plain:
     def of(self, value: Any, where: str, depth: int) -> Any:
         self._count(value)
         match value:
-            case None | bool() | str():
+            case None | bool():
                 return value
+            case str():
+                return _text(value, where)
             case int():
                 if not -_LARGEST // 2 <= value < _LARGEST:
                     raise NotPlainError(f"{where} is an integer of more than 64 bits; make it a string with str()")
@@ -72,6 +78,14 @@ class _Plain:
             raise NotPlainError(f"{self._what} has more than {MAX_VALUES:,} values within; make less of it")
         if self._chars < 0:
             raise NotPlainError(f"{self._what} has more than {MAX_CHARS:,} characters of text; make less of it")
+
+
+def _text(value: str, where: str) -> str:
+    if _NOT_AWAITED.fullmatch(value):
+        raise NotPlainError(f"{where} is a call that was not awaited; write `await` in front of it")
+    if view := _VIEW.fullmatch(value):
+        raise NotPlainError(f"{where} is a {view[1]}, which JSON cannot hold; make a list of it with list()")
+    return value
 
 
 def _kind(value: Any) -> str:

@@ -31,6 +31,8 @@ _CODE: Final = re.compile(
 """A text that is not closed ends with its line or with the code: to look for an end for each quote would take long."""
 _BEHIND_BRACES: Final = re.compile(r"\{[^{}]*")
 _READ_ALONE: Final = re.compile(_READ)
+_AWAIT: Final = re.compile(rb"[^\w\x80-\xff.]await")
+"""With the byte before it; as no part of another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,11 @@ class Prepared:
     def line_at(self, offset: int) -> int:
         """The line of the program's own text in which the byte ``offset`` of ``text`` is."""
         return self.line(self.text.encode()[:offset].count(b"\n") + 1)
+
+    def await_before(self, offset: int) -> int | None:
+        """The byte of ``text`` where the ``await`` begins that stands right before the byte ``offset``, if one does."""
+        before = self.text.encode()[:offset].rstrip(b" \t\f\r\n\\(")
+        return len(before) - len("await") if _AWAIT.fullmatch(before[-6:]) else None
 
 
 def prepare(program: Program) -> Prepared:

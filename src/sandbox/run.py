@@ -7,6 +7,7 @@ import pydantic_monty as monty
 
 from .ending import Ending
 from .errors import ProgramFailedError, ProgramRefusedError
+from .failures import FED_AS
 from .inner_calls import Call, InnerCalls
 from .mistakes import mistakes_in
 from .output import Output
@@ -36,6 +37,8 @@ class ProgramRun:
         self._call = call
         self._output = output
         self._ending = ending
+        # Of each `await` that stands before a call, the last call that was made there.
+        self._awaited: dict[int, int] = {}
 
     async def to_its_end(self, calls: InnerCalls) -> Any:
         """Run it, and return its value as plain JSON. Whatever it still waits for when it ends, ends with it.
@@ -78,7 +81,7 @@ class ProgramRun:
     async def _answer(self, snapshot: _Need, calls: InnerCalls) -> monty.AsyncSnapshot:
         if isinstance(snapshot, monty.AsyncFutureSnapshot):
             with self._ending.watch(self._session.worker_pid):
-                settled = await calls.settled(snapshot.pending_call_ids)
+                settled = await calls.settled(self._waited_for(snapshot))
             return await snapshot.resume(settled)
         if isinstance(snapshot, monty.AsyncNameLookupSnapshot):
             return await snapshot.resume()  # there is nothing of this name
@@ -95,7 +98,7 @@ class ProgramRun:
                 return await snapshot.resume({"return_value": None})
             case "system.async_sleep":
                 delay_s = snapshot.args[0]
-                calls.make(snapshot.call_id, lambda: asyncio.sleep(delay_s), self._line(snapshot))
+                calls.make(snapshot.call_id, lambda: asyncio.sleep(delay_s), self._bare_line(snapshot))
                 return await snapshot.resume({"future": ...})
         return await snapshot.resume_not_handled()
 
@@ -111,11 +114,23 @@ class ProgramRun:
             arguments = await asyncio.to_thread(plain, snapshot.kwargs, snapshot.function_name)
         except NotPlainError as error:
             return await snapshot.resume({"exc_type": "TypeError", "message": str(error)})
-        calls.make(snapshot.call_id, lambda: self._call(module, function, arguments), self._line(snapshot))
+        calls.make(snapshot.call_id, lambda: self._call(module, function, arguments), self._bare_line(snapshot))
         return await snapshot.resume({"future": ...})
 
-    def _line(self, snapshot: monty.AsyncFunctionSnapshot) -> int:
-        return self._prepared.line_at(snapshot.position.start)
+    def _bare_line(self, snapshot: monty.AsyncFunctionSnapshot) -> int | None:
+        """The line of a call that has no ``await`` before it; None of one that has."""
+        place = snapshot.position.start
+        awaited = self._prepared.await_before(place) if snapshot.position.filename == FED_AS else None
+        if awaited is None:
+            return self._prepared.line_at(place)
+        self._awaited[awaited] = snapshot.call_id
+        return None
+
+    def _waited_for(self, snapshot: monty.AsyncFutureSnapshot) -> list[int]:
+        """What is to be begun now. Where the program waits for one call that stands behind the ``await``, that alone;
+        else all that it has written, of which the engine does not tell what is waited for."""
+        alone = self._awaited.get(snapshot.position.start) if snapshot.position.filename == FED_AS else None
+        return [alone] if alone in snapshot.pending_call_ids else snapshot.pending_call_ids
 
     async def _value(self, complete: monty.MontyComplete, calls: InnerCalls) -> Any:
         if calls.never_awaited:

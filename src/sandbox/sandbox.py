@@ -55,7 +55,7 @@ class Sandbox:
                 async with asyncio.timeout(timeout_s):
                     await line.acquire()
             except TimeoutError:
-                told = f"{share} programs of yours run already, and none ended within {timeout_s:g} s."
+                told = f"{share} programs of yours run already, and none ended within {timeout_s:.3g} s."
                 raise SandboxBusyError(told) from None
             waited_s = time.monotonic() - began
         else:

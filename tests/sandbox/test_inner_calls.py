@@ -22,6 +22,7 @@ async def test_what_is_waited_for_is_begun_and_answered() -> None:
     calls = InnerCalls(most=10)
     calls.make(1, lambda: call("a"), line=3)
     calls.make(2, lambda: call("b"), line=4)
+    calls.make(3, lambda: call("c"), line=None)
     assert await calls.settled([1]) == {1: {"return_value": "A"}}
     assert begun == ["a"]
     assert calls.never_awaited == [4]

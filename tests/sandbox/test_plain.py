@@ -58,6 +58,8 @@ class Thing:
         ({(1, 2): 3}, "has a key that is a tuple"),
         (2**70, r"more than 64 bits; make it a string with str\(\)"),
         (b"x", "is a bytes"),
+        ("dict_keys(['a'])", r"is a dict_keys, which JSON cannot hold; make a list of it with list\(\)"),
+        ("<coroutine object main>", "is a call that was not awaited"),
     ],
 )
 def test_what_is_no_json_is_told_with_its_place(value: Any, message: str) -> None:

@@ -67,6 +67,25 @@ def test_a_program_is_given_the_modules_that_it_names() -> None:
     assert prepared.source(99) == ""
 
 
+@pytest.mark.parametrize(
+    ("before", "place"),
+    [
+        ("x = await ", 4),
+        ("await (\n    ", 0),
+        ("é, await(", 3),
+        ("x = ", None),
+        ("my_await(", None),
+        ("o.await(", None),
+    ],
+)
+def test_an_await_before_a_call_is_found(before: str, place: int | None) -> None:
+    """Where it begins, in bytes; another name that ends so is none."""
+    prepared = prepare(Program(f"{before}crm.search()", {}))
+    head, _, _ = prepared.text.partition(before)
+    found = prepared.await_before(len(f"{head}{before}".encode()))
+    assert found == (None if place is None else len(f"{head}{before[:place]}".encode()))
+
+
 def test_code_that_is_too_long_is_refused() -> None:
     """With both sizes; counted in bytes."""
     with pytest.raises(ProgramStoppedError, match="65,538 bytes, and at most 65,536") as raised:

@@ -58,6 +58,40 @@ async def test_a_call_that_is_not_awaited_is_not_made(run: Any, world: Any) -> N
     assert world.made == []
 
 
+async def test_calls_begin_in_the_order_in_which_they_are_written(run: Any, world: Any) -> None:
+    """Those that are gathered too."""
+    await run("await asyncio.gather(*[crm.get_contact(contact_id=n % 6 + 1) for n in range(20)])")
+    assert [made["contact_id"] for _, made in world.made] == [n % 6 + 1 for n in range(20)]
+
+
+async def test_one_call_that_is_awaited_does_not_begin_others(run: Any, world: Any) -> None:
+    """Of those before it that were only written nothing is done."""
+    with pytest.raises(ProgramFailedError, match="line 1 was not awaited, and so not made"):
+        await run(
+            "note = crm.create_note(contact_id=1, text='x')\nreturn (await (crm.get_contact(contact_id=2)))['id']"
+        )
+    assert [name for name, _ in world.made] == ["crm.get_contact"]
+    assert await run("deals = crm.list_deals()\nawait crm.list_deals()\nreturn (await deals)['next_page']") == 2
+
+
+async def test_a_call_that_has_its_await_is_not_told_as_forgotten(run: Any, world: Any) -> None:
+    """Where another of those it is gathered with fails before it is begun, and the program goes on."""
+    helper = "async def one(n):\n    return await crm.get_contact(contact_id=n) if n else 1 / n\n"
+    both = "try:\n    await asyncio.gather(one(1), one(0))\nexcept ZeroDivisionError:\n    return 'caught'"
+    assert await run(helper + both) == "caught"
+    assert world.made == []
+
+
+@pytest.mark.parametrize(
+    "returned", ["main()", "[main(), main()]", "{'all': asyncio.gather(main())}", "gather_settled(main())"]
+)
+async def test_what_was_not_awaited_is_no_value(run: Any, world: Any, returned: str) -> None:
+    """A coroutine of the program's own that it returns."""
+    with pytest.raises(ProgramFailedError, match=r"is a call that was not awaited; write `await` in front of it"):
+        await run(f"async def main():\n    return await crm.get_contact(contact_id=1)\nreturn {returned}")
+    assert world.made == []
+
+
 @pytest.mark.parametrize(
     "code",
     ["crm.get_contact(contact_id=1)", "return len(crm.list_deals())", "for x in crm.list_deals():\n    print(x)"],
