@@ -4,25 +4,27 @@ import time
 from datetime import datetime
 
 import pytest
-from toold.client import CallResult, ConnectionLostError
+from toold.client import ConnectionLostError
 from toold.protocol.calls import Cost, Metadata, Timings, Usage
-from toold.protocol.errors import OverCapacityError
+from toold.protocol.errors import CallTimeoutError, ToolError
+from toold.protocol.frames import CallToolRes
 
 from baseline.calling import Clock, came_to
+
+METADATA = Metadata(
+    9.0,
+    Timings(1.0, 7.0, 5.0),
+    provider="kimi",
+    model="kimi-k2.6",
+    usage=Usage(3, 4),
+    cost=Cost(0.25, "USD"),
+    simulated=True,
+)
 
 
 def test_what_the_daemon_tells_is_kept() -> None:
     """Timings, tokens, cost, model, size and whether it was simulated come from the answer."""
-    metadata = Metadata(
-        9.0,
-        Timings(1.0, 7.0, 5.0),
-        provider="kimi",
-        model="kimi-k2.6",
-        usage=Usage(3, 4),
-        cost=Cost(0.25, "USD"),
-        simulated=True,
-    )
-    fields = came_to(CallResult("1", [{"type": "text", "text": "ä"}], None, metadata))
+    fields = came_to(CallToolRes("1", [{"type": "text", "text": "ä"}], None, METADATA))
     timings = fields["timings"]
     assert (timings.daemon_ms, timings.queue_ms, timings.tool_ms, timings.provider_ms) == (9.0, 1.0, 7.0, 5.0)
     assert (fields["tokens"].input, fields["tokens"].output) == (3, 4)
@@ -31,15 +33,25 @@ def test_what_the_daemon_tells_is_kept() -> None:
     assert fields["output_bytes"] == len('[{"type":"text","text":"ä"}]'.encode())
 
 
+def test_an_error_is_a_failure() -> None:
+    """An answer that carries an error is a failure with its code, its words, and what the daemon tells of it."""
+    error = ToolError("PROVIDER_ERROR", "It refused.", "no", retryable=False)
+    fields = came_to(CallToolRes("1", [], error, METADATA))
+    told = came_to(CallToolRes("1", [], None, METADATA))
+    assert fields.pop("error_code") == "PROVIDER_ERROR"
+    assert fields.pop("error") == "It refused."
+    assert fields == {name: told[name] for name in told if name != "output_bytes"} | {"status": "error"}
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (OverCapacityError("All 24 are in use."), "OVER_CAPACITY"),
+        (CallTimeoutError("It did not answer."), "TIMEOUT"),
         (ConnectionLostError("it broke", executed="maybe"), "CONNECTION_LOST"),
     ],
 )
-def test_an_error_is_a_failure(error: OverCapacityError | ConnectionLostError, code: str) -> None:
-    """An answer that carries an error, or none, is a failure with its code and its words."""
+def test_no_answer_is_a_failure(error: CallTimeoutError | ConnectionLostError, code: str) -> None:
+    """A call without an answer is a failure too, with what the client says of it."""
     assert came_to(error) == {"status": "error", "error_code": code, "error": str(error)}
 
 

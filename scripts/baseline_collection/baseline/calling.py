@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from toold.client import CallResult, ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
+from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
 from toold.protocol.calls import Json, Metadata
 from toold.protocol.errors import CallError
+from toold.protocol.frames import CallToolRes
 
 from .plan import Turn
 from .record import Call, CallTimings, Money, Tokens
@@ -65,11 +66,11 @@ class Caller:
             raise ConnectionFailedError(str(client.last_error), retryable=True)
         sent = time.perf_counter()
         began = sent if due is None else due
-        result: CallResult | CallError | ConnectionLostError
+        answer: CallToolRes | CallError | ConnectionLostError
         try:
-            result = await client.call(turn.tool, arguments, timeout=self._timeout_s, auto_reconnect=False)
+            answer = await client.answer(turn.tool, arguments, timeout=self._timeout_s, auto_reconnect=False)
         except (CallError, ConnectionLostError) as error:
-            result = error
+            answer = error
         ended = time.perf_counter()
         self._keep(
             Call(
@@ -82,22 +83,21 @@ class Caller:
                 offset_s=round(self._clock.offset_s(began), 6),
                 latency_ms=round((ended - began) * 1000, 4),
                 late_ms=round((sent - began) * 1000, 4),
-                **came_to(result),
+                **came_to(answer),
             )
         )
-        return result.structured if isinstance(result, CallResult) else None
+        return answer.structured if isinstance(answer, CallToolRes) and answer.structured is not msgspec.UNSET else None
 
 
-def came_to(result: CallResult | CallError | ConnectionLostError) -> dict[str, Any]:
-    """The fields of a call that its answer decides."""
-    if isinstance(result, CallResult):
-        return {
-            "status": "success",
-            "output_bytes": len(msgspec.json.encode(result.outputs)),
-            **_told_by(result.metadata),
-        }
-    code = result.code.value if isinstance(result, CallError) else CONNECTION_LOST
-    return {"status": "error", "error_code": code, "error": str(result)}
+def came_to(answer: CallToolRes | CallError | ConnectionLostError) -> dict[str, Any]:
+    """The fields of a call that its answer decides, or what came in place of one."""
+    if not isinstance(answer, CallToolRes):
+        code = answer.code.value if isinstance(answer, CallError) else CONNECTION_LOST
+        return {"status": "error", "error_code": code, "error": str(answer)}
+    told = _told_by(answer.metadata)
+    if answer.error is not None:
+        return {"status": "error", "error_code": answer.error.code, "error": answer.error.message, **told}
+    return {"status": "success", "output_bytes": len(msgspec.json.encode(answer.outputs)), **told}
 
 
 def _told_by(metadata: Metadata) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     late_ms: Ms
     """Of that, before it was sent."""
     timings: CallTimings | None = None
-    """Null where no answer with outputs came."""
+    """Null where no answer came."""
     tokens: Tokens | None = None
     cost: Money | None = None
     model: str | None = None
