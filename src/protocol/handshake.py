@@ -34,7 +34,9 @@ class Accepted:
     """The hello is good: what the connection is from now on."""
 
     label: str
-    label_generated: bool
+    """The client's, or a made one."""
+    label_objection: str | None
+    """Why it is not the client's; None where it is."""
     access: Access
     features: tuple[str, ...]
     """What both sides have, in the order of ``SERVER_FEATURES``."""
@@ -127,22 +129,21 @@ def _denied(denied: Denied) -> Refused:
 
 def _accepted(frame: Hello, access: Access, make_label: Callable[[], str]) -> Accepted:
     notices: list[str] = []
-    label, generated = _label(frame.session_id, make_label, notices)
+    objection = _objection(frame.session_id)
+    label = str(frame.session_id) if objection is None else make_label()
     features = _features(frame.features, notices)
     client = _client(frame.client, notices)
     resume_key = _resume_key(frame.resume, features, notices)
     notice = "; ".join(notices) or None
-    return Accepted(label, generated, access, features, client, resume_key, frame.toolset, notice)
+    return Accepted(label, objection, access, features, client, resume_key, frame.toolset, notice)
 
 
-def _label(wished: object, make_label: Callable[[], str], notices: list[str]) -> tuple[str, bool]:
-    if isinstance(wished, str) and _LABEL.fullmatch(wished):
-        return wished, False
-    if wished is None:
-        notices.append("session_id: none was sent, so the server made one")
-    else:
-        notices.append("session_id: not 3-64 characters of A-Za-z0-9_-, so the server made one")
-    return make_label(), True
+def _objection(label: object) -> str | None:
+    if label is None:
+        return "none was sent"
+    if isinstance(label, str) and _LABEL.fullmatch(label):
+        return None
+    return "not 3-64 characters of A-Za-z0-9_-"
 
 
 def _features(wished: object, notices: list[str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """A dropped connection loses nothing: a session is come back to by its key, over a break, a takeover and a restart."""
 
 import asyncio
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,24 @@ async def test_a_client_that_comes_back_gets_what_it_missed(make_peer: Any) -> N
         assert frames["7"]["outputs"][0]["text"] == "runs"
         assert "replayed" not in frames["7"]["metadata"]
         assert "7" in progress
+
+
+async def test_a_session_keeps_its_label_and_its_client_where_no_others_are_sent(make_peer: Any, daemon: Any) -> None:
+    """Who comes back with the key alone is known by the same names as before; a label that is sent takes its place."""
+    client = {"name": "an-editor", "version": "7"}
+    async with make_peer(session_id="first-name", client=client, features=RESUME) as peer:
+        await drop(peer)
+    async with make_peer(session_id=None, **back(peer)) as again:
+        assert again.ack["session_id"] == "first-name"
+        assert "session_id_generated" not in again.ack
+        assert again.ack["notice"] == "session_id: none was sent, so the session keeps its own"
+        await again.call("named", "sim_effect", text="named")
+    with closing(sqlite3.connect(daemon.state / "toold.db")) as database:
+        row = database.execute("SELECT session_label, client FROM call ORDER BY seq DESC LIMIT 1").fetchone()
+    assert row == ("first-name", "an-editor 7")
+    async with make_peer(session_id="other-name", **back(peer)) as renamed:
+        assert renamed.ack["session_id"] == "other-name"
+        assert "notice" not in renamed.ack
 
 
 async def test_a_write_is_not_run_again_by_a_repeat_after_the_break(make_peer: Any, daemon: Any) -> None:

@@ -69,16 +69,16 @@ def test_a_hello_with_nothing_more_is_plain() -> None:
     """A client that names no features understands none, and keeps the label it sent."""
     found = hello(session_id="baseline-1a2b3c4d")
     assert found.plain
-    assert (found.label, found.label_generated, found.notice) == ("baseline-1a2b3c4d", False, None)
+    assert (found.label, found.label_objection, found.notice) == ("baseline-1a2b3c4d", None, None)
     assert found.principal == LOCAL
 
 
 @pytest.mark.parametrize("session_id", [None, "", "ab", "x" * 65, "a b c", "äöü", 5, ["abc"]])
 def test_a_label_that_cannot_be_taken_is_made_and_said(session_id: object) -> None:
-    """A missing or malformed session_id never closes the connection: the ack says what was made instead."""
+    """A missing or malformed session_id never closes the connection: another is made, and it is said why."""
     found = hello(session_id=session_id)
-    assert (found.label, found.label_generated) == ("made-by-server", True)
-    assert "session_id" in (found.notice or "")
+    assert found.label == "made-by-server"
+    assert found.label_objection == ("none was sent" if session_id is None else "not 3-64 characters of A-Za-z0-9_-")
 
 
 def test_features_are_what_both_sides_have() -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from secrets import token_urlsafe
 
+from ...protocol.calls import ClientInfo
 from ...protocol.frames import PROTOCOL_VERSION, HelloAck, Limits, ServerInfo
 from ...protocol.handshake import Accepted
 from ...protocol.sessions import hash_key
@@ -37,7 +38,11 @@ async def enter(router: Router, standing: Accepted) -> Entry:
         session = await sessions.find(key_hash, standing.principal, transport="websocket", away=AWAY)
         # A principal's token of today may be for fewer toolsets than the one that the session was opened with.
         if session is not None and standing.access.may_use(session.toolset):
-            session.label, session.client, session.streaming = standing.label, standing.client, streaming
+            if standing.label_objection is None:
+                session.label = standing.label
+            if standing.client != ClientInfo():
+                session.client = standing.client
+            session.streaming = streaming
             return Entry(session, standing.resume_key, resumed=True)
     resume_key = token_urlsafe(_KEY_BYTES) if standing.resumable else None
     session = sessions.open(
@@ -60,15 +65,20 @@ def acknowledge(
 ) -> HelloAck:
     """The ack. What was not taken as it was asked for, a resume above all, is said in ``notice``."""
     bounds, session = router.bounds, entry.session
-    notices = [standing.notice] if standing.notice else []
+    notices: list[str] = []
+    if standing.label_objection is not None:
+        instead = "the session keeps its own" if entry.resumed else "the server made one"
+        notices.append(f"session_id: {standing.label_objection}, so {instead}")
+    if standing.notice is not None:
+        notices.append(standing.notice)
     if standing.resume_key is not None and not entry.resumed:
         notices.append("resume: no session of yours has this key any more; this is a new one")
     if standing.toolset not in {None, session.toolset}:
         notices.append(f"toolset: a session keeps its own, {session.toolset!r}; open a new one for another")
     return HelloAck(
         ok=True,
-        session_id=standing.label,
-        session_id_generated=standing.label_generated or None,
+        session_id=session.label,
+        session_id_generated=True if standing.label_objection is not None and not entry.resumed else None,
         notice="; ".join(notices) or None,
         protocol=PROTOCOL_VERSION,
         server=server,
