@@ -50,6 +50,10 @@ async def read_result(arguments: ReadResultArguments, context: ToolContext) -> d
         return row_page(rows, arguments.offset, arguments.limit or ROWS, room)
     if isinstance(value, str):
         return text_page(value, arguments.offset, arguments.limit or CHARS, room)
+    if shaping.plan.return_mode != "summary" and (size := len(_encode(value))) > room:
+        # It would be kept as a file, as which it is there already.
+        told = f"{size:,} bytes are too many for an answer; return_mode 'summary' says what there is, at takes a part"
+        raise InvalidArgumentsError(f"options: {told}.", details={"fields": {"options": told}})
     return {"value": value}
 
 

@@ -82,6 +82,20 @@ async def test_a_page_fits_into_an_answer(read: Any, context: Any) -> None:
     assert page["next_offset"] == len(page["rows"])
 
 
+async def test_a_value_that_fits_into_no_answer_is_refused(read: Any, context: Any) -> None:
+    """It would be kept as a file once more, for ever; what leads on is said, and does."""
+    context.answer_bytes = 2_400
+    kept = {"result": "x" * 900, "n": 1}
+    with pytest.raises(InvalidArgumentsError, match=r"919 bytes are too many .* at takes a part") as caught:
+        await read(kept)
+    assert caught.value.executed == "no"
+    assert (await read(kept, options={"return_mode": "summary"}))["value"]["fields"] == {
+        "result": ["string"], "n": ["number"],
+    }  # fmt: skip
+    assert (await read(kept, options={"at": "result"}))["total"] == 900
+    assert await read(kept, options={"at": "n"}) == {"value": 1}
+
+
 async def test_wrong_options_are_told(read: Any) -> None:
     """What the result lacks as well; nothing was executed, so it may be asked again in another way."""
     with pytest.raises(InvalidArgumentsError, match=r"options\.return_mode: .* execute_tool"):
