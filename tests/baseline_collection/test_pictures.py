@@ -67,6 +67,18 @@ def test_the_slowest_tool_stands_on_top(record: Record) -> None:
     assert high > 1
 
 
+def test_tools_stand_by_the_median_that_is_drawn(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """Of an even number of calls the median lies between two, and it is that which decides."""
+    latencies = {"even": (1.0, 4.0), "odd": (3.0, 3.0, 3.0)}
+    calls = [
+        make_call(tool_name=tool, latency_ms=latency, iteration=number)
+        for tool, some in latencies.items()
+        for number, latency in enumerate(some, start=1)
+    ]
+    axes = one_axes(latency_picture(make_record(calls)))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["even", "odd"]
+
+
 def test_layers_are_shares_of_the_whole(record: Record) -> None:
     """Each tool's bar is whole, and its mean latency stands beside it."""
     axes = one_axes(layers_picture(record))

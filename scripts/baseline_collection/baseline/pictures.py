@@ -4,6 +4,7 @@ import io
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 from typing import Final
 
 from matplotlib.axes import Axes
@@ -195,7 +196,7 @@ def _latencies(record: Record) -> list[tuple[str, list[float]]]:
     for call in record.calls:
         if call.load == first_load(record) and call.status == "success":
             groups[call.tool_name].append(call.latency_ms)
-    return sorted(groups.items(), key=lambda item: sorted(item[1])[len(item[1]) // 2])
+    return sorted(groups.items(), key=lambda item: median(item[1]))
 
 
 def _parts(layers: Layers | None) -> list[float]:
