@@ -18,6 +18,22 @@ _ERROR_SCHEMA: Final = {
     },
     "required": ["code", "message", "executed", "retryable"],
 }
+_KEPT_SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "handle": {"type": "string"},
+        "count": {"type": "integer"},
+        "bytes": {"type": "integer"},
+        "format": {"type": "string"},
+        "expires": {"type": "string"},
+    },
+    "required": ["handle", "count", "bytes", "format", "expires"],
+}
+"""What stands for an answer that is too large and was kept as a file."""
+_SHARED: Final = ("$schema", "$defs", "definitions")
+"""Keywords that stay at the top."""
+_STAYING: Final = ("#/$defs/", "#/definitions/")
+"""References to what stays at the top, and so leads where it led."""
 
 
 def tool_entry(info: ToolInfo, revision: Revision) -> dict[str, Any]:
@@ -33,13 +49,32 @@ def tool_entry(info: ToolInfo, revision: Revision) -> dict[str, Any]:
 
 def answer_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of structured content, of that of what the tool returns: values that are no object stand under
-    ``result``, and a call that failed has the error in its place, which clients hold against the schema as well.
+    ``result``, and a call that failed has the error in its place, one whose answer is too large the file's handle.
+    Clients hold these against the schema as well.
     """
     own = dict(schema)
-    definitions: dict[str, Any] = {name: own.pop(name) for name in ("$schema", "$defs", "definitions") if name in own}
-    if own.get("type") != "object":
+    is_object = own.get("type") == "object"
+    shared: dict[str, Any] = {}
+    if "$id" not in own:  # else it is a document of its own, within which its references lead
+        place = "#/anyOf/0" if is_object else "#/anyOf/0/properties/result"
+        own = _moved(own, place)
+        shared = {name: own.pop(name) for name in _SHARED if name in own}
+    if not is_object:
         own = {"type": "object", "properties": {"result": own}, "required": ["result"]}
-    return {**definitions, "type": "object", "anyOf": [own, _ERROR_SCHEMA]}
+    return {**shared, "type": "object", "anyOf": [own, _ERROR_SCHEMA, _KEPT_SCHEMA]}
+
+
+def _moved(part: Any, place: str) -> Any:
+    """A part of a schema that stands at ``place`` now, with its references to other parts of it."""
+    if isinstance(part, list):
+        return [_moved(one, place) for one in part]
+    if not isinstance(part, dict):
+        return part
+    moved = {name: _moved(one, place) for name, one in part.items()}
+    target = part.get("$ref")
+    if isinstance(target, str) and (target == "#" or target.startswith("#/")) and not target.startswith(_STAYING):
+        moved["$ref"] = place + target[1:]
+    return moved
 
 
 def _without_header_names(schema: dict[str, Any]) -> dict[str, Any]:

@@ -22,16 +22,22 @@ class Catalogue:
     judged: Sequence[Judged] = ()
     schemas: Mapping[str, JsonSchema | str] = field(default_factory=dict)
     """What arguments are checked by, by the tools' names; text is what is wrong with one."""
+    outputs: Mapping[str, str | None] = field(default_factory=dict)
+    """What is wrong with the schemas of what tools return, by the names of those that have one."""
     left_out: Sequence[Note] = ()
     """Of the listing."""
 
     def tools(self, call: Call, timeout_s: float) -> list[Tool]:
         """All whose schema can be used."""
         return [
-            _tool(self.source, one, schema, call, timeout_s)
+            _tool(self.source, one, schema, self._output(one.definition), call, timeout_s)
             for one in self.judged
             if isinstance(schema := self.schemas.get(one.definition.name), JsonSchema)
         ]
+
+    def _output(self, tool: Definition) -> dict[str, Any] | None:
+        """The schema of what a tool returns, where clients can hold its answers against it."""
+        return None if self.outputs.get(tool.name) else tool.output_schema
 
     @property
     def notes(self) -> list[Note]:
@@ -41,6 +47,8 @@ class Catalogue:
             schema = self.schemas.get(one.definition.name)
             if not isinstance(schema, JsonSchema):
                 notes.append(Note("left out", one.definition.name, str(schema)))
+            elif (wrong := self.outputs.get(one.definition.name)) is not None:
+                notes.append(Note("mended", one.definition.name, f"its outputSchema is not shown: {wrong}"))
             if one.objection is not None:
                 notes.append(Note("quarantined", one.definition.name, one.objection))
         return notes
@@ -66,12 +74,17 @@ class Prepared:
     """What of a listing takes its time."""
 
     schemas: Mapping[str, JsonSchema | str]
+    outputs: Mapping[str, str | None]
     objections: Mapping[str, str | None]
 
 
 def prepare(listing: Listing, pins: Pins | None) -> Prepared:
     """In a thread: a schema takes part of a millisecond, or more."""
-    return Prepared({tool.name: _schema(tool) for tool in listing.tools}, objections(pins, listing.tools))
+    return Prepared(
+        {tool.name: _schema(tool) for tool in listing.tools},
+        {tool.name: _wrong(tool.output_schema) for tool in listing.tools if tool.output_schema is not None},
+        objections(pins, listing.tools),
+    )
 
 
 def catalogued(
@@ -81,7 +94,7 @@ def catalogued(
     once, one has a name.
     """
     judged = named(source, pins, listing.tools, taken, prepared.objections)
-    return Catalogue(source, judged, prepared.schemas, listing.notes)
+    return Catalogue(source, judged, prepared.schemas, prepared.outputs, listing.notes)
 
 
 def _schema(tool: Definition) -> JsonSchema | str:
@@ -91,9 +104,19 @@ def _schema(tool: Definition) -> JsonSchema | str:
         return str(error)
 
 
-def _tool(source: str, one: Judged, arguments: JsonSchema, call: Call, timeout_s: float) -> Tool:
+def _wrong(output: dict[str, Any]) -> str | None:
+    """What is wrong with the schema of what a tool returns: clients would refuse whatever they hold against it."""
+    try:
+        JsonSchema(output)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _tool(
+    source: str, one: Judged, arguments: JsonSchema, output: dict[str, Any] | None, call: Call, timeout_s: float
+) -> Tool:
     definition = one.definition
-    output = definition.output_schema
     return Tool(
         one.served,
         definition.description or f"The tool {definition.name} of {source}.",
@@ -102,7 +125,7 @@ def _tool(source: str, one: Judged, arguments: JsonSchema, call: Call, timeout_s
         definition.annotations,
         timeout_s=timeout_s,
         source=source,
-        output_schema=output if output and output.get("type") == "object" else None,
+        output_schema=output,
         withheld=_withheld(source, one),
     )
 

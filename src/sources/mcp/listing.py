@@ -70,7 +70,9 @@ class Gathering:
 
 
 def sift(result: dict[str, Any]) -> list[Note]:
-    """Take out of a page what is no tool as MCP has it: the SDK refuses a page that holds one, with all others."""
+    """Take out of a page what is no tool as MCP has it: the SDK refuses a page that holds one, with all others. Of an
+    ``outputSchema`` that is of no object, which older revisions do not have, the tool is kept without it.
+    """
     tools, kept, notes = result.get("tools"), [], []
     if not isinstance(tools, list):
         return []
@@ -78,6 +80,9 @@ def sift(result: dict[str, Any]) -> list[Note]:
         why = _objection(tool)
         if why is None:
             kept.append(tool)
+            if _is_of_no_object(tool.get("outputSchema")):
+                del tool["outputSchema"]
+                notes.append(Note("mended", _name(tool), 'its outputSchema has no "type": "object" and is not shown'))
         else:
             notes.append(Note("left out", _name(tool), why))
     result["tools"] = kept
@@ -93,10 +98,13 @@ def _objection(tool: Any) -> str | None:
         return f"it is no tool as MCP has it: {where}: {first['msg']}"
     if not found.name:
         return "it has no name"
-    for schema, key in ((found.input_schema, "inputSchema"), (found.output_schema, "outputSchema")):
-        if schema is not None and schema.get("type") != "object":
-            return f'{key} must have "type": "object"'
+    if found.input_schema.get("type") != "object":
+        return 'inputSchema must have "type": "object"'
     return None
+
+
+def _is_of_no_object(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") != "object"
 
 
 def _name(tool: Any) -> str:

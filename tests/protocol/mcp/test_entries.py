@@ -10,9 +10,11 @@ from toold.protocol.errors import ToolExecutionError
 from toold.protocol.mcp.entries import answer_schema, tool_entry
 from toold.protocol.mcp.results import call_result
 from toold.protocol.mcp.revisions import REVISIONS
+from toold.tools import ResultFile
 
 NEW = REVISIONS["2026-07-28"]
 ASKED = REVISIONS["2025-11-25"]
+_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 HINTS = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 
 
@@ -57,16 +59,47 @@ def test_schemas_are_shown_as_they_are() -> None:
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}, {"a": 1}),
         ({"type": "array", "items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "integer"}}}, [1, 2]),
         ({"type": ["object", "null"]}, None),
+        (
+            {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}}},
+            {"a": 1, "b": 2},
+        ),
+        ({"type": "array", "items": [{"type": "integer"}, {"$ref": "#/items/0"}], "$schema": _DRAFT_7}, [1, 2]),
+        (
+            {"type": "object", "properties": {"a": {"type": "integer"}, "next": {"$ref": "#"}}},
+            {"a": 1, "next": {"a": 2, "next": {}}},
+        ),
+        (
+            {
+                "$id": "urn:x",
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/n"}, "b": {"$ref": "#/properties/a"}},
+            }
+            | {"$defs": {"n": {"type": "integer"}}},
+            {"a": 1, "b": 2},
+        ),
     ],
 )
 def test_what_is_answered_fits_the_output_schema(schema: dict[str, Any], value: Any) -> None:
-    """Clients hold answers against it: the tool's own data, wrapped where it is no object, and errors fit; else not."""
+    """Clients hold answers against it: the tool's own data, wrapped where it is no object, errors, and what stands for
+    an answer that was kept as a file; nothing else fits.
+    """
     published = answer_schema(schema)
     assert published["type"] == "object"
     metadata = Metadata(1.0, Timings())
     failed = ToolResult(metadata, error=ToolExecutionError("no").to_tool_error())
-    for result in (ToolResult(metadata, (), value), failed):
+    kept = ToolResult(metadata, (), msgspec.to_builtins(ResultFile("h-1", 1, 9, "json", "2026-11-22T09:30:00Z")))
+    for result in (ToolResult(metadata, (), value), failed, kept):
         structured = msgspec.to_builtins(call_result(result, NEW))["structuredContent"]
         jsonschema.validate(structured, published)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"a": "x", "result": ["x"]}, published)
+
+
+@pytest.mark.parametrize("wrong", [{"a": 1, "b": "x"}, {"next": {"next": {"a": "x"}}}])
+def test_references_within_an_output_schema_lead_where_they_led(wrong: dict[str, Any]) -> None:
+    """To the tool's own schema, which stands deeper in the one that is shown."""
+    properties = {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}, "next": {"$ref": "#"}}
+    published = answer_schema({"type": "object", "properties": properties})
+    jsonschema.validate({"a": 1, "b": 2, "next": {"next": {"a": 3}}}, published)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, published)

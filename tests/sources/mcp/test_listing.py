@@ -25,9 +25,8 @@ def page(*tools: dict[str, Any], cursor: str | None = None) -> ListToolsResult:
         ({"name": "bad"}, "bad: it is no tool as MCP has it: inputSchema: Field required"),
         (tool("\x1b[2Jbad", description=5), "[2Jbad: it is no tool as MCP has it: description: Input should be"),
         (tool("bad", inputSchema={"type": "array"}), 'bad: inputSchema must have "type": "object"'),
-        (tool("bad", outputSchema={}), 'bad: outputSchema must have "type": "object"'),
     ],
-    ids=["text", "number", "empty", "no schema", "description", "array", "output"],
+    ids=["text", "number", "empty", "no schema", "description", "array"],
 )
 def test_what_is_no_tool_harms_no_other(bad: Any, told: str) -> None:
     """It is left out, with the reason."""
@@ -36,6 +35,15 @@ def test_what_is_no_tool_harms_no_other(bad: Any, told: str) -> None:
     assert [one["name"] for one in result["tools"]] == ["one", "two"]
     assert note.kind == "left out"
     assert str(note).startswith(told)
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"anyOf": [{"type": "object"}, {"type": "null"}]}])
+def test_what_returns_no_object_is_a_tool(schema: dict[str, Any]) -> None:
+    """Without the schema, which older revisions do not take."""
+    result = {"tools": [tool("list", outputSchema=schema), tool("one", outputSchema={"type": "object"})]}
+    (note,) = sift(result)
+    assert result["tools"] == [tool("list"), tool("one", outputSchema={"type": "object"})]
+    assert (note.kind, note.where) == ("mended", "list")
 
 
 def taken(*pages: ListToolsResult) -> tuple[list[str], list[str], int]:
