@@ -8,6 +8,7 @@ import msgspec
 
 from ...protocol.calls import Json
 from ...protocol.errors import InvalidArgumentsError, ToolError
+from ...protocol.suggest import as_sentence
 from ...shaping import ShapingError, Template
 from ..tool import Tool
 from .retry import Retrying
@@ -82,7 +83,7 @@ class BatchRun:
         try:
             arguments = plan.args.resolve({"item": item, "index": index}) if plan.args else item
         except ShapingError as error:
-            return ItemEnd(error=InvalidArgumentsError(f"args: {error}.").to_tool_error())
+            return ItemEnd(error=InvalidArgumentsError(as_sentence(f"args: {error}")).to_tool_error())
         if not isinstance(arguments, dict):
             message = "The item is no object with the tool's arguments; args says how they are made, with {{item}}."
             return ItemEnd(error=InvalidArgumentsError(message).to_tool_error())

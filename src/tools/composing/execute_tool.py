@@ -7,6 +7,7 @@ from pydantic import Field, WithJsonSchema
 
 from ...protocol.calls import MAX_TIMEOUT_S, Json, TextContent, ToolResult
 from ...protocol.errors import CallError, InvalidArgumentsError, ToolError, error_from_wire
+from ...protocol.suggest import as_sentence
 from ...shaping import Shaped, ShapingError
 from ..context import ToolContext
 from ..tool import Answer, Arguments, tool
@@ -84,5 +85,5 @@ async def _unshaped(wrong: ShapingError, value: Json, context: ToolContext) -> C
     else:
         details |= {"handle": kept.handle, "expires": kept.expires}
         where = f"its result is kept as {kept.handle}: read_result shapes it"
-    message = f"options: {wrong}. The tool has run; {where}."
+    message = f"{as_sentence(f'options: {wrong}')} The tool has run; {where}."
     return InvalidArgumentsError(message, executed="yes", details=details)

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from ...protocol.calls import Json
 from ...protocol.errors import InvalidArgumentsError
+from ...protocol.suggest import as_sentence
 from ...shaping import ShapingError
 from ..context import ToolContext
 from ..tool import Arguments, tool
@@ -62,7 +63,7 @@ async def _shaped(value: Json, shaping: Shaping, context: ToolContext) -> tuple[
         shaped = await apply(shaping.plan, value)
     except ShapingError as error:
         fields = {"options": str(error)}
-        raise InvalidArgumentsError(f"options: {error}.", details={"fields": fields}) from error
+        raise InvalidArgumentsError(as_sentence(f"options: {error}"), details={"fields": fields}) from error
     if not shaping.idle:
         context.note_shaping(msgspec.to_builtins(shaped.report))
     one_value = shaping.plan.return_mode == "summary" or (shaping.plan.aggregate and not isinstance(shaped.value, list))

@@ -7,6 +7,7 @@ import msgspec
 
 from ...protocol.calls import Json
 from ...protocol.errors import CallError, CallTimeoutError, InvalidArgumentsError, ToolError
+from ...protocol.suggest import as_sentence
 from ...shaping import MissingValueError, ShapingError, Template
 from ..context import ToolContext
 from .pipeline_arguments import MAX_ITEMS
@@ -44,7 +45,7 @@ async def shape_or_error(shape: Shape, shaping: Shaping, value: Json, name: str)
     try:
         return await shape(shaping, value, name)
     except ShapingError as error:
-        return InvalidArgumentsError(f"options: {error}.", executed="yes").to_tool_error()
+        return InvalidArgumentsError(as_sentence(f"options: {error}"), executed="yes").to_tool_error()
     except CallError as error:
         return msgspec.structs.replace(error.to_tool_error(), executed="yes", retryable=False)
 
@@ -239,4 +240,4 @@ def _unresolved(place: str, error: ShapingError, template: Template, context: Ma
     told = f"{place}: {error}"
     if isinstance(error, MissingValueError) and without:
         told = f"{place}: {error.reference} is not there, since {', '.join(map(repr, without))} brought no result"
-    return InvalidArgumentsError(f"{told}.").to_tool_error()
+    return InvalidArgumentsError(as_sentence(told)).to_tool_error()

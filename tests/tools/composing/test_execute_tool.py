@@ -113,6 +113,13 @@ async def test_a_result_without_the_list_is_kept(asked: Any, context: Any) -> No
     assert error.details["fields"].keys() == {"options"}
 
 
+async def test_a_question_ends_as_one(asked: Any) -> None:
+    """What may have been meant is asked, and no full stop is put behind it."""
+    with pytest.raises(InvalidArgumentsError, match=r"did you mean 'items'\? The tool has run; ") as caught:
+        await asked(result({"items": [1]}), at="itms")
+    assert caught.value.executed == "yes"
+
+
 async def test_where_it_cannot_be_kept_it_is_in_the_error(asked: Any, context: Any) -> None:
     """A full disk loses no result that can be sent."""
     context.disk_refuses = ServiceUnavailableError("The result's file could not be written (No space left on device).")

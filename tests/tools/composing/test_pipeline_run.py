@@ -214,7 +214,7 @@ async def test_options_shape_what_goes_on(run: Run, calls: Any) -> None:
     assert calls.made[-1][2] == {"value": [{"n": 3}, {"n": 4}]}
     answer = await run(step("a", options={"at": "row", "limit": 1}))
     assert answer["step_results"]["a"]["error"]["executed"] == "yes"
-    assert answer["step_results"]["a"]["error"]["message"].startswith("options: ")
+    assert answer["step_results"]["a"]["error"]["message"].endswith("did you mean 'rows'?")
     answer = await run(step("a", options={"at": "rows", "return_mode": "file"}))
     assert answer["step_results"]["a"]["error"]["message"] == "no room for a"
     assert answer["step_results"]["a"]["error"]["executed"] == "yes"

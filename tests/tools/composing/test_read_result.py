@@ -100,6 +100,8 @@ async def test_wrong_options_are_told(read: Any) -> None:
     """What the result lacks as well; nothing was executed, so it may be asked again in another way."""
     with pytest.raises(InvalidArgumentsError, match=r"options\.return_mode: .* execute_tool"):
         await read(MANY, options={"return_mode": "file"})
+    with pytest.raises(InvalidArgumentsError, match=r"did you mean 'items'\?$"):
+        await read({"items": []}, options={"at": "itms"})
     with pytest.raises(InvalidArgumentsError, match="several lists") as caught:
         await read({"a": [], "b": []}, options={"limit": 1})
     assert caught.value.executed == "no"
