@@ -82,6 +82,29 @@ async def test_an_error_is_a_failure(connect: Connect, begin: Begin) -> None:
     }
 
 
+async def test_a_step_or_item_that_failed_is_a_failure(connect: Connect, begin: Begin) -> None:
+    """A pipeline that stopped, and a batch of which an item failed, are failures though they answer with a result."""
+    refused, fine = "[[sim:status=400]]", "Hello"
+    step = {"id": "one", "tool_name": "chat", "args": {"prompt": refused}}
+    batch = {"tool_name": "chat", "items": [fine, refused], "args": {"prompt": "{{item}}"}}
+    matrix = Matrix(
+        {
+            "execute_pipeline": Case({"steps": [step]}),
+            "execute_batch": Case(batch),
+            "execute_tool": Case({"tool_name": "execute_batch", "args": batch | {"items": [fine]}}),
+        }
+    )
+    with begin(*matrix.tools, iterations=1) as draft:
+        await collect([Side(draft, connect, matrix)], nothing)
+    pipeline, batched, whole = draft.calls
+    assert (pipeline.status, pipeline.error_code) == ("error", "PROVIDER_ERROR")
+    assert str(pipeline.error).startswith("step 'one' failed: Kimi")
+    assert (batched.status, batched.error_code) == ("error", "PROVIDER_ERROR")
+    assert str(batched.error).startswith("1 of 2 items failed; item 1: Kimi")
+    assert batched.tokens is not None
+    assert (whole.status, whole.error) == ("success", None)
+
+
 async def test_concurrency_is_kept_up(connect: Connect, begin: Begin) -> None:
     """With four at once, eight calls of a quarter second take two waves: four begin before the first one ends."""
     load = Load(concurrency=4)

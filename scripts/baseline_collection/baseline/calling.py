@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
 from toold.protocol.calls import Json, Metadata
-from toold.protocol.errors import CallError
+from toold.protocol.errors import CallError, ErrorCode
 from toold.protocol.frames import CallToolRes
 
 from .plan import Turn
@@ -97,7 +97,22 @@ def came_to(answer: CallToolRes | CallError | ConnectionLostError) -> dict[str, 
     told = _told_by(answer.metadata)
     if answer.error is not None:
         return {"status": "error", "error_code": answer.error.code, "error": answer.error.message, **told}
+    if failed := _failed_within(answer.structured):
+        code, message = failed
+        return {"status": "error", "error_code": code, "error": message, **told}
     return {"status": "success", "output_bytes": len(msgspec.json.encode(answer.outputs)), **told}
+
+
+def _failed_within(structured: object) -> tuple[str, str] | None:
+    """Code and message of what failed in a pipeline or a batch, whose answer is a result all the same; None where
+    nothing did."""
+    match structured:
+        case {"success": False, "stopped_because": str(why), "step_results": dict(steps)}:
+            codes = [step["error"]["code"] for step in steps.values() if not step["success"] and "error" in step]
+            return codes[-1] if codes else ErrorCode.TOOL_EXECUTION_ERROR.value, why
+        case {"total": int(total), "succeeded": int(_), "errors": [{"index": index, "error": error}, *others]}:
+            return error["code"], f"{len(others) + 1} of {total} items failed; item {index}: {error['message']}"
+    return None
 
 
 def _told_by(metadata: Metadata) -> dict[str, Any]:
