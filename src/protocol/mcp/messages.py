@@ -1,5 +1,6 @@
 """JSON-RPC 2.0 as MCP uses it: bytes to messages, and answers to bytes. Pure."""
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -126,7 +127,7 @@ def read(body: bytes) -> Message | list[Message]:
     try:
         value = _decode_any(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Malformed(Problem(PARSE_ERROR, f"The body is not JSON: {error}"))
+        return _diagnosed(body, error)
     if isinstance(value, list):
         return [_convert(part) for part in value]
     return _convert(value)
@@ -161,13 +162,39 @@ def event(message: bytes) -> bytes:
     return b"event: message\ndata: " + message + b"\n\n"
 
 
+def _diagnosed(body: bytes, error: Exception) -> Malformed:
+    """What cannot be read is read once more, by a laxer parser, to address the answer: over a pipe, who asked would
+    wait for it for ever.
+    """
+    what = f"The body is not JSON: {error}"
+    try:
+        value = json.loads(body)
+        if not _is_unicode(value):
+            what = "A text of the message holds half of a surrogate pair, which is no Unicode text."
+    except (ValueError, RecursionError):
+        value = None
+    request_id = _id_of(value)
+    return Malformed(Problem(PARSE_ERROR, what), request_id if _is_unicode(request_id) else None)
+
+
+def _is_unicode(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _convert(value: object) -> Message:
     try:
         return _message(msgspec.convert(value, _Wire))
     except msgspec.ValidationError as error:
-        given = value.get("id") if isinstance(value, dict) else None
-        request_id = given if isinstance(given, str | int) and not isinstance(given, bool) else None
-        return Malformed(Problem(INVALID_REQUEST, f"That is no JSON-RPC 2.0 message: {error}"), request_id)
+        return Malformed(Problem(INVALID_REQUEST, f"That is no JSON-RPC 2.0 message: {error}"), _id_of(value))
+
+
+def _id_of(value: object) -> JsonRpcId | None:
+    given = value.get("id") if isinstance(value, dict) else None
+    return given if isinstance(given, str | int) and not isinstance(given, bool) else None
 
 
 def _message(wire: _Wire) -> Message:
