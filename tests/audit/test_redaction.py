@@ -45,6 +45,10 @@ def test_names_of_other_things(name: str) -> None:
         ("0123456789abcdef0123456789abcdef.AbCdEfGhIjKlMnOp", REDACTED),
         ("jwt eyJhbGciOiJI.eyJpc3MiOiJz.dQw4w9WgXcQ end", f"jwt {REDACTED} end"),
         ("Authorization: Bearer abcdefgh12345", f"Authorization: Bearer {REDACTED}"),
+        ("Authorization: Basic dXNlcjpwYXNz", f"Authorization: Basic {REDACTED}"),
+        ("pay by sk_live_0123456789abcdef", f"pay by {REDACTED}"),
+        ("AIza" + "Sy-_4" * 7, REDACTED),
+        ("hf_" + "abcDEF" * 6, REDACTED),
         ("ghp_0123456789abcdefABCD", REDACTED),
         ("send toold_" + "aB3-_" * 8 + "xyz, then", f"send {REDACTED}, then"),
         ("AKIAIOSFODNN7EXAMPLE", REDACTED),
@@ -59,7 +63,37 @@ def test_what_looks_like_a_secret_is_taken_out(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a risk-averse-investment-plan", "see https://example.org:8080/a@b", "bearer of news", "0" * 64, "eyJ"]
+    ("text", "shown"),
+    [
+        ("DB_PASSWORD=hunter2\nPORT=5432", f"DB_PASSWORD={REDACTED}\nPORT=5432"),
+        ("export X_API_KEY='a b' # mine", f"export X_API_KEY='{REDACTED}' # mine"),
+        ("https://h/?api_key=abc&page=2", f"https://h/?api_key={REDACTED}&page=2"),
+        ("host=h password=hunter2 user=u", f"host=h password={REDACTED} user=u"),
+        ('{"password": "hun\\"ter2", "port": 1}', f'{{"password": "{REDACTED}", "port": 1}}'),
+        (r"{\"client_secret\":\"hunter2\"}", rf"{{\"client_secret\":\"{REDACTED}\"}}"),
+        ('token = "abc"', f'token = "{REDACTED}"'),
+        ("AccountKey=abc+/d==;Next=1", f"AccountKey={REDACTED};Next=1"),
+        ("api_key=sk-abcdef0123456789", f"api_key={REDACTED}"),
+    ],
+)
+def test_what_is_assigned_to_a_secrets_name_within_text_is_taken_out(text: str, shown: str) -> None:
+    """Pasted settings, JSON, addresses and programs lose the value that stands under such a name, and nothing else."""
+    assert redact_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a risk-averse-investment-plan",
+        "see https://example.org:8080/a@b",
+        "bearer of news",
+        "0" * 64,
+        "eyJ",
+        "token: missing. `toold token` prints it",
+        "max_tokens=5, input_tokens=7",
+        "if password == other:",
+        "a password of 'eight' letters",
+    ],
 )
 def test_ordinary_text_stays(text: str) -> None:
     """What only begins like a secret is left alone."""
@@ -72,3 +106,11 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
     """What is left after one pass has nothing in it for a second, whatever the text."""
     once = redact_text(text)
     assert redact_text(once).replace(REDACTED, "") == once.replace(REDACTED, "")
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["password", "=", '"', "'", ": ", "\\", "x", REDACTED, "&", "\n", "sk-abcdefabcdef"])))
+def test_redacting_assignments_twice_changes_nothing_more(pieces: list[str]) -> None:
+    """The mark of what was taken out is no secret itself, wherever it stands."""
+    once = redact_text("".join(pieces))
+    assert redact_text(once) == once
