@@ -14,7 +14,7 @@ from ..tool import Tool
 from .retry import Retrying
 from .room import Room
 from .shaping import Shaping
-from .step_run import Shape, shape_or_error
+from .step_run import Shape, in_each, shape_or_error
 from .window import slide
 
 
@@ -37,6 +37,7 @@ class ItemEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     value: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
+    unmatched: tuple[str, ...] = ()
     unknown: bool = False
     """It may have had an effect that nobody knows of."""
 
@@ -95,13 +96,14 @@ class BatchRun:
     async def _shaped(self, value: Json, name: str) -> ItemEnd:
         if not self._plan.detail:
             return ItemEnd(value=None)
+        unmatched: tuple[str, ...] = ()
         if self._plan.shape is not None:
             shaped = await shape_or_error(self._shape, self._plan.shape, value, name)
             if isinstance(shaped, ToolError):
                 return ItemEnd(error=shaped)
-            value = shaped
+            value, unmatched = shaped.value, shaped.unmatched
         full = self._room.take(value)
-        return ItemEnd(error=full) if full else ItemEnd(value=value)
+        return ItemEnd(error=full) if full else ItemEnd(value=value, unmatched=unmatched)
 
     def _answer(self, ends: Sequence[ItemEnd | None], duration_ms: float) -> dict[str, Any]:
         begun = [(index, end) for index, end in enumerate(ends) if end is not None]
@@ -118,4 +120,6 @@ class BatchRun:
         }
         if self._plan.detail:
             answer["results"] = [{"index": index, "result": end.value} for index, end in begun if end.error is None]
+        if unmatched := in_each(end.unmatched for _, end in begun if end.error is None):
+            answer["unmatched"] = list(unmatched)
         return answer

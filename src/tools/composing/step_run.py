@@ -1,6 +1,6 @@
 """One step of a pipeline at work: its calls, their retries, and what is made of what they answer."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -18,7 +18,7 @@ from .shaping import Shaping, apply
 from .window import slide
 
 State = Literal["succeeded", "fell_back", "failed", "unknown", "skipped", "not_run"]
-Shape = Callable[[Shaping, Json, str], Awaitable[Json]]
+Shape = Callable[[Shaping, Json, str], Awaitable["ShapedPart"]]
 """Shapes the value of the call of this name.
 
 Raises:
@@ -27,20 +27,28 @@ Raises:
 """
 
 
+class ShapedPart(msgspec.Struct, frozen=True):
+    """What is left of a value, and the paths in the options that led nowhere, which are often misspelt."""
+
+    value: Json
+    unmatched: tuple[str, ...] = ()
+
+
 def shape_in(context: ToolContext) -> Shape:
     """The ``Shape`` of a call's parts; a file has the handle of the part."""
 
-    async def shape(shaping: Shaping, value: Json, name: str) -> Json:
+    async def shape(shaping: Shaping, value: Json, name: str) -> ShapedPart:
         shaped = await apply(shaping.plan, value)
+        unmatched = shaped.report.unmatched
         if not shaping.to_file:
-            return shaped.value
+            return ShapedPart(shaped.value, unmatched)
         kept = await context.keep_result(shaped.value, shaped.rows, shaping.file_format, name=name)
-        return msgspec.to_builtins(kept)
+        return ShapedPart(msgspec.to_builtins(kept), unmatched)
 
     return shape
 
 
-async def shape_or_error(shape: Shape, shaping: Shaping, value: Json, name: str) -> Json | ToolError:
+async def shape_or_error(shape: Shape, shaping: Shaping, value: Json, name: str) -> ShapedPart | ToolError:
     """The shaped value; or the error of a call that has run, and whose value cannot be had as it was asked for."""
     try:
         return await shape(shaping, value, name)
@@ -57,6 +65,7 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True):
     error: ToolError | None = None
     unknown: bool = False
     """It may have had an effect that nobody knows of."""
+    unmatched: tuple[str, ...] = ()
     attempts: int = 0
     replayed: bool = False
 
@@ -69,6 +78,8 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     error: ToolError | None = None
     errors: tuple[tuple[int, ToolError], ...] = ()
     """Of elements, by their index."""
+    unmatched: tuple[str, ...] = ()
+    """Paths in the options that led nowhere, of elements in none."""
     attempts: int = 0
     replayed: bool = False
     duration_ms: float = 0.0
@@ -91,6 +102,8 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
             shown["error"] = msgspec.to_builtins(self.error)
         if self.errors:
             shown["errors"] = [{"index": index, "error": msgspec.to_builtins(error)} for index, error in self.errors]
+        if self.unmatched:
+            shown["unmatched"] = list(self.unmatched)
         if self.replayed:
             shown["replayed"] = True
         return shown
@@ -114,7 +127,12 @@ class StepRunner:
             return await self._for_each(planned, planned.for_each, context)
         end = await self._fallen_back(planned, context, await self._call(planned, planned.id, context))
         return StepResult(
-            state=_state(end), value=end.value, error=end.error, attempts=end.attempts, replayed=end.replayed
+            state=_state(end),
+            value=end.value,
+            error=end.error,
+            unmatched=end.unmatched,
+            attempts=end.attempts,
+            replayed=end.replayed,
         )
 
     async def _for_each(self, planned: PlannedStep, template: Template, context: Mapping[str, Json]) -> StepResult:
@@ -171,7 +189,7 @@ class StepRunner:
         shaped = await shape_or_error(self._shape, planned.shape, end.value, name)
         if isinstance(shaped, ToolError):
             return msgspec.structs.replace(end, value=msgspec.UNSET, error=shaped)
-        return msgspec.structs.replace(end, value=shaped)
+        return msgspec.structs.replace(end, value=shaped.value, unmatched=shaped.unmatched)
 
     async def _fallen_back(self, planned: PlannedStep, context: Mapping[str, Json], end: CallEnd) -> CallEnd:
         if end.error is None or planned.step.on_error != "fallback":
@@ -229,9 +247,16 @@ def _together(planned: PlannedStep, ends: list[CallEnd | None]) -> StepResult:
         value=value,
         error=error,
         errors=errors,
+        unmatched=in_each(end.unmatched for _, end in begun if end.error is None),
         attempts=sum(end.attempts for _, end in begun),
         replayed=bool(begun) and whole and all(end.replayed for _, end in begun),
     )
+
+
+def in_each(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """What is in every one of these groups."""
+    first, *rest = (*groups,) or ((),)
+    return tuple(name for name in first if all(name in group for group in rest))
 
 
 def _unresolved(place: str, error: ShapingError, template: Template, context: Mapping[str, Json]) -> ToolError:

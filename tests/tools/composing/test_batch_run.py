@@ -10,14 +10,16 @@ from toold.protocol.errors import CallTimeoutError, ServiceUnavailableError, Too
 from toold.shaping import compile_template
 from toold.tools.composing.batch_run import BatchPlan, BatchRun
 from toold.tools.composing.shaping import Shaping, plan_shaping
+from toold.tools.composing.step_run import ShapedPart
 
 Run = Callable[..., Any]
 
 
-async def shape(shaping: Shaping, value: Any, name: str) -> Any:
+async def shape(shaping: Shaping, value: Any, name: str) -> ShapedPart:
     if shaping.to_file:
         raise ServiceUnavailableError(f"no room for {name}")
-    return shaping.plan.apply(value).value
+    shaped = shaping.plan.apply(value)
+    return ShapedPart(shaped.value, shaped.report.unmatched)
 
 
 @pytest.fixture
@@ -87,6 +89,15 @@ async def test_results_are_shaped(run: Run, calls: Any) -> None:
     calls.answers["note"] = odd_fail
     answer = await run("note", [{"value": 2}], shape=plan_shaping({"select_fields": ["n"]}))
     assert answer["results"] == [{"index": 0, "result": {"n": 2}}]
+
+
+async def test_fields_that_no_result_has_are_named(run: Run, calls: Any) -> None:
+    """What one of them has is not misspelt."""
+    calls.answers["note"] = lambda arguments: arguments["value"]
+    items = [{"value": {"n": 1}}, {"value": {"m": 2}}]
+    answer = await run("note", items, shape=plan_shaping({"select_fields": ["n", "m", "nn"]}))
+    assert answer["unmatched"] == ["nn"]
+    assert "unmatched" not in await run("note", items, shape=plan_shaping({"select_fields": ["n", "m"]}))
 
 
 async def test_stop_begins_nothing_new(run: Run, calls: Any) -> None:

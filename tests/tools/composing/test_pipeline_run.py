@@ -19,13 +19,14 @@ from toold.tools.composing.pipeline import PipelineArguments
 from toold.tools.composing.pipeline_plan import plan_pipeline
 from toold.tools.composing.pipeline_run import SIDE_BY_SIDE, PipelineRun
 from toold.tools.composing.shaping import Shaping
-from toold.tools.composing.step_run import StepRunner
+from toold.tools.composing.step_run import ShapedPart, StepRunner
 
 
-async def shape(shaping: Shaping, value: Any, name: str) -> Any:
+async def shape(shaping: Shaping, value: Any, name: str) -> ShapedPart:
     if shaping.to_file:
         raise ServiceUnavailableError(f"no room for {name}")
-    return shaping.plan.apply(value).value
+    shaped = shaping.plan.apply(value)
+    return ShapedPart(shaped.value, shaped.report.unmatched)
 
 
 Run = Callable[..., Any]
@@ -218,6 +219,16 @@ async def test_options_shape_what_goes_on(run: Run, calls: Any) -> None:
     answer = await run(step("a", options={"at": "rows", "return_mode": "file"}))
     assert answer["step_results"]["a"]["error"]["message"] == "no room for a"
     assert answer["step_results"]["a"]["error"]["executed"] == "yes"
+
+
+async def test_names_in_options_that_lead_nowhere_are_told(run: Run, calls: Any) -> None:
+    """Of a step that runs for each of several, those that do so in each of its results."""
+    calls.answers["note"] = lambda arguments: [{arguments["value"]: 1}]
+    one = step("a", "n", options={"filter": "vots > 1", "select_fields": ["n"]})
+    each = step("b", "{{item}}", for_each=["n", "m"], options={"select_fields": ["n", "m", "x.y"]})
+    told = (await run(one, each, step("c", "n", options={"select_fields": ["n"]})))["step_results"]
+    assert (told["a"]["unmatched"], told["b"]["unmatched"]) == (["vots"], ["x.y"])
+    assert "unmatched" not in told["c"]
 
 
 async def test_for_each_runs_over_a_list(run: Run, calls: Any) -> None:
