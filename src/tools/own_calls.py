@@ -84,8 +84,9 @@ def _without_result(known: KnownCall) -> NotFoundError | ResultExpiredError | Ou
             "The call has ended, and its result was kept for its time, or until others took its room.", executed="yes"
         )
     return NotFoundError(
-        f"The call {known.id[:_SHOWN_ID_CHARS]!r} ended with {known.outcome}. Its result went to the client that made "
-        "it, and is not kept under this id: results of detached calls are, and those of calls that calls make."
+        f"The call {known.id[:_SHOWN_ID_CHARS]!r} ended with {known.outcome}. Its result went to whoever made it, "
+        "and is not kept under this id: results of detached calls are, and those of calls that calls make, but for "
+        "those of tools that only read and reach nobody, such as echo."
     )
 
 
