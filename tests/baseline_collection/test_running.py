@@ -5,9 +5,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from rich.console import Console
 
-from baseline.record import Record
-from baseline.running import beside_of, changed, draft_of, numbered
+from baseline.draft import Draft
+from baseline.matrix import SHIPPED
+from baseline.record import Record, RecordError
+from baseline.running import beside_of, changed, continue_run, draft_of, go_on_with, numbered
 
 
 @pytest.mark.parametrize(
@@ -39,3 +42,17 @@ def test_what_changed_is_taken_from_the_run(make_record: Callable[..., Record], 
     record = make_record()
     now = msgspec.structs.replace(record.environment, **{field: "another"})
     assert changed(record, now.python, now.commit, now.daemon) is not None
+
+
+def test_how_to_go_on() -> None:
+    """Another matrix than the shipped one is named, since the run can only go on with it."""
+    assert go_on_with(Path("run.ndjson"), SHIPPED) == "--continue run.ndjson"
+    assert go_on_with(Path("run.ndjson"), Path("my.toml")) == "--continue run.ndjson --matrix my.toml"
+
+
+def test_another_matrix_is_named(make_record: Callable[..., Record], tmp_path: Path) -> None:
+    """A run that began with another matrix does not go on with this one, and the error says what to name."""
+    with Draft.begin(tmp_path / "run.ndjson", make_record()) as draft:
+        path = draft.path
+    with pytest.raises(RecordError, match=r"other arguments for echo .* name the --matrix that it began with"):
+        continue_run(path, SHIPPED, Console())

@@ -113,7 +113,7 @@ def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) ->
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert "--continue cut.ndjson" in err
+    assert "--continue cut.ndjson --matrix matrix.toml" in err
     cut = record(tmp_path / "cut.json")
     assert cut["complete"] is False
     assert 5 <= len(cut["calls"]) == cut["summaries"][0]["count"] < 60

@@ -96,7 +96,7 @@ def begin_run(wish: Wish, out: Path, console: Console, *, beside_first: bool = F
             Side(stack.enter_context(Draft.begin(draft_of(path), runs[path])), connect, matrix)
             for path, _, connect, matrix in begun
         ]
-        return _finish(sides, console, table=table)
+        return _finish(sides, wish.matrix, console, table=table)
 
 
 def continue_run(path: Path, matrix_path: Path, console: Console) -> int:
@@ -112,12 +112,15 @@ def continue_run(path: Path, matrix_path: Path, console: Console) -> int:
             raise RecordError(f"{path} is of another checkout's daemon, which is gone; begin a new run")
         for tool, arguments in asked.arguments.items():
             if tool not in matrix.tools or matrix.tools[tool].arguments != arguments:
-                raise RecordError(f"the matrix has other arguments for {tool} than the run began with; begin a new one")
+                raise RecordError(
+                    f"{matrix_path} has other arguments for {tool} than the run began with; name the --matrix that it "
+                    "began with, or begin a new one"
+                )
         with _daemon(asked.daemon, asked.toolset or EVERY_TOOL, workspace_of(matrix_path)) as connect:
             now = environment(asyncio.run(_daemon_version(connect)))
             if change := changed(draft.run, now.python, now.commit, now.daemon):
                 raise RecordError(f"{change} since the run began; begin a new one")
-            return _finish([Side(draft, connect, matrix)], console)
+            return _finish([Side(draft, connect, matrix)], matrix_path, console)
 
 
 def beside_of(out: Path) -> Path:
@@ -243,8 +246,9 @@ def _version_of(client: MCPWebSocketClient) -> str:
     return f"{server.name} {server.version}" if server else "unknown"
 
 
-def _finish(sides: Sequence[Side], console: Console, *, table: bool = True) -> int:
-    """Make the calls that are left and write the records, also where something comes between."""
+def _finish(sides: Sequence[Side], matrix: Path, console: Console, *, table: bool = True) -> int:
+    """Make the calls that are left and write the records, also where something comes between. ``matrix`` is the file
+    to go on with."""
     code, why = 0, ""
     watch, contention = Watch(), Contention()
     with progress_bar(console) as progress:
@@ -265,23 +269,28 @@ def _finish(sides: Sequence[Side], console: Console, *, table: bool = True) -> i
             code, why = EXIT_WRONG, str(error)
     share = contention.share()
     for side in sides:
-        _write(side.draft, share, why, console, table=table)
+        _write(side.draft, matrix, share, why, console, table=table)
     return code
 
 
-def _write(draft: Draft, contention: float | None, why: str, console: Console, *, table: bool) -> None:
+def go_on_with(draft: Path, matrix: Path) -> str:
+    """The options that go on with a run; the shipped matrix is taken by itself."""
+    return f"--continue {draft}" + ("" if matrix == SHIPPED else f" --matrix {matrix}")
+
+
+def _write(draft: Draft, matrix: Path, contention: float | None, why: str, console: Console, *, table: bool) -> None:
     """The record of what the draft has, beside it; the draft goes where nothing is left to be called."""
     record = record_of(draft, contention)
     out = draft.path.with_suffix(".json")
     try:
         write(out, record)
     except RecordError as error:
-        raise RecordError(f"{error}; the calls stand in {draft.path}: make room and go on with --continue") from error
+        raise RecordError(f"{error}; make room and go on with {go_on_with(draft.path, matrix)}") from error
     if table:
         show(record, console)
     console.print(f"{counted(len(record.calls), 'call')} in {out}", soft_wrap=True, markup=False, highlight=False)
     if record.complete:
         draft.path.unlink()
     else:
-        go_on = f"go on with --continue {draft.path}"
+        go_on = f"go on with {go_on_with(draft.path, matrix)}"
         console.print(f"not complete: {why}; {go_on}", soft_wrap=True, markup=False, highlight=False)
