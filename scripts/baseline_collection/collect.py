@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baseline.matrix import SHIPPED
 from baseline.needs import require
-from baseline.options import count, count_or_none, counts, daemon_or_checkout, names, positive
+from baseline.options import count, count_or_none, counts, daemon_or_checkout, names, positive, record_path
 from baseline.record import Load
 
 EXAMPLES = """examples:
@@ -60,7 +60,7 @@ def main() -> int:
     parser.add_argument(
         "--matrix", type=Path, default=SHIPPED, metavar="TOML", help="the tools' arguments (the shipped one)"
     )
-    parser.add_argument("--out", type=Path, metavar="JSON", help="the record (baseline-TIME.json)")
+    parser.add_argument("--out", type=record_path, metavar="JSON", help="the record (baseline-TIME.json)")
     arguments = parser.parse_args()
     own = ("beside", "repeat", "out", "tools", "toolset", "iterations", "warmup", "concurrency", "rate", "timeout")
     given = {name: getattr(arguments, name) for name in own if getattr(arguments, name) is not None}

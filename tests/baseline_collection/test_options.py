@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baseline.options import count, count_or_none, counts, daemon_or_checkout, names, positive
+from baseline.options import count, count_or_none, counts, daemon_or_checkout, names, positive, record_path
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,8 @@ from baseline.options import count, count_or_none, counts, daemon_or_checkout, n
         (daemon_or_checkout, "wss://tools.example/", "wss://tools.example/"),
         (daemon_or_checkout, "../branch", Path("../branch")),
         (daemon_or_checkout, ".", Path()),
+        (record_path, "runs/before.json", Path("runs/before.json")),
+        (record_path, "v1.2", Path("v1.2.json")),
     ],
 )
 def test_what_may_be(read: Callable[[str], Any], text: str, value: Any) -> None:
@@ -41,6 +43,7 @@ def test_what_may_be(read: Callable[[str], Any], text: str, value: Any) -> None:
         (positive, "inf", "above 0"),
         (positive, "fast", "above 0"),
         (names, ",", "name a tool"),
+        (record_path, ".", "names no file"),
     ],
 )
 def test_what_may_not(read: Callable[[str], Any], text: str, says: str) -> None:

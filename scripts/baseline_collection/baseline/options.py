@@ -42,6 +42,15 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
+def record_path(text: str) -> Path:
+    """Where a record goes: what is named, with ``.json`` behind it where it ends otherwise, so that the draft beside it
+    has a name of its own."""
+    path = Path(text)
+    if not path.name:
+        raise argparse.ArgumentTypeError(f"{text!r} names no file")
+    return path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
+
+
 def daemon_or_checkout(text: str) -> str | Path:
     """A daemon's address as it stands, or the folder of a checkout: one that is there, or what only a path can be."""
     path = Path(text)
