@@ -60,7 +60,7 @@ class Operations:
         running = {call.id: call for call in self._router.running}
         meant = matching(given, running)
         if not meant:
-            raise NotFoundError(f"No call {given[:80]} runs here; it may have ended. `toold calls` shows what runs.")
+            raise NotFoundError(f"No call {given[:80]!r} runs here; it may have ended. `toold calls` shows what runs.")
         if len(meant) > 1:
             named = ", ".join(meant[:SHOWN_IDS]) + (", …" if len(meant) > SHOWN_IDS else "")
             raise InvalidArgumentsError(f"{given[:80]} may be any of {len(meant)} calls: {named}. Give more of the id.")

@@ -106,6 +106,26 @@ async def test_a_call_that_hangs_is_found_and_ended(start_daemon: Any, toold: To
         assert "toold calls" in again.stderr
 
 
+async def test_a_call_within_a_call_is_ended_by_the_id_that_is_shown(start_daemon: Any, toold: Toold) -> None:
+    """Its slash is part of it; the call that made it, and the others that it made, go on."""
+    daemon = start_daemon()
+    async with daemon.peer(features=["ack"]) as peer:
+        items = [{"text": "stays"}, {"text": "goes", "delay_ms": 1000 * LONG_S}]
+        await peer.send(
+            op="call_tool", request_id=1, name="execute_batch", arguments={"tool_name": "sim_effect", "items": items}
+        )
+        effects = Path(daemon.state / "sim_effect.log")
+        async with asyncio.timeout(20):
+            while not (effects.exists() and "goes" in effects.read_text()):
+                await asyncio.sleep(0.02)
+        running = json.loads((await asyncio.to_thread(toold, "calls", "--json")).stdout)["running"]
+        child = next(call["id"] for call in running if call["tool"] == "sim_effect" and call["id"].endswith("/1"))
+        ended = await asyncio.to_thread(toold, "cancel", child)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        answer = (await peer.until("call_tool_res", 1))["structured"]
+        assert (answer["succeeded"], answer["errors"][0]["error"]["code"]) == (1, "CANCELLED")
+
+
 def test_without_the_token_the_operators_part_is_closed(daemon: Any) -> None:
     """On the real port, with and without a wrong one."""
     for headers in ({}, {"Authorization": "Bearer wrong"}):

@@ -75,7 +75,7 @@ def operator_app(operations: Operations, *, authenticate: OwnToken, host: str) -
         Route("/sources", _answer(sources)),
         Route("/sources/{source}/approve", _answer(approve), methods=["POST"]),
         Route("/stubs/{toolset}", _answer(stubs)),
-        Route("/calls/{id}/cancel", _answer(cancel), methods=["POST"]),
+        Route("/calls/{id:path}/cancel", _answer(cancel), methods=["POST"]),  # ids of calls within calls have slashes
         Route("/reload", _answer(reload), methods=["POST"]),
     ]
     return _Guard(Starlette(routes=routes, exception_handlers=REFUSALS), authenticate, host)

@@ -90,11 +90,14 @@ async def test_with_the_token_it_answers(client: httpx.AsyncClient, desk: Desk) 
     answer = await client.get("/operator/calls?recent=7", headers=BEARER)
     assert (answer.status_code, answer.json()) == (200, {"running": [], "recent": []})
     assert answer.headers["cache-control"] == "no-store"
-    assert (await client.post("/operator/calls/0a-1/cancel", headers=BEARER)).json() == {"id": "0a-1"}
+    for call_id in ("0a-1", "0a-1/batch%2F2", ""):
+        answer = await client.post(f"/operator/calls/{call_id}/cancel", headers=BEARER)
+        assert answer.json() == {"id": call_id.replace("%2F", "/")}
     assert (await client.get("/operator/stubs/full", headers=BEARER)).json() == {"modules": {}}
     approved = await client.post("/operator/sources/fs/approve?tool=read", headers=BEARER)
     assert approved.json() == {"approved": ["read"]}
-    assert desk.asked == [("calls", 7), ("cancel", "0a-1"), ("stubs", "full"), ("approve", "fs", "read")]
+    cancelled = [("cancel", call_id) for call_id in ("0a-1", "0a-1/batch/2", "")]
+    assert desk.asked == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read")]
 
 
 async def test_a_refusal_has_its_words_and_its_status(client: httpx.AsyncClient) -> None:
