@@ -29,8 +29,9 @@ _CODE: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """A text that is not closed ends with its line or with the code: to look for an end for each quote would take long."""
-_BEHIND_BRACES: Final = re.compile(r"\{[^{}]*")
-_READ_ALONE: Final = re.compile(_READ)
+_BEHIND_BRACES: Final = re.compile(r"\{\{|\{[^{}]*")
+_READ_OR_TEXT: Final = re.compile(rf"'[^'\n]*'|\"[^\"\n]*\"|{_READ}")
+"""Within the braces of an f-string: what is quoted there is a text of its own."""
 _AWAIT: Final = re.compile(rb"[^\w\x80-\xff.]await")
 """With the byte before it; as no part of another name."""
 
@@ -115,12 +116,12 @@ def rewritten(code: str) -> str:
 def _rewrite(match: re.Match[str]) -> str:
     if match["gather"]:
         return "toold_gather"
-    if match["name"]:
-        return _read(match)
     if match["f"]:
-        return _BEHIND_BRACES.sub(lambda inner: _READ_ALONE.sub(_read, inner[0]), match[0])
-    return match[0]
+        return _BEHIND_BRACES.sub(lambda inner: _READ_OR_TEXT.sub(_read, inner[0]), match[0])
+    return _read(match)
 
 
 def _read(match: re.Match[str]) -> str:
+    if not match["name"]:
+        return match[0]
     return f"toold_failure({match['name']}).{match['field']}"

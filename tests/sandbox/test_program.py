@@ -19,6 +19,8 @@ CRM = {"crm": Module(frozenset({"search"}), lambda _chosen: "")}
             "print(f'{toold_failure(e).code}: {toold_failure(error).message!r}')",
         ),
         ("x = rf'{e.code}'", "x = rf'{toold_failure(e).code}'"),
+        ("f'{{{e.code}}}'", "f'{{{toold_failure(e).code}}}'"),
+        ("f\"{', '.join(e.code for e in a)}\"", "f\"{', '.join(toold_failure(e).code for e in a)}\""),
         ("await asyncio.gather(a, b)", "await toold_gather(a, b)"),
     ],
 )
@@ -43,6 +45,8 @@ def test_what_the_engine_lacks_is_read_through_functions(code: str, expected: st
         "my_asyncio.gather(x)",
         "f'e.code'",
         "b'e.code'",
+        "f'{{e.code}}'",
+        "f\"{row['e.code']}\"",
     ],
 )
 def test_everything_else_stays_as_it_is(code: str) -> None:
