@@ -35,6 +35,7 @@ from .completion import (
     ToolInvocation,
     WebSearch,
 )
+from .connections import told_of_repeats
 from .estimate import ESTIMATE_ERROR, estimate_text
 from .files import FileList, FileRules, Files, PurposeRule, RemoteFile, extracted_text
 from .glm import build_glm
@@ -106,4 +107,5 @@ __all__ = [
     "extracted_text",
     "follow_up",
     "functions_wanted",
+    "told_of_repeats",
 ]

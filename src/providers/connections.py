@@ -7,8 +7,9 @@ an HTTP client to itself, and a call that does not end by itself takes its clien
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
@@ -23,6 +24,18 @@ class Client(Protocol):
 
 
 C = TypeVar("C", bound=Client)
+
+_on_repeat: ContextVar[Callable[[], None] | None] = ContextVar("on_repeat", default=None)
+
+
+@contextmanager
+def told_of_repeats(on_repeat: Callable[[], None]) -> Iterator[None]:
+    """Within the block ``on_repeat`` is called for each request of a call after its first: an SDK that tries again."""
+    token = _on_repeat.set(on_repeat)
+    try:
+        yield
+    finally:
+        _on_repeat.reset(token)
 
 
 class Connections(Generic[C]):
@@ -40,6 +53,7 @@ class Connections(Generic[C]):
     async def lend(self) -> AsyncIterator[C]:
         """A client for one call. Where the block raises, every connection of it is closed before ``lend`` does."""
         line = self._idle.pop() if self._idle else self._new_line()
+        line.sent = 0
         try:
             yield line.client
         except BaseException:
@@ -70,9 +84,14 @@ class _Line(Generic[C]):
 
     def __init__(self, new_client: Callable[..., C], *, trust_env: bool, verify: ssl.SSLContext) -> None:
         self.client = new_client(trust_env=trust_env, verify=verify, event_hooks={"request": [self._watch]})
+        self.sent = 0
+        """Requests of the call that has it."""
         self._connection: Any = None
 
     async def _watch(self, request: Any) -> None:
+        self.sent += 1
+        if self.sent > 1 and (on_repeat := _on_repeat.get()) is not None:
+            on_repeat()
         request.extensions["trace"] = self._trace
 
     async def _trace(self, event: str, info: Mapping[str, Any]) -> None:

@@ -29,6 +29,7 @@ from toold.providers import (
     ToolInvocation,
     WebSearch,
     follow_up,
+    told_of_repeats,
 )
 
 if TYPE_CHECKING:
@@ -338,14 +339,18 @@ async def test_what_the_model_cannot_do_is_never_sent(asker: "Asker") -> None:
 
 
 async def test_sdks_retry_only_where_a_further_attempt_fits(bench: "Bench") -> None:
-    """With time for it each SDK repeats a failed request; plain HTTP, which has no retries of its own, does not."""
+    """With time for it each SDK repeats a failed request, and each repeat is told; plain HTTP, which has no retries of
+    its own, does not.
+    """
 
     async def attempts(vendor: str, sdk: str) -> int:
-        marker = f"{vendor} over {sdk}"
+        marker, repeats = f"{vendor} over {sdk}", list[int]()
         asking = CompletionRequest(bench.model(vendor), (Message("user", f"{marker} [[sim:status=500]]"),))
-        with pytest.raises(ServiceUnavailableError):
+        with pytest.raises(ServiceUnavailableError), told_of_repeats(lambda: repeats.append(1)):
             await bench.open(vendor, sdk).complete(asking, timeout_s=69)
-        return sum(marker in str(seen.body) for seen in bench.simulator.log)
+        seen = sum(marker in str(seen.body) for seen in bench.simulator.log)
+        assert len(repeats) == seen - 1
+        return seen
 
     counts = await asyncio.gather(
         attempts("kimi", "openai"), attempts("glm", "zhipuai"), attempts("glm", "zai"), attempts("glm", "http")

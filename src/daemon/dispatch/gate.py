@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...protocol.errors import CallError, CallTimeoutError, InvalidArgumentsError, ServiceUnavailableError
-from ...providers import Breaker, BreakerState, Provider, counts_against_vendor
+from ...providers import Breaker, BreakerState, Provider, counts_against_vendor, told_of_repeats
 from ...tools import Operation
 from .calls import Meter
 from .permits import Permits, RunPermit
@@ -104,9 +104,14 @@ class ProviderGate:
         if timeout_s < _LEAST_S:
             raise CallTimeoutError("The time was up before the provider could be asked.", executed="no")
         self._admit(time.monotonic())
-        meter.provider_calls += 1
+
+        def count() -> None:
+            meter.provider_calls += 1
+
+        count()
         try:
-            answer = await operation(timeout_s=timeout_s)
+            with told_of_repeats(count):
+                answer = await operation(timeout_s=timeout_s)
         except InvalidArgumentsError:
             meter.provider_calls -= 1
             self._breaker.record_cancelled(time.monotonic())  # refused before the vendor was asked

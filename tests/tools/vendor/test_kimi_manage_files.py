@@ -33,6 +33,13 @@ async def test_files_are_listed(house: "House") -> None:
     assert (await house.data(MANAGE, operation="list", purpose="batch"))["total"] == 0
 
 
+async def test_what_an_sdk_sends_again_is_counted(open_house: "OpenHouse") -> None:
+    """``provider_calls`` of the answer has every request that the vendor was sent, a further attempt among them."""
+    house = await open_house(TOOLD_KIMI_SDK="openai")
+    house.simulator.plan("kimi", "files", "status=503")
+    assert (await house.call(MANAGE, operation="list")).metadata.provider_calls == 2
+
+
 async def test_one_file_is_told_of_and_deleted(house: "House") -> None:
     """By its id; gone, it is not told of any more."""
     (file_id,) = await uploaded(house, "a.txt")
