@@ -94,14 +94,15 @@ def test_pairs_with_few_successes_do_not_count(drawn: Drawn) -> None:
     assert rows_of(drawn(pairs=8, calls=MIN_CALLS - 1))["tool-0"].because.startswith("0 of 8 pairs")
 
 
-def test_failing_more_is_worse(make_record: MakeRecord, make_call: MakeCall) -> None:
-    """A tool that fails half of its calls in every later run fails more; fewer failures are none."""
+@pytest.mark.parametrize("pairs", [2, 4, 6])
+def test_failing_more_is_worse(make_record: MakeRecord, make_call: MakeCall, pairs: int) -> None:
+    """A tool that fails half of its calls in every later run fails more, however few runs; fewer failures are none."""
 
     def run(name: str, failing: int) -> Record:
         calls = [make_call(iteration=n, status="error" if n <= failing else "success") for n in range(1, 9)]
         return make_record(calls, id=name)
 
-    old, new = ([run(f"{failing}-{number}", failing) for number in range(6)] for failing in (0, 4))
+    old, new = ([run(f"{failing}-{number}", failing) for number in range(pairs)] for failing in (0, 4))
     worse = compare_by_turns(list(zip(old, new, strict=True)))
     assert worse.rows[0].fails_more
     assert worse.worse

@@ -14,7 +14,8 @@ import msgspec
 from .blocks import MIN_BLOCKS, chances, middle, rank_effect
 from .comparison import Comparison, IncomparableError, Row, by_key, differences, latencies, same_arguments, side_of
 from .record import CHECKOUT, SIMULATE, Call, Estimate, Record
-from .verdicts import Key, Options, decide, effect_in_words
+from .two_runs import failing_chance
+from .verdicts import Key, Options, decide, effect_in_words, holm
 
 MIN_CALLS: Final = 3
 """Successes of each run, that a pair of them counts for a tool."""
@@ -90,7 +91,7 @@ def compare_by_turns(
     if not blocks:
         raise IncomparableError("the records have no tool under the same load in common")
     tested = chances({key: one.effects() for key, one in blocks.items() if one.enough})
-    failing = chances({key: one.more_failures() for key, one in blocks.items() if one.same_arguments}, upward=True)
+    failing = _failing({key: one for key, one in blocks.items() if one.same_arguments}, len(pairs), options)
     return Comparison(
         before=tuple(old.id for old, _ in pairs),
         after=tuple(new.id for _, new in pairs),
@@ -117,6 +118,18 @@ def _blocks(pairs: Sequence[Runs]) -> dict[Key, _Blocks]:
     }
 
 
+def _failing(blocks: Mapping[Key, _Blocks], pairs: int, options: Options) -> dict[Key, float]:
+    """The chance to see so many more failures of each tool. Pairs too few to tell anything of it are taken by their
+    calls, as single runs are: a tool that is broken shall not pass for want of runs."""
+    if 2.0**-pairs <= options.significance:
+        return chances({key: one.more_failures() for key, one in blocks.items()}, upward=True)
+    return holm({key: failing_chance(_all(one.before), _all(one.after)) for key, one in blocks.items()})
+
+
+def _all(runs: Sequence[Sequence[Call]]) -> list[Call]:
+    return [call for calls in runs for call in calls]
+
+
 def _row(key: Key, blocks: _Blocks, p: float | None, p_failing: float | None, options: Options) -> Row:
     ratio, effect, verdict, because = None, None, "not enough data", _why_not_tested(blocks)
     if p is not None:
@@ -127,8 +140,8 @@ def _row(key: Key, blocks: _Blocks, p: float | None, p_failing: float | None, op
     return Row(
         tool_name=key[0],
         load=key[1],
-        before=side_of([call for calls in blocks.before for call in calls]),
-        after=side_of([call for calls in blocks.after for call in calls]),
+        before=side_of(_all(blocks.before)),
+        after=side_of(_all(blocks.after)),
         ratio=ratio,
         p=None,
         p_corrected=p,

@@ -56,7 +56,7 @@ def compare(
     side_by_side = before.id == after.beside or after.id == before.beside
     busy = _busy(before, after, CALM_SIDE_BY_SIDE if side_by_side else CALM_APART)
     tested = {key: _rank_test(*pair.latencies()) for key, pair in pairs.items() if pair.enough}
-    failing = {key: _failing_test(pair) for key, pair in pairs.items() if pair.same_arguments}
+    failing = {key: failing_chance(pair.before, pair.after) for key, pair in pairs.items() if pair.same_arguments}
     corrected = holm({key: p for key, (p, _) in tested.items()})
     failing = holm(failing)
     rows = [
@@ -103,11 +103,10 @@ def following(values: Sequence[float]) -> float:
     return max(0.0, float((ranks[1:] * ranks[:-1]).sum()) / spread) if spread > 0 else 0.0
 
 
-def _failing_test(pair: _Pair) -> float:
-    """The chance to see so many more failures if nothing has changed."""
+def failing_chance(before: Sequence[Call], after: Sequence[Call]) -> float:
+    """The chance to see so many more failures if nothing has changed (Fisher's exact test)."""
     table = [
-        [sum(call.status == status for call in side) for status in ("error", "success")]
-        for side in (pair.after, pair.before)
+        [sum(call.status == status for call in side) for status in ("error", "success")] for side in (after, before)
     ]
     return float(fisher_exact(table, alternative="greater").pvalue)
 
