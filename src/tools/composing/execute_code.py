@@ -60,10 +60,11 @@ async def execute_code(arguments: ExecuteCodeArguments, context: ToolContext) ->
     each. A tool that fails raises ToolError, with `code` and `message`. Answers value, stdout, and calls with times.
 
     The sandbox's Python lacks: class inheritance, own exception classes, yield, del, async with, async for, except*,
-    property, staticmethod, issubclass, globals, dir, input, re.sub with a function, json.dumps with default,
-    asyncio.create_task, asyncio.wait_for, asyncio.Semaphore. It has the modules asyncio, base64, bisect, collections,
-    copy, csv, datetime, decimal, functools, hashlib, itertools, json, math, pathlib, random, re, time, tomllib, typing,
-    unicodedata, and no others. No files, network or environment. Nothing is kept for the next run.
+    property, classmethod, staticmethod, issubclass, callable, globals, dir, input, key=str.lower, re.sub with a
+    function, json.dumps with default, asyncio.create_task, asyncio.wait_for, asyncio.Semaphore. It has the modules
+    asyncio, base64, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, itertools,
+    json, math, pathlib, random, re, time, tomllib, typing, unicodedata, little of os and sys, and no others. No files,
+    network or environment. Nothing is kept for the next run.
     """
     stubs = context.selection.stubs
     calls, output = ProgramCalls(context, stubs), Output()
