@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 from ...protocol.errors import ContextLengthExceededError, InvalidArgumentsError
 from ...providers import Catalogue, Depth, Model, Price, ProviderName
@@ -92,6 +92,11 @@ def _thinks_otherwise(model: Model, wanted: bool | Depth | None) -> str | None:
     return None
 
 
+def _holds(model: Model, need: Need) -> bool:
+    """Whether question and answer fit its window, as far as is known."""
+    return model.context_window >= need.window
+
+
 def require_able(model: Model, need: Need, usable: Sequence[Model]) -> None:
     """Check that a model can do what is needed.
 
@@ -102,7 +107,7 @@ def require_able(model: Model, need: Need, usable: Sequence[Model]) -> None:
     if missing is None:
         return
     field, what = missing
-    names = [other.id for other in usable if lacking(other, need) is None][:_NAMED]
+    names = [other.id for other in usable if lacking(other, need) is None and _holds(other, need)][:_NAMED]
     way_out = f"name one that does as model: {either(names)}" if names else "no model that is available here does"
     raise InvalidArgumentsError(f"{field}: {what}; {way_out}.", details={"fields": {field: what}, "models": names})
 
@@ -110,7 +115,7 @@ def require_able(model: Model, need: Need, usable: Sequence[Model]) -> None:
 def too_long(model: Model, need: Need, usable: Sequence[Model]) -> ContextLengthExceededError:
     """The error of a question that does not fit: with the numbers, and the models that it would fit, smallest first."""
     fitting = sorted(
-        (other for other in usable if other.context_window >= need.window and lacking(other, need) is None),
+        (other for other in usable if _holds(other, need) and lacking(other, need) is None),
         key=lambda other: other.context_window,
     )
     names = [other.id for other in fitting[:_NAMED] if other is not model]
@@ -195,6 +200,11 @@ def _dollars(price: Price | None, tokens: int, answer: int) -> float:
 
 def _none_able(need: Need, usable: Sequence[Model]) -> InvalidArgumentsError:
     """Told by what the most models stumble over first, since that is what the caller may want to change."""
+    depths = {depth for model in usable if need.provider in {None, model.provider} for depth in model.depths}
+    if isinstance(need.thinking, str) and depths and need.thinking not in depths:
+        there_are = either([depth for depth in get_args(Depth) if depth in depths])
+        what = f"no model that is available here can think {need.thinking}; ask for {there_are}"
+        return InvalidArgumentsError(f"thinking: {what}.", details={"fields": {"thinking": what}, "models": []})
     reasons = [missing[0] for model in usable if (missing := lacking(model, need))]
     field = max(set(reasons), key=reasons.count) if reasons else "model"
     what = "no model that is available here can do all that is asked at once"

@@ -93,6 +93,14 @@ def test_where_none_can_the_need_that_most_stumble_over_is_named() -> None:
     assert list(caught.value.details["fields"]) == ["images"]
 
 
+def test_a_depth_that_no_model_has_is_told_with_those_that_there_are() -> None:
+    """Least first, of the models that may answer."""
+    with pytest.raises(InvalidArgumentsError, match=r"can think high; ask for minimal, low or max\.$"):
+        chosen(Need(100, thinking="high"))
+    with pytest.raises(InvalidArgumentsError, match=r"can think low; ask for minimal or max\.$"):
+        chosen(Need(100, thinking="low", provider="glm"))
+
+
 @pytest.mark.parametrize(
     ("model", "need", "field"),
     [
@@ -117,6 +125,14 @@ def test_a_named_model_that_cannot_is_an_error_that_names_others(model: Model, n
     able = [other.id for other in MODELS if lacking(other, need) is None][:5]
     assert details["models"] == able
     assert ("name one that does as model" in caught.value.message) == bool(able)
+
+
+def test_models_without_room_for_the_answer_are_not_named() -> None:
+    """Who asks one for a longer answer than it gives is sent to none that holds even less."""
+    with pytest.raises(InvalidArgumentsError, match=r"max_tokens: small answers .* model: seeker, thinker or unpriced"):
+        require_able(SMALL, Need(100, max_tokens=150_000), (SMALL, PLAIN, SEEKER, THINKER, UNPRICED))
+    with pytest.raises(InvalidArgumentsError, match="no model that is available here does"):
+        require_able(SMALL, Need(100, max_tokens=10**9), MODELS)
 
 
 def test_what_does_not_fit_is_told_with_the_numbers_and_who_has_the_room() -> None:
