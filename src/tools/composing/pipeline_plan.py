@@ -221,7 +221,7 @@ class _Planning:
 
     def _when(self, text: str | None, place: str) -> tuple[Test | None, list[str]]:
         """The test, and the names of what it asks."""
-        if text is None:
+        if text is None or self._has_template(text, place, "it refers to fields by their names: fetch.total > 0"):
             return None, []
         try:
             condition = parse_filter(text)
@@ -237,11 +237,20 @@ class _Planning:
         return compile_filter(condition), names
 
     def _shape(self, step: Step, place: str) -> Shaping | None:
+        instead = "a step of execute_tool has its options in args, where templates are filled in"
+        self._has_template((step.options or {}).get("filter"), f"{place}.filter", instead)
         try:
             return plan_shaping(step.options, place) if step.options else None
         except InvalidArgumentsError as error:
             self._problems += ((error.details or {}).get("fields") or {place: error.message}).items()
             return None
+
+    def _has_template(self, condition: Any, place: str, instead: str) -> bool:
+        """Whether a filter has a template, which it would take for text that nothing is equal to; then that is told."""
+        if not (isinstance(condition, str) and "{{" in condition):
+            return False
+        self._wrong(place, f"no template is filled in here; {instead}")
+        return True
 
     def _check_parameters(self, paths: Iterable[Path], place: str) -> None:
         for path in paths:

@@ -144,6 +144,14 @@ def test_when_decides_about_the_step_and_not_about_elements(tools: Any) -> None:
     assert "filter the list before" in found["steps.0.when"]
 
 
+@pytest.mark.parametrize("condition", ["n > {{input.least}}", "name = '{{a.name}}'", "{{a.n}} > 1"])
+def test_a_template_in_a_filter_is_told(tools: Any, condition: str) -> None:
+    """It would be text like any other, and nothing would be equal to it."""
+    found = problems(tools, note("a"), note("b", when=condition), note("c", options={"filter": condition}))
+    assert found["steps.1.when"].startswith("no template is filled in here; it refers to fields")
+    assert found["steps.2.options.filter"].startswith("no template is filled in here; a step of execute_tool")
+
+
 def test_steps_can_be_checked_without_their_tools() -> None:
     """What is wrong whatever the tools are is found, and nothing is said of tools and input."""
     good = {"steps": [{"id": "a", "tool_name": "anything", "args": {"x": "{{input.y}}"}}]}
