@@ -9,11 +9,19 @@ from typing import Final
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_METADATA: Final = frozenset(map(ipaddress.ip_address, ("169.254.169.254", "fd00:ec2::254", "100.100.100.200")))
-"""Where clouds tell a machine its keys: AWS and most others, AWS by IPv6, Alibaba."""
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
-"""IPv4 addresses within IPv6 (RFC 6052; RFC 4291, 2.5.5.1)."""
+_METADATA: Final = frozenset(
+    map(
+        ipaddress.ip_address,
+        (
+            *("169.254.169.254", "fd00:ec2::254", "fd20:ce::254"),
+            *("100.100.100.200", "168.63.129.16", "192.0.0.192"),
+        ),
+    )
+)
+"""Where clouds tell a machine its keys: most of them, AWS and Google by IPv6; Alibaba, Azure's host, Oracle. Azure's is
+a public address that leads to the host from within alone."""
+_CARRIERS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
+"""IPv4 addresses within IPv6 (RFC 6052; RFC 4291, 2.5.5.1; RFC 2765)."""
 _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
 """The same, of a network's own (RFC 8215): what they lead to is not known."""
 
@@ -53,7 +61,7 @@ def _embedded(address: Address) -> Address:
         return address
     teredo = address.teredo
     carried = address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
-    if carried is None and int(address) > 1 and (address in _NAT64 or address in _COMPATIBLE):
+    if carried is None and int(address) > 1 and any(address in network for network in _CARRIERS):
         carried = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return carried or address
 
