@@ -60,7 +60,9 @@ def _row(model: Model, provider: dict[str, Any], listed: bool | None) -> dict[st
         "max_output": model.max_output,
         "inputs": model.inputs,
         "thinking": model.thinking,
+        "depths": model.depths,
         "tools": model.tools,
+        "web_search": model.web_search,
         "price_per_million": dataclasses.asdict(model.price) if model.price else None,
         "aliases": model.aliases,
         "retired": model.retired,
@@ -73,13 +75,15 @@ def _row(model: Model, provider: dict[str, Any], listed: bool | None) -> dict[st
 def _line(row: dict[str, Any], *, is_default: bool, today: dt.date) -> str:
     """One model in words."""
     price, retired = row["price_per_million"], row["retired"]
+    depths = "" if row["thinking"] == "none" else ", ".join(row["depths"])
     facts = [
         f"{row['id']} ({row['provider']})",
         "the default" if is_default else "",
         f"{row['context_window']:,} tokens",
         f"answers up to {row['max_output']:,}" if row["max_output"] else "",
         f"takes {', '.join(row['inputs'])}",
-        {"none": "", "switch": "can think", "always": "always thinks"}[row["thinking"]],
+        {"none": "", "switch": "can think: ", "always": "always thinks: "}[row["thinking"]] + depths,
+        "searches the web" if row["web_search"] else "",
         f"{price['input']:g} in, {price['output']:g} out {price['currency']} a million" if price else "",
         f"also {', '.join(row['aliases'])}" if row["aliases"] else "",
         f"{'retires' if retired > today else 'retired'} {retired}" if retired else "",

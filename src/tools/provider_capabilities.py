@@ -37,6 +37,7 @@ def _abilities(context: ToolContext, provider: str) -> dict[str, Any]:
         "images": [model.id for model in models if "image" in model.inputs],
         "thinking": [model.id for model in models if model.thinking != "none"],
         "functions": [model.id for model in models if model.tools],
+        "web_search": [model.id for model in models if model.web_search],
         "streaming": True,
         "files": True,
     }

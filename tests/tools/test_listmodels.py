@@ -21,7 +21,7 @@ async def run(context: "Context", **arguments: Any) -> Answer:
 
 
 async def test_every_model_is_listed_with_what_is_known(context: "Context") -> None:
-    """Window, output limit, inputs, thinking, price, aliases and source of every model are there, as JSON."""
+    """Window, output limit, inputs, thinking and its depths, web search, price, aliases and source, as JSON."""
     data: Any = content(await run(context), tool="listmodels")[1]
     assert data["default"] == "kimi-see"
     assert [model["id"] for model in data["models"]] == ["kimi-see", "kimi-small", "glm-muse", "glm-gone"]
@@ -35,7 +35,9 @@ async def test_every_model_is_listed_with_what_is_known(context: "Context") -> N
         "max_output": 4000,
         "inputs": ["text"],
         "thinking": "none",
+        "depths": ["minimal"],
         "tools": True,
+        "web_search": False,
         "price_per_million": {"currency": "USD", "input": 1.0, "output": 4.0, "cached_input": None},
         "aliases": ["small"],
         "retired": None,
@@ -48,11 +50,11 @@ async def test_every_model_is_listed_with_what_is_known(context: "Context") -> N
 async def test_the_text_is_a_line_a_model(context: "Context") -> None:
     """Who reads the text alone gets the facts in words."""
     lines = str((await run(context)).text).splitlines()
-    assert lines[0] == "kimi-see (kimi); the default; 200,000 tokens; takes text, image; can think"
+    assert lines[0] == "kimi-see (kimi); the default; 200,000 tokens; takes text, image; can think: minimal, max; searches the web"
     assert lines[1] == (
         "kimi-small (kimi); 8,000 tokens; answers up to 4,000; takes text; 1 in, 4 out USD a million; also small"
     )
-    assert lines[2].endswith("always thinks")
+    assert "; always thinks: " in lines[2]
     assert lines[3].endswith("retired 2020-01-01")
 
 
@@ -99,5 +101,5 @@ async def test_what_its_vendor_lists_is_told(context: "Context") -> None:
     ]
     assert rows["kimi-small"]["missing"] == "KIMI does not list it for the key in use"
     lines = str((await run(context)).text).splitlines()
-    assert lines[0].endswith("can think; listed by its vendor")
+    assert lines[0].endswith("searches the web; listed by its vendor")
     assert lines[1].endswith("not listed by its vendor; not available: KIMI does not list it for the key in use")

@@ -17,6 +17,7 @@ async def test_abilities_name_the_models_that_have_them(context: "Context") -> N
     kimi, glm = await provider_capabilities.function(bind(provider_capabilities, {}), context)
     assert (kimi["available"], glm["available"], glm["missing"]) == (True, False, "set GLM_API_KEY")
     assert (kimi["images"], kimi["thinking"]) == (["kimi-see"], ["kimi-see"])
+    assert (kimi["functions"], kimi["web_search"]) == (["kimi-see", "kimi-small"], ["kimi-see"])
     assert (glm["default_model"], glm["largest_window"]) == ("glm-muse", 2_000_000)
 
 
