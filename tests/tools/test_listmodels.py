@@ -50,7 +50,9 @@ async def test_every_model_is_listed_with_what_is_known(context: "Context") -> N
 async def test_the_text_is_a_line_a_model(context: "Context") -> None:
     """Who reads the text alone gets the facts in words."""
     lines = str((await run(context)).text).splitlines()
-    assert lines[0] == "kimi-see (kimi); the default; 200,000 tokens; takes text, image; can think: minimal, max; searches the web"
+    assert lines[0] == (
+        "kimi-see (kimi); the default; 200,000 tokens; takes text, image; can think: minimal, max; searches the web"
+    )
     assert lines[1] == (
         "kimi-small (kimi); 8,000 tokens; answers up to 4,000; takes text; 1 in, 4 out USD a million; also small"
     )
