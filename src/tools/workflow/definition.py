@@ -146,7 +146,7 @@ class Expert(Part):
     by_default: bool = True
     """Whether it is made where the caller says nothing of ``use_assistant_model``."""
     skip_when_certain: bool = False
-    """Whether it is left out where the caller's confidence is ``certain``."""
+    """Whether it is left out where the caller's confidence is ``certain``, and ``use_assistant_model`` is not said."""
 
 
 class Definition(Part):

@@ -71,10 +71,11 @@ def decide(definition: Definition, run: Run) -> Decision:
     """What is done with a step that was taken."""
     if not run.done:
         return Continue()
-    if not run.said.get("use_assistant_model", definition.expert.by_default):
+    wanted = run.said.get("use_assistant_model")
+    if not (definition.expert.by_default if wanted is None else wanted):
         said = "use_assistant_model is false"
-        return Conclude(said if "use_assistant_model" in run.said else f"{said} by default")
-    if definition.expert.skip_when_certain and run.confidence == "certain":
+        return Conclude(f"{said} by default" if wanted is None else said)
+    if wanted is None and definition.expert.skip_when_certain and run.confidence == "certain":
         return Conclude("the confidence is certain")
     return Consult()
 

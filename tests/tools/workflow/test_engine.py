@@ -80,6 +80,7 @@ def test_step_1_after_the_end_begins_anew(define: Define) -> None:
         ({}, {"confidence": "certain"}, Consult()),
         ({"skip_when_certain": True}, {"confidence": "certain"}, Conclude("the confidence is certain")),
         ({"skip_when_certain": True}, {"confidence": "almost_certain"}, Consult()),
+        ({"skip_when_certain": True}, {"confidence": "certain", "use_assistant_model": True}, Consult()),
         ({"by_default": False}, {}, Conclude("use_assistant_model is false by default")),
         ({"by_default": False}, {"use_assistant_model": True}, Consult()),
     ],
