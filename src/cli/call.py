@@ -79,7 +79,7 @@ async def _call(
 ) -> CallResult | CallError:
     features = ("ack", "stream") if stream else ("ack",)
     async with connected(features=features, toolset=toolset, all_tools=True) as client:
-        tool = find_tool(name, await client.list_tools())
+        tool = await find_tool(name, client)
         arguments = bind(tool.name, tool.input_schema, words)
         with stage:
             try:

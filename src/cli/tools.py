@@ -3,12 +3,15 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
 import msgspec
 
+from ..client import MCPWebSocketClient
 from ..protocol.calls import ToolInfo
+from ..protocol.errors import CallError
 from ..protocol.suggest import close_names, did_you_mean
 from .connecting import connected, run, toolset_option
 from .schema import Schema, choices, types_in_words
@@ -23,34 +26,35 @@ def command(name: str | None, as_json: bool, toolset: str | None) -> None:
     """List the tools of a toolset, by default of the daemon's; or show NAME, by default of all, with its arguments and
     an example. TOOLD_TOOLSET names a toolset too.
     """
-    tools = run(_list_tools(toolset, all_tools=name is not None))
-    shown: object = tools
-    if name is not None:
-        shown = find_tool(name, tools)
+    shown = run(_shown(name, toolset))
     if as_json:
         click.echo(msgspec.json.encode(shown))
     elif isinstance(shown, ToolInfo):
         _print_tool(shown)
     else:
-        rows = [(tool.name, first_sentence(tool.description), ", ".join(hints(tool))) for tool in tools]
+        rows = [(tool.name, first_sentence(tool.description), ", ".join(hints(tool))) for tool in shown]
         print_table(("NAME", "DESCRIPTION", "HINTS"), rows)
 
 
-async def _list_tools(toolset: str | None, *, all_tools: bool) -> tuple[ToolInfo, ...]:
-    async with connected(toolset=toolset, all_tools=all_tools) as client:
-        return await client.list_tools()
+async def _shown(name: str | None, toolset: str | None) -> ToolInfo | tuple[ToolInfo, ...]:
+    async with connected(toolset=toolset, all_tools=name is not None) as client:
+        return await client.list_tools() if name is None else await find_tool(name, client)
 
 
-def find_tool(name: str, tools: Sequence[ToolInfo]) -> ToolInfo:
-    """The tool of this name.
+async def find_tool(name: str, client: MCPWebSocketClient) -> ToolInfo:
+    """The tool of this name that the client may call, listed or not.
 
     Raises:
-        click.UsageError: there is none; the message suggests a close name, else lists all.
+        click.UsageError: there is none; the message suggests a close name, else has those that are listed.
     """
-    for tool in tools:
-        if tool.name == name:
-            return tool
+    tools = await client.list_tools()
     names = [tool.name for tool in tools]
+    if name in names:
+        return tools[names.index(name)]
+    if "search_tools" in names:  # a toolset that lists few of its tools lists this one
+        with suppress(CallError):
+            described = await client.call("describe_tools", {"names": [name]})
+            return msgspec.convert(described.structured, tuple[ToolInfo])[0]
     hint = did_you_mean(close_names(name, names, n=1)) or f"there are {', '.join(names)}"
     raise click.UsageError(f"there is no tool {name!r}; {hint}")
 

@@ -28,6 +28,8 @@ INIT_TOOL: Final = "00_INIT"
 """Tells what ``instructions`` do, to clients that deliver none: listed in every presentation."""
 CODE_TOOLS: Final = (INIT_TOOL, "search_tools", "read_stubs", "execute_code")
 """What ``code`` lists."""
+_LED_TO: Final = ("describe_tools", "read_result")
+"""What those send a model to: the arguments of a tool that was found, all of what was printed."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """It stands in addresses and on command lines."""
@@ -63,7 +65,7 @@ class Toolset:
 
     @property
     def _needed(self) -> tuple[str, ...]:
-        return (INIT_TOOL,) if self.presentation == "classic" else CODE_TOOLS
+        return (INIT_TOOL,) if self.presentation == "classic" else (*CODE_TOOLS, *_LED_TO)
 
 
 def _matches(globs: Iterable[str], name: str) -> bool:

@@ -52,6 +52,19 @@ async def test_the_init_tool_can_be_switched_off(start_daemon: Any) -> None:
             assert (await peer.call(uuid4().hex, "00_INIT"))["error"] is None
 
 
+def test_a_command_calls_what_is_not_listed(start_daemon: Any, command: Any, tmp_path: Path) -> None:
+    """With values as the schema says, of an operator's toolset too; what is in no such toolset is told."""
+    (tmp_path / "toold.toml").write_text('[toolsets.small]\ninclude = ["echo"]\npresentation = "code"\n')
+    state = start_daemon(TOOLD_LIST_INIT="false").state
+    for toolset in ("code", "small"):
+        ended = command("call", "echo", "text=5", "delay_ms=1", "--toolset", toolset, state=state)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "5\n", "")
+    assert command("tools", "00_INIT", state=state).stdout.startswith("00_INIT  (read-only, idempotent)\n")
+    ended = command("call", "version", "--toolset", "small", state=state)
+    assert ended.returncode == 2
+    assert "there is no tool 'version'" in ended.stderr
+
+
 async def test_the_tools_are_written_to_files(start_daemon: Any, command: Any, tmp_path: Path) -> None:
     """A module for the daemon's own and one for each package, which are Python."""
     daemon = start_daemon()

@@ -114,9 +114,10 @@ def test_a_shipped_toolset_may_be_defined_anew() -> None:
 
 
 def test_what_a_presentation_needs_belongs_to_its_toolset() -> None:
-    """Whatever is included; but what is excluded by name is out."""
+    """Whatever is included, and what its tools send a model to; but what is excluded by name is out."""
     small = Toolset("small", ("chat",), presentation="code")
     assert [name for name in (*CODE_TOOLS, "chat", "echo") if small.holds(name)] == [*CODE_TOOLS, "chat"]
+    assert all(small.holds(name) and not small.lists(name) for name in ("describe_tools", "read_result"))
     assert Toolset("small", ("chat",)).holds(INIT_TOOL)
     assert not Toolset("small", ("chat",)).holds("execute_code")
     assert not Toolset("small", ("*",), ("execute_*",), "code").holds("execute_code")
