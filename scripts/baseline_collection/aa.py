@@ -1,10 +1,10 @@
 """Hold runs of the same daemon against each other, and count how often compare.py says that something changed."""
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 
+from baseline.ending import end_as_by_ctrl_c
 from baseline.needs import require
 from baseline.options import count, names, positive
 
@@ -33,9 +33,7 @@ def main() -> int:
     if arguments.slower and arguments.tools:
         parser.error("--slower has its own tools; leave out --tools")
     require(["numpy", "scipy"])
-    # As Ctrl-C: a run that is ended from outside writes what there is too, and leaves no daemon of its own behind.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind without it
+    end_as_by_ctrl_c()
 
     from baseline.collecting import CollectionError
     from baseline.matrix import MatrixError

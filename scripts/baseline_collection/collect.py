@@ -1,11 +1,11 @@
 """Collect a baseline: call each tool of a daemon so many times, and write what it took."""
 
 import argparse
-import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from baseline.ending import end_as_by_ctrl_c
 from baseline.matrix import SHIPPED
 from baseline.needs import require
 from baseline.options import count, count_or_none, counts, daemon_or_checkout, names, positive, record_path
@@ -67,9 +67,7 @@ def main() -> int:
     if arguments.draft and given:
         parser.error(f"--continue takes the options of the run that was cut off; leave out --{next(iter(given))}")
     require(["numpy", "scipy"])
-    # As Ctrl-C: a run that is ended from outside writes what there is too, and leaves no daemon of its own behind.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind without it
+    end_as_by_ctrl_c()
 
     from rich.console import Console
 

@@ -105,9 +105,9 @@ def test_a_run_its_report_and_its_comparison(tmp_path: Path, run: Run) -> None:
 
 
 def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) -> None:
-    """SIGINT ends a run with 130 and a record of the calls so far, SIGTERM too; the run can be gone on with each time,
-    and is whole in the end."""
-    process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "60", "--out", "cut.json")
+    """SIGINT ends a run with 130 and a record of the calls so far, SIGTERM and SIGHUP too; the run can be gone on with
+    each time, and is whole in the end."""
+    process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "100", "--out", "cut.json")
     wait_for_calls(process, tmp_path / "cut.ndjson", 5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_S)
@@ -116,17 +116,18 @@ def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) ->
     assert "--continue cut.ndjson --matrix matrix.toml" in err
     cut = record(tmp_path / "cut.json")
     assert cut["complete"] is False
-    assert 5 <= len(cut["calls"]) == cut["summaries"][0]["count"] < 60
-    process = start("collect.py", "--continue", "cut.ndjson", "--matrix", "matrix.toml")
-    wait_for_calls(process, tmp_path / "cut.ndjson", len(cut["calls"]) + 1)
-    process.terminate()
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, "--continue cut.ndjson" in err) == (130, True), err
+    assert 5 <= len(cut["calls"]) == cut["summaries"][0]["count"] < 100
+    for end in (signal.SIGTERM, signal.SIGHUP):
+        process = start("collect.py", "--continue", "cut.ndjson", "--matrix", "matrix.toml")
+        wait_for_calls(process, tmp_path / "cut.ndjson", len(record(tmp_path / "cut.json")["calls"]) + 1)
+        process.send_signal(end)
+        _, err = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, "--continue cut.ndjson" in err) == (130, True), err
     code, _, err = run("collect.py", "--continue", "cut.ndjson", "--matrix", "matrix.toml")
     assert code == 0, err
     whole = record(tmp_path / "cut.json")
     assert (whole["id"], whole["complete"]) == (cut["id"], True)
-    assert sorted(call["iteration"] for call in whole["calls"]) == list(range(1, 61))
+    assert sorted(call["iteration"] for call in whole["calls"]) == list(range(1, 101))
     assert [call for call in whole["calls"] if call["segment"] == 1] == cut["calls"]
     assert not (tmp_path / "cut.ndjson").exists()
 
