@@ -3,8 +3,10 @@
 import base64
 import codecs
 import json
+import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -13,6 +15,7 @@ import msgspec
 
 from ...protocol.errors import ProviderError
 from ...tools import Answer
+from ..json_text import without_halves
 
 _TEXT: Final = re.compile(r"text/|[\w./+-]*(xml|yaml|javascript|graphql|x-www-form-urlencoded|ndjson|csv)\b")
 _MARKUP: Final = re.compile(r"<(script|style)\b(?:[^<]|<(?!/\1\b))*+(?:</\1[^<>]*>)?|<[^<>]*>", re.IGNORECASE)
@@ -60,7 +63,7 @@ def read_answer(status: int, headers: httpx.Headers, content: bytes) -> Answer |
     if not content.strip():
         return Answer(f"Done; HTTP {status}, without content.", None)
     if media_type.endswith(("/json", "+json")):
-        return Answer(data=_json(content, status))
+        return Answer(data=_json(content, said, status))
     if _TEXT.match(media_type):
         return _decoded(content, said)
     if not media_type or media_type == "application/octet-stream":
@@ -97,11 +100,28 @@ def _said_in(value: Any, levels: int) -> str:
     return ""
 
 
-def _json(content: bytes, status: int) -> Any:
+def _json(content: bytes, content_type: str, status: int) -> Any:
     try:
-        return msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_json(content, content_type)
+    except (ValueError, RecursionError):
         raise ProviderError(f"The API answered HTTP {status} with what is no JSON.", executed="yes") from None
+
+
+def _read_json(content: bytes, content_type: str) -> Any:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(content)
+    # As many write it: in another charset, with a byte order mark, half of a character, or NaN.
+    text = without_halves(_decoded(content, content_type).removeprefix("\ufeff").encode())
+    return json.loads(text, parse_constant=_nothing, parse_float=_finite)
+
+
+def _nothing(_: str) -> None:
+    """Null, for NaN and infinity."""
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def _decoded(content: bytes, content_type: str) -> str:

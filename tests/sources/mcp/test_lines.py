@@ -14,7 +14,6 @@ from toold.sources.mcp.lines import UNREADABLE, answered, read_line
     "line",
     [
         b'{"jsonrpc": "2.0", "id": 7, "result": {"text": "\xff"}}',
-        b'{"jsonrpc": "2.0", "id": 7, "result": {"text": "\\ud800"}}',
         b'{"jsonrpc": "2.0", "id": 7, "result": {"deep": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}",
         b'{"jsonrpc": "2.0", "id": 7, "result": {"number": ' + b"9" * 5000 + b"}}",
         b'{"jsonrpc": "2.0", "id": 7, "result": [1]}',
@@ -22,7 +21,7 @@ from toold.sources.mcp.lines import UNREADABLE, answered, read_line
         b'{"id": 7, "result": {}}',
         b'{"result": {"id": 9, "text": "\xff"}, "id": 7}',
     ],
-    ids=["utf-8", "surrogate", "deep", "number", "list", "error", "version", "id last"],
+    ids=["utf-8", "deep", "number", "list", "error", "version", "id last"],
 )
 def test_an_answer_that_cannot_be_read_is_an_error(line: bytes) -> None:
     """For the one that waits for it, at once."""
@@ -31,6 +30,15 @@ def test_an_answer_that_cannot_be_read_is_an_error(line: bytes) -> None:
     error = message.message
     assert isinstance(error, JSONRPCError)
     assert (error.id, error.error.code) == (7, UNREADABLE)
+
+
+def test_half_of_a_character_spoils_no_answer() -> None:
+    """U+FFFD stands for it: programs in JavaScript write such where they cut a text."""
+    message = read_line(b'{"jsonrpc": "2.0", "id": 7, "result": {"text": "a \\ud83d", "rest": "\\ud83d\\ude00"}}')
+    assert message is not None
+    answer = message.message
+    assert isinstance(answer, JSONRPCResponse)
+    assert answer.result == {"text": "a \ufffd", "rest": "\U0001f600"}
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,31 @@ def test_anything_else_is_base64(content_type: str) -> None:
     assert answer.data["bytes"] == 4
 
 
-def test_what_says_json_and_is_none_is_an_error() -> None:
+@pytest.mark.parametrize(
+    ("charset", "content", "data"),
+    [
+        (
+            "",
+            b'[{"name": "Ann \\ud83d"}, {"name": "\\ud83d\\ude00 \\\\ud83d"}]',
+            [{"name": "Ann \ufffd"}, {"name": "\U0001f600 \\ud83d"}],
+        ),
+        ("", b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
+        ("; charset=iso-8859-1", b'{"a": "\xfc"}', {"a": "\xfc"}),
+        ("", b'{"a": "\xfc"}', {"a": "\ufffd"}),
+        ("", b'{"a": [NaN, -Infinity, 1e999, 1.5]}', {"a": [None, None, None, 1.5]}),
+    ],
+    ids=["half of a character", "byte order mark", "charset", "no utf-8", "no number"],
+)
+def test_json_that_is_not_quite_is_read(charset: str, content: bytes, data: Any) -> None:
+    """What cannot be said is U+FFFD or null; all else is there."""
+    assert read_answer(200, headers(f"application/json{charset}"), content) == Answer(data=data)
+
+
+@pytest.mark.parametrize("content", [b"<html>", b'callback({"a": 1})', b'{"a": 1', b"[" * 100_000])
+def test_what_says_json_and_is_none_is_an_error(content: bytes) -> None:
     """The call was executed all the same."""
     with pytest.raises(ProviderError, match="no JSON") as caught:
-        read_answer(200, headers("application/json"), b"<html>")
+        read_answer(200, headers("application/json"), content)
     assert caught.value.executed == "yes"
 
 
