@@ -43,7 +43,9 @@ def workflow_tool(definition: Definition, *, source: str = "toold") -> Tool:
 
 
 async def _run_step(definition: Definition, arguments: StepArguments, context: ToolContext) -> Answer:
-    # Read at every step, so that a wrong path is told to who names it, and not at the end.
+    # At every step, so that a wrong model or path is told to who names it, and not at the end.
+    if arguments.model:
+        _can_be_held(arguments.model, context)
     files = await read_files(arguments.relevant_files, context, field=_FIELD, numbered=True)
     name = definition.name
     async with context.conversation(arguments.continuation_id) as thread:
@@ -115,7 +117,11 @@ async def _consult(
 
 
 def _can_be_held(model: str | None, context: ToolContext) -> bool:
-    """Whether the model can be held to JSON. One that cannot is told the schema in words."""
+    """Whether the model can be held to JSON. One that cannot is told the schema in words.
+
+    Raises:
+        InvalidArgumentsError: there is no model of this name.
+    """
     if model is not None and model.strip().lower() == AUTO:
         return True
     return context.daemon.catalogue.resolve(model or context.daemon.default_model()).structured != "none"

@@ -224,6 +224,15 @@ async def test_a_wrong_path_is_told_by_the_step_that_names_it(house: "House", pa
     assert list(error.details["fields"]) == ["relevant_files.1"]
 
 
+async def test_a_wrong_model_is_told_by_the_step_that_names_it(house: "House") -> None:
+    """Not at the end, by a step that names none."""
+    error = await house.fail("debug", "Why?", total_steps=3, model="glm-4.66")
+    assert isinstance(error, InvalidArgumentsError)
+    assert "did you mean 'glm-4.6'" in error.message
+    first = await house.step("debug", "Why?", total_steps=3, model="auto")
+    assert first["status"] == "in_progress"
+
+
 async def test_a_file_that_is_gone_at_the_end_is_left_out(open_house: "OpenHouse", tmp_path: Path) -> None:
     """The expert reads the others as they are then, and the caller learns which it did not."""
     house = await open_house(TOOLD_WORKSPACE=str(tmp_path))
