@@ -10,7 +10,7 @@ AUTO: Final = "auto"
 """As a model's name: the cheapest that can do what the question needs."""
 
 _NOTICES: Final = {
-    "length": "the answer was cut off at the token limit; raise max_tokens, or ask for less",
+    "length": "the answer was cut off at the token limit; ask for less, or raise max_tokens where the tool takes it",
     "content_filter": "the vendor's content filter cut the answer off",
 }
 """What ends an answer before its end."""
