@@ -10,8 +10,8 @@ _NAMES: Final = (
     "*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.jks", "*.keystore", "*.kdbx", "*.ppk",
     "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_*_sk",
     ".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".dockercfg",
-    "credentials", "credentials.json", "secrets.toml", "secrets.yaml", "secrets.yml", "secrets.json",
-    "service-account*.json", "*.tfstate", "*.tfvars",
+    "credentials", "*credentials.json", "client_secret*.json", "secrets.toml", "secrets.yaml", "secrets.yml",
+    "secrets.json", "service-account*.json", "*.tfstate", "*.tfvars", "toold.toml",
 )  # fmt: skip
 """Of files, in lower case."""
 _EXAMPLES: Final = ("*.example", "*.sample", "*.template", "*.dist")

@@ -10,7 +10,8 @@ from toold.tools.secrets import allowed, begins_like_a_key, named_like_a_secret
         ".env", "app/.env", ".env.production", "prod.env", ".ENV", ".envrc", "tls/server.key", "cert.PEM", "id_rsa",
         "keys/id_ed25519", "id_ecdsa_sk", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".aws/config",
         "home/.ssh/known_hosts", ".kube/config", "config/credentials", "secrets.yaml", "service-account-prod.json",
-        "vault.kdbx", "terraform.tfstate", "prod.tfvars",
+        "vault.kdbx", "terraform.tfstate", "prod.tfvars", "gcloud/application_default_credentials.json",
+        "client_secret_12.apps.json", "other/toold.toml",
     ],
 )  # fmt: skip
 def test_secrets_are_known_by_their_names(name: str) -> None:
