@@ -1,6 +1,7 @@
 """Shaping of results: what is asked is checked before anything runs, and done off the loop where the value is large."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,6 +19,10 @@ _TESTS_AT_ONCE: Final = 10_000
 """The same, of a filter with many conditions: each is asked of each row."""
 _BYTES_AT_ONCE: Final = 1024**2
 """The same, of the texts that each condition may look through."""
+_TEXT_AT_ONCE: Final = 64 * 1024
+"""The same, of a text that is read as JSON."""
+
+_OPENING: Final = re.compile(r"\s*[\[{]")
 
 OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
     "anyOf": [
@@ -88,16 +93,28 @@ def plan_shaping(options: Any, name: str = "options") -> Shaping:
 
 
 async def apply(planned: Plan, value: Json) -> Shaped:
-    """Shape a value, in a thread where it is large, or where a long filter makes it much.
+    """Shape a value, in a thread where it is large, or where a long filter makes it much. Words that are a JSON object
+    or list, as many tools answer that have no data beside them, are shaped as what they say.
 
     Raises:
         ShapingError: as ``Plan.apply``.
     """
+    if isinstance(value, str) and planned != Plan() and _OPENING.match(value):
+        value = await asyncio.to_thread(_said, value) if len(value) > _TEXT_AT_ONCE else _said(value)
     conditions = sum(1 for _ in paths_of(planned.filter)) if planned.filter else 1
     most = _BYTES_AT_ONCE // conditions
     if is_large(value, min(_LARGE, _TESTS_AT_ONCE // conditions)) or (planned.filter and weight(value, most) > most):
         return await asyncio.to_thread(planned.apply, value)
     return planned.apply(value)
+
+
+def _said(text: str) -> Json:
+    """What a text says as JSON; the text where it is none."""
+    try:
+        said: Json = msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return text
+    return said
 
 
 def is_large(value: Json, most: int = _LARGE) -> bool:

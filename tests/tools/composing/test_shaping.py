@@ -80,6 +80,27 @@ async def test_what_is_large_is_shaped_in_a_thread(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
+    ("options", "text", "expected"),
+    [
+        ({"at": "a", "filter": "n > 1"}, ' {"a": [{"n": 1}, {"n": 2}], "b": []}', [{"n": 2}]),
+        ({"limit": 1}, "[1, 2]", [1]),
+        ({"limit": 1}, f'[1, "{"x" * 100_000}"]', [1]),
+        ({"at": "a"}, '{"a": 5}', 5),
+        ({"select_fields": ["a"]}, '{"a": 5, "b": 6}', {"a": 5}),
+        ({}, "[1, 2]", "[1, 2]"),
+        ({"select_fields": ["a"]}, '{"a": 5', '{"a": 5'),
+        ({"select_fields": ["a"]}, "[" * 100_000, "[" * 100_000),
+        ({"select_fields": ["a"]}, '["\udc00"]', '["\udc00"]'),
+        ({"select_fields": ["a"]}, '"a"', '"a"'),
+    ],
+    ids=["object", "list", "long", "part", "fields", "nothing asked", "no JSON", "too deep", "no Unicode", "a text"],
+)
+async def test_words_that_are_json_are_shaped_as_what_they_say(options: Any, text: str, expected: Any) -> None:
+    """An object or a list, where anything is asked of it; what only looks like one stays as it is."""
+    assert (await apply(plan_shaping(options).plan, text)).value == expected
+
+
+@pytest.mark.parametrize(
     ("value", "large"),
     [
         ([], False),
