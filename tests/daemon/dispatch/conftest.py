@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import pytest
@@ -103,6 +103,9 @@ def make_tool(name: str, function: Function, *, read_only: bool = True, open_wor
 class FakePort:
     """A caller that notes what it is sent."""
 
+    answered: ClassVar[list[RunningCall]] = []
+    """The calls that any of them was sent an answer of; ``one_answer_a_call`` looks at it."""
+
     answers: dict[RequestId, ToolResult] = field(default_factory=dict)
     heard: list[tuple[RequestId, Progress]] = field(default_factory=list)
     chunks: list[tuple[RequestId, str]] = field(default_factory=list)
@@ -117,7 +120,7 @@ class FakePort:
 
     async def deliver(self, running: RunningCall, answer: bytes) -> None:
         await self.reading.wait()
-        assert running.call.request_id not in self.answers, "a second terminal answer"
+        self.answered.append(running)
         self.answers[running.call.request_id] = decode_result(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
@@ -572,6 +575,15 @@ def plain_logs() -> Iterator[None]:
     structlog.configure(processors=[ConsoleRenderer(exception_formatter=plain_traceback)])
     yield
     structlog.configure(**before)
+
+
+@pytest.fixture(autouse=True)
+def one_answer_a_call() -> Iterator[None]:
+    """Whatever a test does, no call is answered twice. Afterwards, since nobody hears of what a call's task raises."""
+    FakePort.answered.clear()
+    yield
+    twice = [running.key for running, times in Counter(FakePort.answered).items() if times > 1]
+    assert not twice, "a second terminal answer"
 
 
 @pytest.fixture(scope="session")
