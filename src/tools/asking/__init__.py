@@ -7,7 +7,7 @@
 from .ask import ask, ask_within, model_asked_for, prepared
 from .choosing import Choice, Need, choose, too_long
 from .fitting import ANSWER_TOKENS, room
-from .material import read_bytes, read_files, read_images
+from .material import errors_of, read_bytes, read_files, read_images
 from .question import AUTO, Asked, LeftOut, Question
 from .rounds import Rounds, complete
 from .tokens import estimate_request, estimate_tokens
@@ -25,6 +25,7 @@ __all__ = [
     "ask_within",
     "choose",
     "complete",
+    "errors_of",
     "estimate_request",
     "estimate_tokens",
     "model_asked_for",

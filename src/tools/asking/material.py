@@ -55,20 +55,20 @@ async def read_bytes(path: str, context: ToolContext, *, max_bytes: int, field: 
     Raises:
         CallError: as ``read_files``; ``field`` is the argument itself.
     """
-    with _of(field):
+    with errors_of(field):
         return await context.files.starting_at(context.client.workspace).read_bytes(path, max_bytes)
 
 
 async def _each(field: str, paths: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[T]:
     results = []
     for index, path in enumerate(paths):
-        with _of(f"{field}.{index}"):
+        with errors_of(f"{field}.{index}"):
             results.append(await read(path))
     return results
 
 
 @contextmanager
-def _of(field: str) -> Iterator[None]:
+def errors_of(field: str) -> Iterator[None]:
     """Have errors say which argument they are of."""
     try:
         yield

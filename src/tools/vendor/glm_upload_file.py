@@ -27,5 +27,5 @@ async def glm_upload_file(arguments: GlmUploadFileArguments, context: ToolContex
     GLM's chat does not read uploaded files: to ask about a file use smart_file_query. Sent twice, it is there twice.
     """
     file = await read_bytes(arguments.file, context, max_bytes=MAX_UPLOAD_BYTES, field="file")
-    (sent,) = await send("glm", [file], arguments.purpose, context)
+    (sent,) = await send("glm", {"file": file}, arguments.purpose, context)
     return Answer(line(sent), {"provider": "glm", **row(sent)})

@@ -28,9 +28,10 @@ async def kimi_upload_files(arguments: KimiUploadFilesArguments, context: ToolCo
 
     They stay in the key's account until kimi_manage_files deletes them. Sent twice, a file is there twice.
     """
-    read: list[BinaryFile] = []
+    read: dict[str, BinaryFile] = {}
     for index, path in enumerate(arguments.files):
-        left = MAX_UPLOAD_BYTES - sum(len(file.content) for file in read)
-        read.append(await read_bytes(path, context, max_bytes=left, field=f"files.{index}"))
+        left = MAX_UPLOAD_BYTES - sum(len(file.content) for file in read.values())
+        field = f"files.{index}"
+        read[field] = await read_bytes(path, context, max_bytes=left, field=field)
     sent = await send("kimi", read, arguments.purpose, context)
     return Answer("\n".join(map(line, sent)), {"provider": "kimi", "files": [row(file) for file in sent]})

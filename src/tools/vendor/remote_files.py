@@ -1,12 +1,13 @@
 """Files at a vendor: sent there, told of, and read back."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from ...protocol.errors import CallError, ServiceUnavailableError
 from ...providers import Files, ProviderName, RemoteFile, extracted_text
+from ..asking import errors_of
 from ..context import ToolContext
 from ..files import BinaryFile
 
@@ -31,19 +32,20 @@ def files_of(provider: ProviderName, context: ToolContext) -> Files:
 
 
 async def send(
-    provider: ProviderName, files: Sequence[BinaryFile], purpose: str, context: ToolContext
+    provider: ProviderName, files: Mapping[str, BinaryFile], purpose: str, context: ToolContext
 ) -> list[RemoteFile]:
-    """Send files, one after the other. None is sent where one is not taken.
+    """Send files, by the fields that named them, one after the other. None is sent where one is not taken.
 
     Raises:
         InvalidArgumentsError: the vendor does not take one of them for this purpose.
         CallError: what the vendor said; ``details.uploaded`` has those that were sent before.
     """
     there = files_of(provider, context)
-    for file in files:
-        there.check(file.name, len(file.content), purpose)
+    for field, file in files.items():
+        with errors_of(field):
+            there.check(file.name, len(file.content), purpose)
     sent: list[RemoteFile] = []
-    for number, file in enumerate(files):
+    for number, file in enumerate(files.values()):
         context.progress(f"sending {file.name}", number, len(files))
         try:
             sent.append(await context.vendor(provider, partial(there.upload, file.name, file.content, purpose)))

@@ -45,7 +45,7 @@ async def test_the_purpose_goes_with_them(house: "House") -> None:
         ({"files": [1]}, "files.0 should be a string, not 1"),
         ({"files": ["a.txt"], "purpose": "fun"}, "purpose should be 'file-extract', 'image', 'video' or 'batch'"),
         ({"files": ["a.txt"], "purpose": "batch"}, "takes for batch files of the types .jsonl, not 'a.txt'"),
-        ({"files": ["a.txt", "empty.txt"]}, "'empty.txt' is empty"),
+        ({"files": ["a.txt", "empty.txt"]}, "files.1: 'empty.txt' is empty"),
         ({"files": ["a.txt", "folder"]}, "files.1: 'folder' is a folder"),
         ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),
     ],
