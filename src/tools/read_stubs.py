@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import Field
 
 from ..protocol.errors import InvalidArgumentsError
-from ..protocol.suggest import close_names, did_you_mean
+from ..protocol.suggest import as_sentence, close_names, did_you_mean
 from .context import ToolContext
 from .tool import Arguments, tool
 
@@ -35,7 +35,7 @@ async def read_stubs(arguments: ReadStubsArguments, context: ToolContext) -> str
         if arguments.module not in stubs.modules:
             known = list(stubs.modules)
             hint = did_you_mean(close_names(arguments.module, known)) or f"there are {', '.join(known) or 'none'}"
-            raise InvalidArgumentsError(f"module: there is none {arguments.module[:100]!r}; {hint}.")
+            raise InvalidArgumentsError(as_sentence(f"module: there is none {arguments.module[:100]!r}; {hint}"))
         names += [f"{arguments.module}.{function}" for function in stubs.modules[arguments.module]]
     # In a thread: a millisecond a tool, when it is first asked for.
     return await asyncio.to_thread(stubs.signatures, names)
