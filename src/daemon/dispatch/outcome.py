@@ -88,7 +88,9 @@ def timed_out(running: RunningCall) -> CallTimeoutError:
     if not running.running:
         message = f"The call waited {seconds:g} s for its turn and was not started."
         return CallTimeoutError(message, executed="no")
-    return CallTimeoutError(f"The call was not done within its {seconds:g} s; a larger timeout_ms gives it longer.")
+    own = "; a larger timeout_ms gives it longer"
+    longer = own if running.parent is None else ", as long as the call that made it gave it"
+    return CallTimeoutError(f"The call was not done within its {seconds:g} s{longer}.")
 
 
 def cut_off(running: RunningCall) -> CallError:

@@ -73,7 +73,16 @@ async def test_what_a_call_that_was_cut_off_gets(
 async def test_a_time_out_names_the_time(make_running: MakeRunning) -> None:
     """The seconds that the call had, and whether it waited or ran for them."""
     assert "2.5 s for its turn" in outcome.timed_out(make_running(running=False)).message
-    assert "within its 2.5 s" in outcome.timed_out(make_running(running=True)).message
+    assert "within its 2.5 s; a larger timeout_ms" in outcome.timed_out(make_running(running=True)).message
+
+
+async def test_a_part_has_its_time_from_the_call_that_made_it(make_running: MakeRunning) -> None:
+    """A step or an item takes no ``timeout_ms``, so none is advised."""
+    part = make_running(running=True)
+    part.parent = make_running()
+    message = outcome.timed_out(part).message
+    part.parent = None
+    assert message == "The call was not done within its 2.5 s, as long as the call that made it gave it."
 
 
 async def test_who_cancelled_is_said(make_running: MakeRunning) -> None:
