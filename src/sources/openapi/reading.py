@@ -16,6 +16,7 @@ from .operations import Operation
 from .parameters import declared_parameters, read_parameter
 from .references import BrokenReferenceError, Place, References
 from .schemas import FEW_PARTS, MAX_PARTS, MAX_PARTS_TOGETHER, SchemaReader
+from .writing import leads_elsewhere
 
 METHODS: Final = ("get", "put", "post", "delete", "patch")
 """What is made a tool."""
@@ -158,6 +159,8 @@ class _Reading:
         if own is not None and self._base_url is None and self._base != self._root.uri:
             self._tell_of_relative(operation if self._server_of(operation) else item.value, own, notes)
         sent_path = _cleaned(path, notes)
+        if leads_elsewhere(sent_path):
+            raise _NoOperationError("its path has . or .. between slashes, which leads to another place")
         reader = SchemaReader(self._references, notes, max(FEW_PARTS, min(MAX_PARTS, self._parts_left)))
         table = ArgumentTable()
         declared = declared_parameters(item, place, sent_path, self._references, notes)

@@ -24,11 +24,11 @@ def written_url(operation: Operation, arguments: Mapping[str, Any]) -> str:
     path = operation.path
     for parameter in _given(operation, arguments, "path"):
         path = path.replace(f"{{{parameter.name}}}", _in_path(parameter, arguments[parameter.argument]))
-    # Servers and proxies may read %2F and %5C as a slash before they look at the path.
-    if any(part in {".", ".."} for part in re.split(r"[/\\]", unquote(path.split("?")[0]))):
-        raise InvalidArgumentsError(
-            "A value of the path is, or has between slashes, . or .., which would lead to another operation."
-        )
+        if leads_elsewhere(path):
+            wrong = "is, or has between slashes, . or .., which would lead to another operation"
+            raise InvalidArgumentsError(
+                f"{parameter.argument} {wrong}.", details={"fields": {parameter.argument: wrong}}
+            )
     query = "&".join(
         part
         for parameter in _given(operation, arguments, "query")
@@ -54,6 +54,13 @@ def written_headers(operation: Operation, arguments: Mapping[str, Any]) -> dict[
         for name, value in _pairs(parameter, arguments[parameter.argument])
     ]
     return headers | ({"Cookie": "; ".join(cookies)} if cookies else {})
+
+
+def leads_elsewhere(path: str) -> bool:
+    """Whether servers and proxies may take a part of the path for a step up: they may read %2F and %5C as a slash
+    before they look at it.
+    """
+    return any(part in {".", ".."} for part in re.split(r"[/\\]", unquote(path.partition("?")[0])))
 
 
 def _query_parts(parameter: Parameter, value: Any) -> list[str]:

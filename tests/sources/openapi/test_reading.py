@@ -45,6 +45,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"/x": {"get": "nothing"}}, ["left out: GET /x: it is no object"]),
     ({"/x": "nothing"}, ["left out: /x: it is no object"]),
     ({"/x": {"$ref": "#/components/pathItems/Gone"}}, ["left out: /x: #/components/pathItems/Gone leads nowhere"]),
+    ({"/x/../y": {"get": OK}}, ["left out: GET /x/../y: its path has . or .. between slashes"]),
     ({"/x": {"head": OK}}, ["left out: HEAD /x: HEAD makes no tool"]),
     ({"/x": {"get": {}}}, ["mended: GET /x: it has no operationId; named by its method and path"]),
     ({"x": {"get": {"operationId": "x"}}}, ["mended: GET x: its path begins without a slash"]),
