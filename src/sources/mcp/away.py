@@ -38,6 +38,7 @@ def explained(error: BaseException) -> str:
 def unavailable(source: str, problem: str, again_in_s: float) -> ServiceUnavailableError:
     """The answer to a call of a server that is away: at once, and nothing was sent."""
     wait_ms = max(100, round(again_in_s * 1000))
+    why = problem.rstrip(".")
     return ServiceUnavailableError(
-        f"{source} is not available: {problem}. It is tried again by itself.", executed="no", retry_after_ms=wait_ms
+        f"{source} is not available: {why}. It is tried again by itself.", executed="no", retry_after_ms=wait_ms
     )

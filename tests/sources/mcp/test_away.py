@@ -37,5 +37,6 @@ def test_a_call_is_told_when_to_come_again() -> None:
     error = unavailable("files", "it hangs", 2.0)
     assert (error.executed, error.retryable, error.retry_after_ms) == ("no", True, 2000)
     assert error.message == "files is not available: it hangs. It is tried again by itself."
+    assert unavailable("files", "it hangs.", 2.0).message == error.message  # a sentence has one end
     assert unavailable("files", "it hangs", -1.0).retry_after_ms == 100
     assert away.MAX_PAUSE_S == 60
