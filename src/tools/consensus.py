@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ..protocol.errors import CallError, CallTimeoutError, InvalidArgumentsError, ProviderError
 from ..providers import AttachedFile, Depth
@@ -73,13 +73,6 @@ class ConsensusArguments(Arguments):
     def participants(self) -> tuple[Participant, ...]:
         return tuple(Participant(model=one) if isinstance(one, str) else one for one in self.models)
 
-    @model_validator(mode="after")
-    def _no_model_twice(self) -> "ConsensusArguments":
-        seen = [(one.model.strip().lower(), one.stance) for one in self.participants]
-        if len(set(seen)) < len(seen):
-            raise ValueError("models: the same model stands there twice with the same stance")
-        return self
-
 
 @dataclass(frozen=True, slots=True)
 class _Said:
@@ -112,8 +105,7 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answ
     The text is the synthesis; `structured` has each `answers`, and which models `failed`, which is no error as long as
     one answers. It makes one completion a model, and one more.
     """
-    for index, participant in enumerate(arguments.participants):
-        _require_known(participant.model, f"models.{index}", context)
+    _require_different(arguments.participants, context)
     if arguments.synthesis_model is not None:
         _require_known(arguments.synthesis_model, "synthesis_model", context)
     files = await read_files(arguments.files, context)
@@ -145,12 +137,24 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answ
     return Answer(synthesis.text, data)
 
 
-def _require_known(name: str, field: str, context: ToolContext) -> None:
-    """A wrong name is the caller's mistake, told before anybody is asked and paid for."""
+def _require_different(participants: Sequence[Participant], context: ToolContext) -> None:
+    """Two names of one model are one model, which would be paid for twice and told to agree with itself."""
+    seen = set()
+    for index, one in enumerate(participants):
+        field = f"models.{index}"
+        model = _require_known(one.model, field, context)
+        if (model, one.stance) in seen:
+            what = f"{model} stands there already with the same stance"
+            raise InvalidArgumentsError(f"{field}: {what}.", details={"fields": {field: what}})
+        seen.add((model, one.stance))
+
+
+def _require_known(name: str, field: str, context: ToolContext) -> str:
+    """The model's id. A wrong name is the caller's mistake, told before anybody is asked and paid for."""
     if name.strip().lower() == AUTO:
-        return
+        return AUTO
     try:
-        context.daemon.catalogue.resolve(name)
+        return context.daemon.catalogue.resolve(name).id
     except InvalidArgumentsError as error:
         hint = error.message
         details = {**(error.details or {}), "fields": {field: hint}}

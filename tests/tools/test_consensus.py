@@ -100,6 +100,14 @@ async def test_a_model_that_fails_is_reported(context: "Context") -> None:
     assert "kimi-small failed (RATE_LIMITED)" in context.reports
 
 
+async def test_two_names_of_one_model_are_refused(context: "Context") -> None:
+    """Before anybody is asked; with another stance it may stand there again."""
+    with pytest.raises(InvalidArgumentsError, match=r"^models\.1: kimi-small stands there already with the same stance"):
+        await agree(context, models=["kimi-small", "small"])
+    assert not context.asked
+    await agree(context, models=["kimi-small", {"model": "small", "stance": "against"}])
+
+
 async def test_a_model_that_cannot_do_it_is_one_that_failed(context: "Context", write: Callable[..., Path]) -> None:
     """Only one of them sees."""
     write("a.gif", b"GIF89a\x01\x00")
@@ -163,7 +171,7 @@ async def test_a_synthesis_that_fails_fails_the_call_and_loses_no_answer(context
         ({"models": None}, InvalidArgumentsError, "models should be an array, not null"),
         ({"models": ["auto"]}, InvalidArgumentsError, "models should have at least 2 items"),
         ({"models": ["auto"] * 9}, InvalidArgumentsError, "models should have at most 8 items"),
-        ({"models": ["small", "SMALL "]}, InvalidArgumentsError, "the same model stands there twice"),
+        ({"models": ["small", "SMALL "]}, InvalidArgumentsError, "models.1: kimi-small stands there already"),
         ({"models": ["small", "nobody"]}, InvalidArgumentsError, "models.1: 'nobody' is no known model"),
         ({"models": ["small", {"model": "glm-muse", "stance": "angry"}]}, InvalidArgumentsError, "models.1.stance "),
         ({"models": ["small", {"stance": "for"}]}, InvalidArgumentsError, "models.1.model is missing"),
