@@ -104,6 +104,14 @@ def test_a_run_its_report_and_its_comparison(tmp_path: Path, run: Run) -> None:
     assert [one["simulated"] for one in json.loads((tmp_path / "c.json").read_text())] == [True]
 
 
+def test_a_run_is_marked_whatever_its_toolset_lists(tmp_path: Path, run: Run) -> None:
+    """A daemon that was started for the run is a simulated one, also where no tool is listed that would say so."""
+    (tmp_path / "code.toml").write_text('[tools.execute_code]\narguments = { code = "return 1" }\n')
+    asked = ("--matrix", "code.toml", "--toolset", "code", "--tools", "execute_code", "--iterations", "1")
+    code, _, err = run("collect.py", "--simulate", *asked, "--warmup", "0", "--out", "code.json")
+    assert (code, record(tmp_path / "code.json")["simulated"], "SIMULATED" in err) == (0, True, True), err
+
+
 def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) -> None:
     """SIGINT ends a run with 130 and a record of the calls so far, SIGTERM and SIGHUP too; the run can be gone on with
     each time, and is whole in the end."""

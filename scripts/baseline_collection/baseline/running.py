@@ -182,7 +182,8 @@ def python_of(checkout: Path) -> Path:
 async def _begin(wish: Wish, named: str | Path | None, matrix: Matrix, connect: Connect) -> Record:
     async with connected(connect, 1) as (client,):
         listed = frozenset(tool.name for tool in await client.list_tools())
-        simulated = await is_simulated(client, listed)
+        ours = named == SIMULATE or isinstance(named, Path)  # started with simulated providers, whatever it lists
+        simulated = ours or await is_simulated(client, listed)
         daemon, version = client.url, _version_of(client)
     tools, skipped = choose(matrix, wish.tools, listed, simulated=simulated)
     if not tools:
