@@ -12,7 +12,10 @@ from .record import Estimate, Record, Summary
 from .table import SIMULATED, counted, interval, written
 
 _CAPTIONS: Final = {
-    "latency": ("Latency", "How long each tool took, from sending a call to its answer."),
+    "latency": (
+        "Latency",
+        "How long each tool took, from sending a call to its answer; by rate, from when the call was due.",
+    ),
     "layers": (
         "Where the time goes",
         "What a call spent its time on, as the daemon's own timings have it, and the rest that only the client sees.",
