@@ -64,9 +64,18 @@ async def test_a_restart_goes_on_where_the_last_one_was(
 
 @pytest.mark.parametrize("verdict", ["later", "setup"])
 async def test_failures_lose_nothing(
-    lane: CallLane, store: Store, record: Record, table: Any, verdict: Verdict
+    lane: CallLane, store: Store, record: Record, table: Any, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same calls are tried again, fewer at once each time; the log says it once, and once that it works again."""
+    """The same calls are tried again, fewer at once each time, after pauses that are drawn anew; the log says it once,
+    and once that it works again.
+    """
+    pauses: list[tuple[int, float]] = []
+
+    def note(failures: int, chance: float) -> float:
+        pauses.append((failures, chance))
+        return 0.001
+
+    monkeypatch.setattr("toold.audit.lane.pause_s", note)
     table.failures = [failing(verdict) for _ in range(4)]
     record(*range(150))
     await store.flush()
@@ -76,6 +85,8 @@ async def test_failures_lose_nothing(
         await until(lambda: len(lines) == 2)
     assert table.ids == [str(number) for number in range(150)]
     assert table.sizes[:5] == [150, 100, 50, 25, 12]
+    assert [failures for failures, _ in pauses] == [1, 2, 3, 4]
+    assert len({chance for _, chance in pauses}) == 4
     assert [line["log_level"] for line in lines] == ["warning", "info"]
     await store.flush()
     assert (await lane.status())["last_error"] is None

@@ -52,11 +52,15 @@ async def test_it_goes_on_trying_until_the_daemon_is_there(
 async def test_the_pauses_begin_anew_after_a_connection_that_was_good(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection that ends before it did anything counts like a failed attempt; one that worked does not."""
+    """A connection that ends before it did anything counts like a failed attempt; one that worked does not. Each pause
+    is drawn anew.
+    """
     steps: list[int] = []
+    draws: set[float] = set()
 
     def note(step: int, draw: float) -> float:
         steps.append(step)
+        draws.add(draw)
         return 0.0
 
     monkeypatch.setattr(link, "delay_s", note)
@@ -71,6 +75,7 @@ async def test_the_pauses_begin_anew_after_a_connection_that_was_good(
     peer.cut()
     await daemon.accept()
     assert steps == [0, 1, 2, 3, 0]
+    assert len(draws) == len(steps)
 
 
 @pytest.mark.parametrize("refusal", ["close", "hello"])
