@@ -42,7 +42,7 @@ class ChatArguments(Arguments):
     thinking: bool | Depth | None = Field(
         default=None, description="Whether to reason before answering, or how deeply, where it can be chosen."
     )
-    temperature: float | None = Field(default=None, ge=0, le=2, description="0 is most predictable.")
+    temperature: float | None = Field(default=None, ge=0, le=1, description="0 is most predictable.")
     max_tokens: int | None = Field(default=None, ge=1, description="Bound on the answer, reasoning included.")
 
 

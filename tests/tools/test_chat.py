@@ -134,7 +134,7 @@ async def test_an_answer_without_words_says_why(context: "Context") -> None:
     [
         ({"prompt": ""}, "prompt "),
         ({"prompt": None}, "prompt should be a string, not null"),
-        ({"temperature": 2.5}, "temperature should be less than or equal to 2, not 2.5"),
+        ({"temperature": 2.5}, "temperature should be less than or equal to 1, not 2.5"),
         ({"temperature": "warm"}, 'temperature should be a number, not "warm"'),
         ({"thinking": "yes"}, "thinking should be true or false, not \"yes\", or should be 'minimal', 'low'"),
         ({"web_search": 1}, "web_search should be true or false, not 1"),
