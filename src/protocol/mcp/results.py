@@ -60,12 +60,18 @@ def call_result(result: ToolResult, revision: Revision) -> CallToolResult:
 
 def error_text(error: ToolError) -> str:
     """What went wrong and what to do about it, for a model to act on."""
+    said = f"{error.code}: {error.message}"
     if error.retryable:
         when = "" if error.retry_after_ms is None else f" after {error.retry_after_ms} ms"
-        return f"{error.code}: {error.message} The same call may be sent again{when}."
+        return f"{_sentence(said)} The same call may be sent again{when}."
     if error.executed == "maybe" and error.code != ErrorCode.OUTCOME_UNKNOWN:  # whose words say so already
-        return f"{error.code}: {error.message} It may have had its effect all the same; look before you call it again."
-    return f"{error.code}: {error.message}"
+        return f"{_sentence(said)} It may have had its effect all the same; look before you call it again."
+    return said
+
+
+def _sentence(said: str) -> str:
+    """Its end as well, which others' words may lack."""
+    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
 
 
 def acknowledged(revision: Revision) -> dict[str, Any]:
