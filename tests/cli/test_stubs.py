@@ -25,6 +25,16 @@ def test_a_module_is_written_for_each_source(run: Run, operated: Operated, tmp_p
     assert {path.name: path.read_text() for path in out.iterdir()} == {"tools.py": SOURCE, "crm.py": SOURCE}
 
 
+def test_a_module_that_is_no_more_is_told(run: Run, operated: Operated, tmp_path: Path) -> None:
+    """It stays, since it may be another toolset's; what somebody else wrote is not looked at."""
+    (tmp_path / "mine.py").write_bytes(b"\xff")
+    for modules in ({"tools": SOURCE, "crm": SOURCE}, {"tools": SOURCE}):
+        operated.answers["GET /operator/stubs/full"] = (200, {"modules": modules})
+        result = run("stubs", "--out", str(tmp_path))
+    assert result.stderr == f"{tmp_path / 'crm.py'}: left from before; there is no such module now\n"
+    assert (tmp_path / "crm.py").read_text() == SOURCE
+
+
 def test_a_toolset_can_be_named(run: Run, operated: Operated, tmp_path: Path) -> None:
     """The daemon refuses one that there is not."""
     message = "there is no toolset 'a/b'; there are full"
