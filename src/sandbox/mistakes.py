@@ -138,6 +138,7 @@ def _may_be(given: tuple[str, str], taken: tuple[str, str]) -> bool:
         ("bool", "int"),
         ("bool", "float"),
         ("tuple", "list"),
+        ("set", "list"),
     }
     return same and not (value and wanted and value != wanted)
 

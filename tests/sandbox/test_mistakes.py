@@ -38,6 +38,7 @@ def told(code: str, rule: str, message: str, *, line: int = 1, column: int = 1) 
         ("str", "Unknown", False),
         ("str", "Thing", False),
         ("list[str]", "tuple[str, str]", False),
+        ("list[str] | None", "set[str]", False),
         ("dict[str, Any] | None", "None", False),
     ],
 )
