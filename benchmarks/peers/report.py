@@ -85,7 +85,8 @@ def _ratios(seen: Seen) -> str:
             for mine, theirs in zip(sides[one], sides[other], strict=True):
                 if mine.calls and theirs.calls:
                     speed.append(mine.calls / mine.seconds / (theirs.calls / theirs.seconds))
-                    effort.append(theirs.cpu_s / theirs.calls / (mine.cpu_s / mine.calls) if mine.cpu_s else None)
+                    known = mine.cpu_s and theirs.cpu_s  # less than a tick of the clock counts as none at all
+                    effort.append(theirs.cpu_s / theirs.calls / (mine.cpu_s / mine.calls) if known else None)
             row.append(f"{_shown(_median(speed), '{:.2f}')}, {_shown(_median(effort), '{:.2f}')}")
         rows.append(row)
     return _lines(["", "clients", *(f"{one} : {other}" for one, other in _PAIRS)], rows)
