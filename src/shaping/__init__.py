@@ -11,7 +11,7 @@ Values are what JSON decodes to: dict, list, str, int, float, bool, None.
 
 from .errors import LanguageError, MissingValueError, NoListError, ShapingError
 from .filter_parser import parse_filter
-from .filters import Filter, paths_of
+from .filters import Filter, conditions_of, paths_of
 from .matching import compile_filter
 from .options import plan
 from .paths import MISSING, Path, find, parse_path
@@ -41,6 +41,7 @@ __all__ = [
     "compile_filter",
     "compile_pattern",
     "compile_template",
+    "conditions_of",
     "find",
     "from_csv",
     "from_json",

@@ -81,11 +81,16 @@ def _grouped(part: Filter, looser: object) -> str:
 
 def paths_of(condition: Filter) -> Iterator[Path]:
     """The path of every condition, from left to right."""
+    return (one.path for one in conditions_of(condition))
+
+
+def conditions_of(condition: Filter) -> Iterator[Condition]:
+    """Every single condition, from left to right."""
     match condition:
-        case Condition(path=path):
-            yield path
+        case Condition():
+            yield condition
         case Not(part=part):
-            yield from paths_of(part)
+            yield from conditions_of(part)
         case And(parts=parts) | Or(parts=parts):
             for part in parts:
-                yield from paths_of(part)
+                yield from conditions_of(part)

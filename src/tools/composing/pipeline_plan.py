@@ -1,5 +1,6 @@
 """From the steps of a pipeline to its plan: all that is certain to be wrong is said before anything runs. Pure."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,7 +9,16 @@ import msgspec
 
 from ...protocol.errors import InvalidArgumentsError, ToolNotFoundError
 from ...protocol.suggest import as_sentence, close_names, did_you_mean
-from ...shaping import LanguageError, Path, Template, compile_filter, parse_filter, paths_of
+from ...shaping import (
+    Filter,
+    LanguageError,
+    Path,
+    Template,
+    compile_filter,
+    conditions_of,
+    parse_filter,
+    paths_of,
+)
 from ..tool import Tool
 from .pipeline_arguments import Step, Steps
 from .shaping import Shaping, plan_shaping
@@ -17,6 +27,9 @@ from .templated import Problem, Templated
 OF_ITEM: Final = frozenset({"item", "index"})
 RESERVED: Final = frozenset({"input", *OF_ITEM})
 """What templates know beside the steps."""
+
+_REFERENCE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[.\[]")
+"""The beginning of what refers into a step's result."""
 
 FindTool = Callable[[str], Tool]
 Test = Callable[[Any], bool]
@@ -230,6 +243,7 @@ class _Planning:
             return None, []
         paths = list(paths_of(condition))
         self._check_parameters(paths, place)
+        self._check_values(condition, text, place)
         names = [str(path.steps[0]) for path in paths]
         if OF_ITEM & set(names):
             self._wrong(place, "decides about the step as a whole; to leave out elements, filter the list before")
@@ -251,6 +265,17 @@ class _Planning:
             return False
         self._wrong(place, f"no template is filled in here; {instead}")
         return True
+
+    def _check_values(self, condition: Filter, text: str, place: str) -> None:
+        """What looks like a reference to a step is a text where a value stands; who means that can quote it."""
+        for one in conditions_of(condition):
+            for value in one.value if isinstance(one.value, tuple) else (one.value,):
+                found = _REFERENCE.match(value) if isinstance(value, str) else None
+                if found is None or found[1] not in {"input", *self._places}:
+                    continue
+                if f"'{value}'" not in text and f'"{value}"' not in text:
+                    told = f"{value} would be a text: a field is compared with a value, not with another field"
+                    self._wrong(place, f"{told}; where the text is meant, it is quoted")
 
     def _check_parameters(self, paths: Iterable[Path], place: str) -> None:
         for path in paths:

@@ -152,6 +152,26 @@ def test_a_template_in_a_filter_is_told(tools: Any, condition: str) -> None:
     assert found["steps.2.options.filter"].startswith("no template is filled in here; a step of execute_tool")
 
 
+@pytest.mark.parametrize(
+    ("when", "told"),
+    [
+        ("a.n > input.least", True),
+        ("input.x = 1 OR NOT a.n IN (1, a[0].n)", True),
+        ("a.name = 'input.least'", False),
+        ('a.name = "a.txt"', False),
+        ("a.name = report.txt AND a.kind = a", False),
+        ("a.n > 5", False),
+    ],
+)
+def test_a_field_in_the_place_of_a_value_is_told(tools: Any, when: str, told: bool) -> None:
+    """It would be text; where that is meant, it is quoted, and what is no step's needs not be."""
+    steps = note("a"), note("b", when=when)
+    if not told:
+        assert planned(tools, *steps).order == [["a"], ["b"]]
+        return
+    assert "is compared with a value, not with another field" in problems(tools, *steps)["steps.1.when"]
+
+
 def test_steps_can_be_checked_without_their_tools() -> None:
     """What is wrong whatever the tools are is found, and nothing is said of tools and input."""
     good = {"steps": [{"id": "a", "tool_name": "anything", "args": {"x": "{{input.y}}"}}]}
