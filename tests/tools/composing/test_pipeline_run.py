@@ -125,7 +125,7 @@ async def test_when_decides_whether_a_step_runs(run: Run, calls: Any) -> None:
     answer = await run(
         step("a", 3),
         step("no", "x", when="a.n > 5"),
-        step("yes", "{{no.n | default('none')}}", when="a.n > input.least OR no IS_NULL"),
+        step("yes", "{{no.n | default('none')}}", when="a.n > 2 AND input.least = 1 AND no IS_NULL"),
         input={"least": 1},
     )
     assert answer["step_results"]["no"] == {"success": True, "state": "skipped", "duration_ms": ANY, "attempts": 0}
