@@ -1,7 +1,9 @@
 """The command's root. It knows each command's name and one line; the module behind it is imported when it runs."""
 
+import errno
 import logging
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -73,4 +75,11 @@ def toold(ctx: click.Context) -> None:
 
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; ends the process."""
-    return toold.main(args, prog_name="toold")
+    try:
+        return toold.main(args, prog_name="toold")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        # What is still to be written goes nowhere, or Python would complain of it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(f"toold: cannot write {error.filename or 'the output'}: {error.strerror}")

@@ -111,3 +111,4 @@ def _print_csv(rows: Iterable[CallRow]) -> None:
         if row.arguments is not None:
             fields["arguments"] = msgspec.json.encode(row.arguments).decode()
         writer.writerow(fields.values())
+    sys.stdout.flush()  # what cannot be written is found out here, and not when the process has ended

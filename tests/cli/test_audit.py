@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +16,6 @@ from toold.store import CallRow, Retention, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.cli.conftest import Run
 
@@ -45,6 +47,16 @@ def test_tail_shows_the_last_calls(run: Run, kept: list[CallRow]) -> None:
     assert result.exit_code == 0
     assert [line[4:6] for line in lines[1:]] == [["echo", "VALIDATION_ERROR"], ["chat", "ok"]]
     assert lines[2][6:] == ["12", "ms", "kimi-k2", "7", "0.5", "USD"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("options", [("tail",), ("export",), ("export", "--json")])
+def test_a_disk_that_is_full_is_said_in_one_line(kept: list[CallRow], options: tuple[str, ...]) -> None:
+    """What is written to a file is lost aloud, with exit code 1, and without a traceback."""
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "toold", "audit", *options]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, "toold: cannot write the output: No space left on device\n")
 
 
 def test_tail_for_programs(run: Run, kept: list[CallRow]) -> None:
