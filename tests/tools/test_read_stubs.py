@@ -1,5 +1,6 @@
 """``read_stubs``: an index, then the signatures that are asked for."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,6 +48,21 @@ async def test_a_module_is_shown_whole(context: Any) -> None:
     """With names or without."""
     assert (await read(context, module="tools")).count("async def ") == 5
     assert (await read(context, module="tools", names=["echo"])).count("async def ") == 5
+
+
+async def test_of_many_tools_no_answer_has_all_at_once(context: Any) -> None:
+    """The index counts them by module, and a large module is an index of its own; signatures are there by name."""
+    few, many = (
+        [replace(OWN["echo"], source=source, name=f"{source}_{n:03}") for n in range(count)]
+        for source, count in (("few", 9), ("many", 500))
+    )
+    context.tools, context.toolset = {tool.name: tool for tool in (*few, *many)}, Toolset("all")
+    assert (await read(context)).startswith("few: 9 functions\nmany: 500 functions\n`module` has the index")
+    assert (await read(context, module="few")).count("async def ") == 9
+    text = await read(context, module="many", names=["few_007"])
+    assert text.startswith("many:\n  tool_000: Give back")
+    assert "500 functions; `names` has their signatures" in text
+    assert text.count("async def ") == 1
 
 
 async def test_what_is_not_there_is_refused_with_close_names(context: Any) -> None:

@@ -68,11 +68,11 @@ class StubSet:
     def __repr__(self) -> str:
         return f"<StubSet of {len(self._tools)} tools in {', '.join(self.modules)}>"
 
-    def index(self) -> str:
-        """Every function by its name with a line, below its module."""
+    def index(self, modules: Iterable[str] | None = None) -> str:
+        """Every function by its name with a line, below its module; of all modules, or of those that are named."""
         return "\n".join(
-            "\n".join([f"{module}:", *(f"  {function}: {self._said(module, function)}" for function in functions)])
-            for module, functions in self.modules.items()
+            "\n".join([f"{name}:", *(f"  {one}: {self._said(name, one)}" for one in self.modules[name])])
+            for name in (self.modules if modules is None else modules)
         )
 
     def signatures(self, names: Iterable[str]) -> str:
