@@ -100,6 +100,16 @@ class Model:
             return least
         return (*least, *(self.efforts or ("max",)))
 
+    @property
+    def takes_addresses(self) -> bool:
+        """Whether an image may be given by its ``https:`` address. Moonshot takes the image itself alone."""
+        return self.provider != "kimi"
+
+    @property
+    def searches_without_thinking(self) -> bool:
+        """Whether it cannot reason where it searches the web: Moonshot wants thinking off for its search."""
+        return self.web_search and self.provider == "kimi"
+
     def cost(self, usage: Usage) -> Cost | None:
         """What ``usage`` costs by the list price; None where the price is not known."""
         if self.price is None:

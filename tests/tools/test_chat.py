@@ -70,7 +70,8 @@ async def test_everything_given_reaches_the_model(context: "Context", write: Wri
 async def test_images_stand_beside_the_question(context: "Context", write: Write) -> None:
     """A path becomes a data URL; URLs go as they are."""
     write("a.gif", GIF)
-    await ask(context, images=["a.gif", "https://example.com/b.png", "data:image/png;base64,AA=="])
+    images = ["a.gif", "https://example.com/b.png", "data:image/png;base64,AA=="]
+    await ask(context, model="glm-gone", images=images)
     (request,) = context.asked
     assert request.messages[0].content == (
         TextPart("Why?"),

@@ -125,6 +125,7 @@ def _need(question: Question, size: Sizes) -> Need:
         tokens=size.all,
         max_tokens=question.max_tokens,
         images=bool(question.images),
+        linked_images=any(image.startswith("https:") for image in question.images),
         thinking=question.thinking,
         tools=bool(question.tools),
         web_search=question.web_search,

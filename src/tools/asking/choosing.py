@@ -25,6 +25,8 @@ class Need:
     max_tokens: int | None = None
     """Of the answer, where they are bounded."""
     images: bool = False
+    linked_images: bool = False
+    """Whether some of them are addresses."""
     thinking: bool | Depth | None = None
     tools: bool = False
     web_search: bool = False
@@ -67,7 +69,9 @@ def lacking(model: Model, need: Need) -> tuple[str, str] | None:
         return "model", f"{model.id} is a model of {model.provider}, and one of {need.provider} is asked for"
     if need.images and "image" not in model.inputs:
         return "images", f"{model.id} takes no images"
-    if problem := _thinks_otherwise(model, need.thinking):
+    if need.linked_images and not model.takes_addresses:
+        return "images", f"{model.id} takes images themselves and not their addresses"
+    if problem := _thinks_otherwise(model, need):
         return "thinking", problem
     if need.tools and not model.tools:
         return "tools", f"{model.id} cannot call tools"
@@ -82,13 +86,16 @@ def lacking(model: Model, need: Need) -> tuple[str, str] | None:
     return None
 
 
-def _thinks_otherwise(model: Model, wanted: bool | Depth | None) -> str | None:
+def _thinks_otherwise(model: Model, need: Need) -> str | None:
+    wanted = need.thinking
     if wanted is True and model.thinking == "none":
         return f"{model.id} does not think"
     if wanted is False and model.thinking == "always":
         return f"{model.id} always thinks"
     if isinstance(wanted, str) and wanted not in model.depths:
         return f"{model.id} can think {either(model.depths)}, not {wanted}"
+    if wanted not in {None, False, "minimal"} and need.web_search and model.searches_without_thinking:
+        return f"{model.id} does not think where it searches the web"
     return None
 
 
@@ -200,7 +207,8 @@ def _dollars(price: Price | None, tokens: int, answer: int) -> float:
 
 def _none_able(need: Need, usable: Sequence[Model]) -> InvalidArgumentsError:
     """Told by what the most models stumble over first, since that is what the caller may want to change."""
-    depths = {depth for model in usable if need.provider in {None, model.provider} for depth in model.depths}
+    usable = [model for model in usable if need.provider in {None, model.provider}]
+    depths = {depth for model in usable for depth in model.depths}
     if isinstance(need.thinking, str) and depths and need.thinking not in depths:
         there_are = either([depth for depth in get_args(Depth) if depth in depths])
         what = f"no model that is available here can think {need.thinking}; ask for {there_are}"

@@ -58,6 +58,28 @@ def test_the_cheapest_that_can_and_has_the_room_is_taken(need: Need, model: Mode
     assert chosen(need) is model
 
 
+def test_what_its_vendor_excludes_is_left_to_others() -> None:
+    """Moonshot's search goes without thinking alone, and its models take no addresses of images; Zhipu's do both."""
+    cheap = known(
+        "cheap", "kimi", 200_000, inputs=("text", "image"), thinking="switch", web_search=True, price=Price("USD", 0, 0)
+    )
+    models = (*MODELS, cheap)
+    assert chosen(Need(100, web_search=True), models) is cheap
+    assert chosen(Need(100, web_search=True, thinking="minimal"), models) is cheap
+    assert chosen(Need(100, web_search=True, thinking=True), models) is SEEKER
+    assert chosen(Need(100, web_search=True, thinking="max"), models) is SEEKER
+    with pytest.raises(InvalidArgumentsError):
+        chosen(Need(100, web_search=True, thinking="low"), models)
+    assert chosen(Need(100, images=True), models) is cheap
+    assert chosen(Need(100, images=True, linked_images=True), models) is EYES
+
+
+def test_what_a_provider_cannot_is_told_by_its_own_models() -> None:
+    """Not by the models of others, which were never asked for."""
+    with pytest.raises(InvalidArgumentsError, match=r"^images: "):
+        chosen(Need(100, images=True, provider="kimi"))
+
+
 def test_a_price_that_is_not_known_counts_as_the_highest() -> None:
     """It may be anything; and among equals the catalogue's first one is taken."""
     assert chosen(Need(100), (UNPRICED, THINKER)) is THINKER
