@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ...protocol.errors import InvalidArgumentsError, NotFoundError, PermissionDeniedError
 from ...providers import AttachedFile
@@ -10,6 +10,9 @@ from ..context import ToolContext
 from ..files import BinaryFile
 
 T = TypeVar("T")
+
+_SHOWN_CHARS: Final = 100
+"""Of an address, in an error."""
 
 
 async def read_files(
@@ -35,7 +38,14 @@ async def read_images(images: Sequence[str], context: ToolContext, *, field: str
     files = context.files.starting_at(context.client.workspace)
 
     async def url(image: str) -> str:
-        return image if image.startswith(("https:", "data:image/")) else await files.read_image(image)
+        if image.startswith(("https:", "data:image/")):
+            return image
+        if image.startswith(("http:", "file:", "data:")):
+            raise InvalidArgumentsError(
+                f"{image[:_SHOWN_CHARS]!r} is no address that images are taken by; "
+                "give an https: or data:image/ URL, or a path below the workspace."
+            )
+        return await files.read_image(image)
 
     return tuple(await _each(field, images, url))
 
