@@ -210,12 +210,22 @@ async def test_two_sides_take_turns(connect: Connect, begin: Begin) -> None:
 
 
 async def test_nobody_there_is_said(begin: Begin) -> None:
-    """Where no daemon answers, the run ends with the client's words before any call."""
+    """Where no daemon answers, the run ends with the client's words before any call, and with what starts one."""
     with begin("echo") as draft:
         nobody = Side(draft, lambda: MCPWebSocketClient("127.0.0.1", 9), Matrix({"echo": Case()}))
-        with pytest.raises(CollectionError, match=r"127\.0\.0\.1:9"):
+        with pytest.raises(CollectionError, match=r"127\.0\.0\.1:9.*\(--simulate starts a daemon"):
             async with asyncio.timeout(60):
                 await collect([nobody], nothing)
+
+
+async def test_who_is_refused_is_not_told_to_start_one(connect: Connect, begin: Begin) -> None:
+    """A daemon that answers and refuses says why; starting another one is no answer to that."""
+    with begin("echo") as draft:
+        stranger = connect()
+        refused = Side(draft, lambda: MCPWebSocketClient(stranger.url, token="wrong"), Matrix({"echo": Case()}))
+        with pytest.raises(CollectionError, match="UNAUTHORIZED") as ended:
+            await collect([refused], nothing)
+    assert "--simulate" not in str(ended.value)
 
 
 def test_concurrency_takes_connections() -> None:
