@@ -69,7 +69,10 @@ class View:
     def health(self) -> dict[str, Any]:
         offer = self.router().offer
         problems = [*self.registry.problems, *offer.problems, *self.sources.problems]
-        problems += filter(None, (self.store.problem, self.store.damage))
+        if self.store.problem is not None:
+            problems.append(f"the database cannot be written ({self.store.problem}); only local calls are taken")
+        if self.store.damage is not None:
+            problems.append(self.store.damage)
         if self.refused is not None:
             problems.append(f"the new configuration is refused, the old one stays: {self.refused}")
         return status.health(

@@ -14,7 +14,7 @@ from toold.daemon.life import running, time_for_calls
 from toold.daemon.setting_sources import SettingsError
 from toold.daemon.state import AlreadyRunningError, StateFolder, read_address
 from toold.protocol.errors import ServiceUnavailableError
-from toold.store import StoreError, open_archive
+from toold.store import Store, StoreError, open_archive
 from websockets.asyncio.client import connect
 
 NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}
@@ -164,6 +164,16 @@ async def test_a_store_that_cannot_be_read_is_a_problem_and_no_failure(
     assert shown["problems"] == ["the database cannot be read (disk I/O error)"]
     assert shown["status"] == "ready"
     assert "totals" not in shown
+
+
+async def test_a_disk_that_refuses_is_told_with_what_follows_from_it(
+    run_with: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk's own words say what is wrong, and not what is to be expected of the daemon."""
+    daemon = await run_with()
+    monkeypatch.setattr(Store, "problem", "database or disk is full")
+    told = "the database cannot be written (database or disk is full); only local calls are taken"
+    assert daemon.view.health()["problems"] == [told]
 
 
 async def test_a_damaged_database_is_a_problem_until_it_is_mended(run_with: Any) -> None:
