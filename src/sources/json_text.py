@@ -3,15 +3,48 @@
 import re
 from typing import Final
 
+_HIGH: Final = rb"u[dD][89abAB][0-9a-fA-F]{2}"
+_LOW: Final = rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
+_CUT: Final = rb"(?:u[0-9a-fA-F]{0,3})?"
 _ESCAPES: Final = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-    rb"|\\."
+    rb"\\(?:"  # outside of the choice, so that it is found fast
+    + b"|".join(
+        (
+            _HIGH + rb"\\" + _LOW,
+            rb"(?P<begun>" + _CUT + rb"\Z|" + _HIGH + rb"(?:\\" + _CUT + rb")?\Z)",
+            rb"(?P<half>" + _HIGH + rb"|" + _LOW + rb")",
+            rb".",
+        )
+    )
+    + rb")",
+    re.DOTALL,
 )
 
 
-def without_halves(text: bytes) -> bytes:
-    """The JSON with U+FFFD in place of halves of surrogate pairs: JavaScript writes such where a text was cut within a
-    character, and one name among a hundred must not make all of them unreadable.
+class Halves:
+    """Puts U+FFFD in place of halves of surrogate pairs in JSON that comes in pieces: JavaScript writes such where a
+    text was cut within a character, and one name among a hundred must not make all of them unreadable. Sizes stay.
     """
-    return _ESCAPES.sub(lambda found: rb"\ufffd" if found["half"] else found[0], text)
+
+    def __init__(self) -> None:
+        self.begun = b""
+        """What the last piece ends with and the next one may go on with."""
+
+    def out_of(self, piece: bytes) -> bytes:
+        """As much of the text as is known by now."""
+        if not self.begun and b"\\" not in piece:
+            return piece
+        text, self.begun = self.begun + piece, b""
+        return _ESCAPES.sub(self._told, text)
+
+    def _told(self, found: re.Match[bytes]) -> bytes:
+        if found["begun"] is not None:
+            self.begun = found[0]
+            return b""
+        return rb"\ufffd" if found["half"] else found[0]
+
+
+def without_halves(text: bytes) -> bytes:
+    """The whole JSON, with U+FFFD in place of halves of surrogate pairs."""
+    halves = Halves()
+    return halves.out_of(text) + halves.begun

@@ -1,10 +1,11 @@
 """JSON as others write it."""
 
 import json
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.sources.json_text import without_halves
+from toold.sources.json_text import Halves, without_halves
 
 UNITS = st.lists(st.sampled_from(["\ud83d", "\ude00", "\\", "u", "d83d", "\n", '"', "x", "\U0001f600"])).map("".join)
 
@@ -14,3 +15,14 @@ def test_halves_of_pairs_are_replaced_and_nothing_else(text: str) -> None:
     """As who reads UTF-16 does it."""
     mended = without_halves(json.dumps({"text": text}).encode())
     assert json.loads(mended)["text"] == text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
+
+
+@given(UNITS, st.lists(st.integers(0, 60)))
+def test_it_makes_no_difference_how_a_text_comes(text: str, cuts: list[int]) -> None:
+    """In pieces that end anywhere, it is the same, and as long."""
+    whole = json.dumps({"text": text}).encode()
+    places = [0, *sorted(cut for cut in cuts if cut < len(whole)), len(whole)]
+    halves = Halves()
+    pieces = [halves.out_of(whole[begin:end]) for begin, end in pairwise(places)]
+    assert b"".join([*pieces, halves.begun]) == without_halves(whole)
+    assert len(without_halves(whole)) == len(whole)

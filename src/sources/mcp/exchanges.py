@@ -17,6 +17,7 @@ import httpx2
 import msgspec
 from mcp_types import CONNECTION_CLOSED
 
+from ..json_text import Halves
 from ..network import ForbiddenAddressError, Network
 from ..secret import SecretError
 from ..wording import one_line
@@ -142,7 +143,7 @@ class _Body(httpx2.AsyncByteStream):
         self._pace = pace
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        parts, read, before = self._answer.aiter_raw(), 0, b""
+        parts, read, before, halves = self._answer.aiter_raw(), 0, b"", Halves()
         while True:
             try:
                 async with asyncio.timeout_at(self._exchange.deadline):
@@ -153,6 +154,7 @@ class _Body(httpx2.AsyncByteStream):
                 self._exchange.broken = True
                 raise httpx2.StreamError(f"the answer broke off ({type(error).__name__})") from error
             if part is None:
+                yield halves.begun
                 return
             read += len(part)
             if self._pace is not None:
@@ -162,7 +164,7 @@ class _Body(httpx2.AsyncByteStream):
             if read > self._bound:
                 self._exchange.too_large = True
                 raise httpx2.StreamError("the answer is too long")
-            yield part
+            yield halves.out_of(part)
 
     async def aclose(self) -> None:
         await self._held.aclose()

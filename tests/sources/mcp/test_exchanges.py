@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -175,6 +176,25 @@ async def test_a_packed_answer_is_not_unpacked(opened: Any, api: Any) -> None:
     with pytest.raises(CallError, match="it is packed \\(gzip\\)") as packed:
         await shelf.call("do")
     assert (packed.value.code, packed.value.executed) == ("PROVIDER_ERROR", "maybe")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_half_of_a_character_spoils_no_answer(opened: Any, api: Any, kind: str) -> None:
+    """U+FFFD stands for it, wherever the pieces of the answer end."""
+
+    def on_call(message: dict[str, Any], _: str) -> Response:
+        body = json.dumps(said(message, "a \ud83d b \U0001f600")).encode()
+        whole = body if kind == "application/json" else b"data: " + body + b"\n\n"
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for begin in range(0, len(whole), 3):
+                yield whole[begin : begin + 3]
+
+        return StreamingResponse(pieces(), media_type=kind)
+
+    serve_by_hand(api, on_call)
+    shelf = await opened(url=f"{api.url}/mcp", allow_private=True)
+    assert await shelf.call("do") == "a \ufffd b \U0001f600"
 
 
 async def test_an_event_without_an_end_is_too_large(opened: Any, api: Any) -> None:
