@@ -155,6 +155,17 @@ def test_a_project_has_to_be_named() -> None:
     is said to be none."""
     with pytest.raises(UploadError, match="TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY"):
         project_of({"TOOLD_SUPABASE_URL": "http://x"})
-    with pytest.raises(UploadError, match=r"must be an address such as https://.*, not 'x'"):
-        project_of({"TOOLD_SUPABASE_URL": "x", "SUPABASE_SERVICE_ROLE_KEY": "k"})
+    for wrong in ("x", "ftp://x", "http://", "http://[::1"):
+        with pytest.raises(UploadError, match=r"must be an address such as https://.*, not "):
+            project_of({"TOOLD_SUPABASE_URL": wrong, "SUPABASE_SERVICE_ROLE_KEY": "k"})
     assert project_of({"SUPABASE_URL": "http://x", "SUPABASE_SERVICE_ROLE_KEY": "k"}) == ("http://x", "k")
+
+
+def test_a_key_that_is_none_is_not_told() -> None:
+    """White space around a key does not count; a key that cannot be sent is refused in words that do not have it."""
+    env = {"TOOLD_SUPABASE_URL": "http://x", "TOOLD_SUPABASE_SERVICE_ROLE_KEY": "the-key\n"}
+    assert project_of(env) == ("http://x", "the-key")
+    for wrong in ("the\nkey", "the-k\u00e9y"):
+        with pytest.raises(UploadError, match="has characters that no key has") as refused:
+            project_of(env | {"TOOLD_SUPABASE_SERVICE_ROLE_KEY": wrong})
+        assert "the" not in str(refused.value)

@@ -30,11 +30,22 @@ def project_of(env: Mapping[str, str]) -> tuple[str, str]:
     url, key = (next((env[name] for name in names if env.get(name)), None) for names in (URL_VARIABLES, KEY_VARIABLES))
     if url is None or key is None:
         raise UploadError(f"set {URL_VARIABLES[0]} and {KEY_VARIABLES[0]} to a Supabase project's address and key")
-    if not url.startswith(("http://", "https://")):
+    if not _is_address(url):
         raise UploadError(
             f"{URL_VARIABLES[0]} must be an address such as https://your-project.supabase.co, not {url!r}"
         )
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):  # it would stand in the HTTP library's error
+        raise UploadError(f"{KEY_VARIABLES[0]} has characters that no key has; copy it anew")
     return url, key
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return parsed.scheme in {"http", "https"} and bool(parsed.host)
 
 
 def upload(record: Record, url: str, key: str) -> int:
