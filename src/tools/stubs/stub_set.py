@@ -1,5 +1,6 @@
 """The functions of many tools, in modules by the tools' sources. Pure."""
 
+import builtins
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +23,10 @@ _USED: Final = frozenset(
     | {"bool", "dict", "float", "int", "list", "str"}
 )
 """What a module names itself: a function called so would hide it from those after it."""
-_OTHERS_MODULES: Final = sys.stdlib_module_names | {OWN_MODULE}
-"""What a program imports and means something else by."""
+_TAKEN: Final = (
+    sys.stdlib_module_names | frozenset(dir(builtins)) | {OWN_MODULE, "ToolError", "gather", "gather_settled"}
+)
+"""What a program means something else by: a module of that name would be there in its place."""
 _HEAD: Final = '''\
 """Tools as functions, for whoever writes code for execute_code, where alone they run; and for type checkers."""
 
@@ -44,7 +47,7 @@ class StubSet:
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
         groups = {name: _group(tool.source) for name, tool in self._tools.items()}
-        modules = mended(sorted(set(groups.values()) - {OWN_SOURCE}), kind="module", reserved=_OTHERS_MODULES)
+        modules = mended(sorted(set(groups.values()) - {OWN_SOURCE}), kind="module", reserved=_TAKEN)
         modules[OWN_SOURCE] = OWN_MODULE
         members: dict[str, list[str]] = {}
         for name in sorted(self._tools):

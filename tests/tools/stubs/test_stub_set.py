@@ -28,11 +28,11 @@ def make(name: str, source: str = "toold", description: str = "Do it. Well.", **
 
 
 def test_functions_stand_in_modules_by_their_sources() -> None:
-    """The daemon's own in ``tools``; those of files by their folder; no module is one of Python's."""
-    sources = {"own": "toold", "b": "my-crm", "c": "json", "d": "/home/me/pipelines/d.toml", "e": "tools"}
+    """The daemon's own in ``tools``; those of files by their folder; none hides what programs import or call."""
+    sources = {"own": "toold", "b": "my-crm", "c": "json", "d": "/home/me/pipelines/d.toml", "e": "tools", "f": "map"}
     stubs = module_for(make(name, source) for name, source in sources.items())
     modules = {name: stubs.python_name(name)[0] for name in sources}
-    assert modules == {"own": "tools", "b": "my_crm", "c": "json_", "d": "pipelines", "e": "tools_"}
+    assert modules == {"own": "tools", "b": "my_crm", "c": "json_", "d": "pipelines", "e": "tools_", "f": "map_"}
     assert list(stubs.modules) == sorted(modules.values())
 
 
