@@ -24,8 +24,9 @@ async def test_nothing_is_printed_to_the_daemons_own_output(run: Any, capfd: pyt
     assert capfd.readouterr() == ("", "")
 
 
-async def test_a_program_without_return_returns_nothing(run: Any) -> None:
-    """Its last expression is not its value."""
+async def test_without_return_the_last_line_is_the_value(run: Any) -> None:
+    """Where it is an expression, as in a notebook; else there is none."""
+    assert await run("x = 1\nx + 1") == 2
     assert await run("x = 1") is None
 
 
