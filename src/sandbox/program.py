@@ -2,7 +2,7 @@
 
 The engine's exceptions have no attributes, and its ``asyncio.gather`` takes no ``return_exceptions``. So that programs
 may be written as they would be elsewhere, ``name.code`` and ``name.message`` are read through a function, and
-``asyncio.gather`` is our own (decision 42). No line moves.
+``asyncio.gather`` is our own, imported or not (decision 42). No line moves.
 """
 
 import re
@@ -25,6 +25,7 @@ _CODE: Final = re.compile(
     )
     | {_READ}
     | (?P<gather> (?<![\w.]) asyncio\.gather \b )
+    | (?P<imports> (?<![\w.]) from [ \t]+ asyncio [ \t]+ import \b ) (?P<names> [\w, \t]+ )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -116,9 +117,17 @@ def rewritten(code: str) -> str:
 def _rewrite(match: re.Match[str]) -> str:
     if match["gather"]:
         return "toold_gather"
+    if match["imports"]:
+        return _imports(match["imports"], match["names"])
     if match["f"]:
         return _BEHIND_BRACES.sub(lambda inner: _READ_OR_TEXT.sub(_read, inner[0]), match[0])
     return _read(match)
+
+
+def _imports(head: str, names: str) -> str:
+    """Without ``gather``, which is there already, and would be the engine's."""
+    kept = [name for name in names.split(",") if name.strip() != "gather"]
+    return f"{head}{','.join(kept)}" if kept else "pass"
 
 
 def _read(match: re.Match[str]) -> str:

@@ -50,9 +50,13 @@ async def test_gather_settled_tells_how_each_ended(run: Any) -> None:
     assert third == {"ok": False, "code": None, "error": "ZeroDivisionError: division by zero"}
 
 
-async def test_gather_takes_return_exceptions(run: Any) -> None:
+@pytest.mark.parametrize(
+    ("imported", "name"),
+    [("import asyncio", "asyncio.gather"), ("from asyncio import gather", "gather"), ("", "gather")],
+)
+async def test_gather_takes_return_exceptions(run: Any, imported: str, name: str) -> None:
     """Which the engine's own does not."""
-    code = "import asyncio\nfound = await asyncio.gather(crm.get_contact(contact_id=99), return_exceptions=True)\n"
+    code = f"{imported}\nfound = await {name}(crm.get_contact(contact_id=99), return_exceptions=True)\n"
     assert await run(code + "return [error.code for error in found]") == ["NOT_FOUND"]
     with pytest.raises(ProgramFailedError, match="ToolError: NOT_FOUND"):
         await run("import asyncio\nawait asyncio.gather(crm.get_contact(contact_id=99))")

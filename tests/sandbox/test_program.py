@@ -22,6 +22,8 @@ CRM = {"crm": Module(frozenset({"search"}), lambda _chosen: "")}
         ("f'{{{e.code}}}'", "f'{{{toold_failure(e).code}}}'"),
         ("f\"{', '.join(e.code for e in a)}\"", "f\"{', '.join(toold_failure(e).code for e in a)}\""),
         ("await asyncio.gather(a, b)", "await toold_gather(a, b)"),
+        ("from asyncio import gather  # x", "pass# x"),
+        ("from asyncio import sleep, gather\nx", "from asyncio import sleep\nx"),
     ],
 )
 def test_what_the_engine_lacks_is_read_through_functions(code: str, expected: str) -> None:
@@ -43,6 +45,9 @@ def test_what_the_engine_lacks_is_read_through_functions(code: str, expected: st
         "a.b.code",
         "e.codes",
         "my_asyncio.gather(x)",
+        "from asyncio import sleep, run",
+        "from asyncio import gather as g",
+        "from my_asyncio import gather",
         "f'e.code'",
         "b'e.code'",
         "f'{{e.code}}'",
