@@ -12,6 +12,8 @@ from .run import Issue, Step
 
 MAX_FILES: Final = 64
 """Named in one step."""
+MAX_STEPS: Final = 1_000
+"""Of one run: far more than anybody takes."""
 
 _GOING_ON: Final[tuple[str, ...]] = ("confidence", "hypothesis", "model", "use_assistant_model")
 
@@ -46,8 +48,8 @@ class StepArguments(Arguments):
     model_config = ConfigDict(json_schema_extra=_short)
 
     step: str = Field(min_length=1, validation_alias=AliasChoices("step", "prompt"))
-    step_number: int | None = Field(default=None, ge=1, description="From 1; by default the next one.")
-    total_steps: int | None = Field(default=None, ge=1, description="Your estimate; may change.")
+    step_number: int | None = Field(default=None, ge=1, le=MAX_STEPS, description="From 1; by default the next one.")
+    total_steps: int | None = Field(default=None, ge=1, le=MAX_STEPS, description="Your estimate; may change.")
     next_step_required: bool | None = Field(
         default=None, description="False on the last step. By default true while step_number is below total_steps."
     )

@@ -1,5 +1,7 @@
 """What a caller is told between two steps: what to look at next, and what is missing so far. Pure."""
 
+from itertools import pairwise
+
 from .definition import Definition, Expected, Guidance
 from .run import Run
 
@@ -24,10 +26,16 @@ def missing(definition: Definition, run: Run, number: int) -> dict[str, str]:
         if number >= expected.from_step and not _given(expected, run)
     }
     reported = [step.number for step in run.steps]
-    unreported = [str(skipped) for skipped in range(reported[0], reported[-1]) if skipped not in reported]
+    unreported = [_between(before, after) for before, after in pairwise(reported) if after - before > 1]
     if unreported:
         absent["step_number"] = f"not reported: step {', '.join(unreported)}"
     return absent
+
+
+def _between(before: int, after: int) -> str:
+    """The steps between two that were reported."""
+    first, last = before + 1, after - 1
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def own_value(definition: Definition, run: Run, name: str) -> object:

@@ -116,6 +116,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"step": 1}, "step should be a string, not 1"),
     ({"step_number": 0}, "step_number should be greater than or equal to 1, not 0"),
     ({"step_number": "1"}, 'step_number should be an integer, not "1"'),
+    ({"step_number": 1001}, "step_number should be less than or equal to 1000, not 1001"),
+    ({"total_steps": 1001}, "total_steps should be less than or equal to 1000, not 1001"),
     ({"total_steps": 0}, "total_steps should be greater than or equal to 1, not 0"),
     ({"total_steps": 1.5}, "total_steps should be"),
     ({"next_step_required": "yes"}, 'next_step_required should be true or false, not "yes"'),

@@ -74,8 +74,13 @@ def test_what_is_expected_is_missing_until_it_comes(define: Define, field: str, 
 
 def test_steps_that_were_skipped_are_told(define: Define) -> None:
     """A hole in the numbers is no error, and does not go unnoticed; a run may begin at any number."""
-    assert missing(define(), run_of(1, 2, 5), 5) == {"step_number": "not reported: step 3, 4"}
+    assert missing(define(), run_of(1, 2, 5, 7), 7) == {"step_number": "not reported: step 3 to 4, 6"}
     assert missing(define(), run_of(4, 5), 5) == {}
+
+
+def test_a_hole_is_told_however_wide_it_is(define: Define) -> None:
+    """In a few words, and at once: no step that was skipped is gone through."""
+    assert missing(define(), run_of(1, 10**15), 10**15) == {"step_number": f"not reported: step 2 to {10**15 - 1}"}
 
 
 def test_an_argument_of_a_step_counts_as_it_was_last_said(define: Define) -> None:
