@@ -23,6 +23,10 @@ from .rows import CallRow, Ended, Started
 from .schema import MEND_DAMAGE, StoreError, is_damaged, open_database, sync_commits, unusable
 
 RETENTION_EVERY_S: Final = 3600.0
+OVERFULL: Final = 17 / 16
+"""Of the room for audit rows: from here on they are looked through before the hour is over. Not from the bound on, or
+each commit of a database that has reached it would remove a row or two.
+"""
 
 Content = Callable[[Any], str | None]
 """A call's arguments → what is kept of them, as JSON; called on the writer's thread."""
@@ -217,7 +221,7 @@ class Committer:
 
     def _keep_bounds(self) -> None:
         now = time.monotonic()
-        if now >= self.retention_due:
+        if now >= self.retention_due or calls.kept_bytes(self._connection) > OVERFULL * self._retention.bytes:
             self.retention_due = now + RETENTION_EVERY_S
             if keep_bounds(self._connection, self._ledger, self._retention, time.time()):
                 self.retention_due = now

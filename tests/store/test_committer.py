@@ -13,8 +13,10 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 from toold.store import CallRow, Retention, StoreError
+from toold.store.calls import kept_bytes
 from toold.store.commit import Closed, Entry, Forgotten, Item, Kept
 from toold.store.committer import Committer
+from toold.store.retention import keep_bounds
 
 Call = Any  # conftest.Journalled
 MakeRow = Callable[..., CallRow]
@@ -299,3 +301,27 @@ def test_the_journal_is_synced_and_audit_rows_are_not(committer: Committer, row:
         (level,) = committer._connection.execute("PRAGMA synchronous").fetchone()
         levels.append(level)
     assert levels == [1, 2, 2, 1]  # NORMAL and FULL, as SQLite numbers them
+
+
+def test_a_bound_holds_between_two_looks_at_the_hour(
+    committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many rows at once are no reason to take more of the disk than was said, but for a sixteenth."""
+    looks: list[bool] = []
+
+    def note(*given: Any) -> bool:
+        looks.append(keep_bounds(*given))
+        return looks[-1]
+
+    monkeypatch.setattr("toold.store.committer.keep_bounds", note)
+    bound = 200_000
+    committer.go_by(json.dumps, Retention(bytes=bound))
+    attempt(committer)
+    assert len(looks) == 1
+    most = 0
+    for group in range(80):
+        attempt(committer, *(Item(row(id=f"{group}-{number}", arguments={"text": "x" * 1000})) for number in range(5)))
+        with closing(sqlite3.connect(database)) as connection:
+            most = max(most, kept_bytes(connection))
+    assert bound / 2 < most <= bound * 17 / 16
+    assert 1 < len(looks) < 40  # not at each of the 80 commits
