@@ -62,6 +62,8 @@ async def admit(
         return Refused(405, message, (("allow", METHODS),))
     if not _is_json(headers.get("content-type", "")):
         return Refused(415, "Send the message as Content-Type: application/json.")
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return Refused(415, "Send the message as it is, without Content-Encoding.", (("accept-encoding", "identity"),))
     takes_json, takes_events = _taken(headers.get("accept", "*/*"))
     if not takes_json:
         return Refused(406, "Answers are JSON or event streams: Accept: application/json, text/event-stream.")

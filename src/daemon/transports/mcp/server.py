@@ -51,7 +51,7 @@ MAX_BATCH: Final = 32
 """Messages of one POST."""
 
 _READ: Final = (
-    *("accept", "authorization", "content-type", "host", "origin"),
+    *("accept", "authorization", "content-encoding", "content-type", "host", "origin"),
     *(SESSION_HEADER, VERSION_HEADER, METHOD_HEADER, NAME_HEADER),
 )
 _HEADERS: Final = {name.encode(): name for name in _READ}

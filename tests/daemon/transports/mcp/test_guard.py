@@ -123,6 +123,15 @@ async def test_bodies_are_json(content_type: str | None, expected: int) -> None:
     assert status(await judged(content_type=content_type)) == expected
 
 
+@pytest.mark.parametrize(("coding", "expected"), [("gzip", 415), ("br, gzip", 415), ("Identity", 200)])
+async def test_bodies_come_as_they_are(coding: str, expected: int) -> None:
+    """What is packed is not unpacked, and its sender is told so (RFC 9110, 15.5.16)."""
+    verdict = await judged(content_encoding=coding)
+    assert status(verdict) == expected
+    if isinstance(verdict, Refused):
+        assert verdict.headers == (("accept-encoding", "identity"),)
+
+
 @pytest.mark.parametrize(
     ("accept", "streams"),
     [
