@@ -18,6 +18,9 @@ MAX_TEXT_BYTES: Final = 1024 * 1024
 MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
 """Of one image file: as base64 it still fits into a vendor's request with room to spare."""
 
+MAX_PATH_CHARS: Final = 4_096
+"""As long as a path can be on Linux. Resolving one takes time that grows with the square of its length."""
+
 _SHOWN_PATH_CHARS: Final = 200
 
 
@@ -67,7 +70,7 @@ class FileAccess:
 
     def starting_at(self, folder: str | None) -> "FileAccess":
         """The same, with relative paths starting at the client's folder where it names one (``hello.client``)."""
-        if not folder or "\0" in folder:
+        if not folder or "\0" in folder or len(folder) > MAX_PATH_CHARS:
             return self
         return FileAccess(self.roots, denied=self._denied, secrets=self._secrets, start=folder)
 
@@ -123,6 +126,8 @@ class FileAccess:
             raise InvalidArgumentsError("The path is empty; name a file.")
         if "\0" in path:
             raise InvalidArgumentsError("The path holds a NUL character; no file is called that.")
+        if len(path) > MAX_PATH_CHARS:
+            raise _too_long(path)
         try:
             # `..` goes first, as text, so that no folder outside the roots is looked at on the way.
             target = Path(os.path.realpath(os.path.normpath(self._start / path)))
@@ -248,6 +253,10 @@ def _not_regular(path: str, mode: int) -> InvalidArgumentsError:
     return InvalidArgumentsError(f"{_shown(path)} is a pipe, socket or device; only regular files are read.")
 
 
+def _too_long(path: str) -> InvalidArgumentsError:
+    return InvalidArgumentsError(f"{_shown(path)} is longer than a path can be.")
+
+
 def _refused(path: str, error: OSError) -> CallError:
     """The operating system's refusal, without the server's own paths."""
     match error.errno:
@@ -262,6 +271,6 @@ def _refused(path: str, error: OSError) -> CallError:
         case errno.ENXIO:
             return _not_regular(path, stat.S_IFSOCK)
         case errno.ENAMETOOLONG:
-            return InvalidArgumentsError(f"{_shown(path)} is longer than a path can be.")
+            return _too_long(path)
         case _:
             return InvalidArgumentsError(f"{_shown(path)} cannot be read: {os.strerror(error.errno or errno.EIO)}.")

@@ -236,6 +236,14 @@ async def test_no_path_at_all_is_refused(access: FileAccess, path: str, says: st
     assert len(caught.value.message) < 300
 
 
+async def test_a_path_of_any_length_is_refused_at_once(access: FileAccess) -> None:
+    """It is not resolved: that would take minutes, in which nobody is answered. A folder of a client's is no other."""
+    path = "a/" * 1_500_000
+    with pytest.raises(InvalidArgumentsError, match="longer than a path"):
+        await access.read_text(path)
+    assert access.starting_at(path) is access
+
+
 async def test_a_link_in_a_circle_is_refused(access: FileAccess, workspace: Path) -> None:
     """A link that leads to itself ends in an error."""
     (workspace / "round").symlink_to("round")
