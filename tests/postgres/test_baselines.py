@@ -56,6 +56,8 @@ def record() -> Record:
         id="run-1",
         started="2026-01-01T12:00:00+00:00",
         finished="2026-01-01T12:01:00+00:00",
+        contention=0.25,
+        beside="run-2",
         complete=True,
         simulated=True,
         environment=Environment(
@@ -99,9 +101,8 @@ def test_all_rows_arrive_once(tables: Any, way_in: str, service_key: str, record
     assert upload(record, way_in, service_key) == 602
     assert upload(record, way_in, service_key) == 602
     assert counts(tables) == ["1", "600", "1"]
-    assert tables.sql("SELECT daemon, simulated, complete, configuration->>'iterations' FROM toold_baseline_runs") == (
-        "toold 0.1.0|t|t|600"
-    )
+    run = "daemon, simulated, complete, configuration->>'iterations', contention, beside"
+    assert tables.sql(f"SELECT {run} FROM toold_baseline_runs") == "toold 0.1.0|t|t|600|0.25|run-2"  # noqa: S608 - as above
     figures = "load, latency_ms, daemon_ms, queue_ms, provider_ms, input_tokens, cost_amount, error_code"
     asked = f"SELECT {figures} FROM toold_baseline_calls WHERE iteration IN (1, 600) ORDER BY number"  # noqa: S608 - as above
     assert tables.sql(asked).splitlines() == ["1 at once|2|1.5|0.25|0.5|3|0.5|", "1 at once|2||||||TIMEOUT"]

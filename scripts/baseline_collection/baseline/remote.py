@@ -100,6 +100,8 @@ def _run_row(record: Record) -> Row:
         "format": record.format,
         "started_at": record.started,
         "finished_at": record.finished,
+        "contention": record.contention,
+        "beside": record.beside,
         "complete": record.complete,
         "simulated": record.simulated,
         "daemon": record.environment.daemon,
