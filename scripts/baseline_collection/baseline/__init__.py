@@ -4,3 +4,7 @@
 comes out. ``summary`` and ``comparison`` reckon, ``pictures`` and ``page`` show: only they need the packages of the
 extra ``baseline``. The scripts beside this package read the command line and nothing more.
 """
+
+from .needs import require
+
+require(("toold",))

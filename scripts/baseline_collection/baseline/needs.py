@@ -14,5 +14,8 @@ def require(packages: Sequence[str], extra: str = "baseline") -> None:
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         names = " and ".join(missing)
-        sys.stderr.write(f"{names} cannot be imported; `make setup` or `pip install 'toold[{extra}]'` brings it\n")
+        sys.stderr.write(
+            f"{names} cannot be imported by this Python; `make setup` brings it to .venv/bin/python, "
+            f"`pip install 'toold[{extra}]'` to another\n"
+        )
         raise SystemExit(2)
