@@ -18,6 +18,8 @@ from .road import ApiRequest, Upload
 _MB: Final = 1024 * 1024
 """The vendors write MB; what lies between this and a million bytes is theirs to judge."""
 _IMAGES: Final = frozenset({".png", ".jpg", ".jpeg"})
+_MAX_ID_CHARS: Final = 512
+"""Of a file's id. The vendors' have some 30 characters; an address takes 65,536 in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,4 +250,6 @@ def _path(file_id: str) -> str:
     """What a caller names must not lead elsewhere."""
     if not file_id.strip("."):
         raise refused("file_id", "The file's id is empty; list the files to see theirs.")
+    if len(file_id) > _MAX_ID_CHARS:
+        raise refused("file_id", "The file's id is longer than one is; list the files to see theirs.")
     return f"/files/{quote(file_id, safe='')}"

@@ -114,7 +114,7 @@ async def test_files_are_listed_by_purpose(rules: FileRules, query: dict[str, st
 
 
 async def test_what_a_vendor_cannot_tell_is_refused() -> None:
-    """Kimi has no pages, GLM tells of no single file, and an id is never empty or a way elsewhere."""
+    """Kimi has no pages, GLM tells of no single file, and an id is never empty, endless or a way elsewhere."""
     exchange: Any = Listing()
     with pytest.raises(InvalidArgumentsError, match="lists all files at once"):
         await Files(exchange, KIMI_FILES).list(timeout_s=1, after="a")
@@ -123,6 +123,8 @@ async def test_what_a_vendor_cannot_tell_is_refused() -> None:
     for file_id in ("", ".", ".."):
         with pytest.raises(InvalidArgumentsError, match="id is empty"):
             await Files(exchange, KIMI_FILES).delete(file_id, timeout_s=1)
+    with pytest.raises(InvalidArgumentsError, match="id is longer than one is"):
+        await Files(exchange, KIMI_FILES).content("f" * 513, timeout_s=1)
     assert exchange.asked == []
     with pytest.raises(NotUnderstoodError):
         await Files(exchange, KIMI_FILES).delete("../models?x=1", timeout_s=1)
