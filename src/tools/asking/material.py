@@ -1,5 +1,6 @@
 """The files and images that go with a question, read as the caller named them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
@@ -26,7 +27,8 @@ async def read_files(
     """
     files = context.files.starting_at(context.client.workspace)
     read = await _each(field, paths, files.read_text)
-    return tuple(AttachedFile(file.name, number_lines(file.text) if numbered else file.text) for file in read)
+    texts = [await asyncio.to_thread(number_lines, file.text) if numbered else file.text for file in read]
+    return tuple(AttachedFile(file.name, text) for file, text in zip(read, texts, strict=True))
 
 
 async def read_images(images: Sequence[str], context: ToolContext, *, field: str = "images") -> tuple[str, ...]:

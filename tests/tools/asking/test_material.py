@@ -1,5 +1,6 @@
 """Files and images as a question takes them: read as named, with line numbers where wanted."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.errors import InvalidArgumentsError, NotFoundError
-from toold.tools.asking import read_bytes, read_files, read_images
+from toold.tools.asking import material, read_bytes, read_files, read_images
 from toold.tools.asking.material import number_lines
 
 if TYPE_CHECKING:
@@ -22,6 +23,24 @@ async def test_files_come_with_their_names_below_the_root(context: "Context", wr
     assert (plain.name, plain.text) == ("src/a.py", "one\n\ntwo")
     (numbered,) = await read_files(["src/../src/a.py"], context, numbered=True)
     assert (numbered.name, numbered.text) == ("src/a.py", "1| one\n2| \n3| two\n")
+
+
+async def test_lines_are_numbered_off_the_event_loop(
+    context: "Context", write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of line ends alone has a million lines, and others are answered meanwhile."""
+    threads: list[int] = []
+
+    def watched(text: str) -> str:
+        threads.append(threading.get_ident())
+        return number_lines(text)
+
+    monkeypatch.setattr(material, "number_lines", watched)
+    write("a.py", "one\n")
+    (numbered,) = await read_files(["a.py"], context, numbered=True)
+    assert numbered.text == "1| one\n"
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize("read", [read_files, read_images])
