@@ -46,6 +46,25 @@ def test_one_source_may_be_checked(run: Any, folder: Path) -> None:
     assert "did you mean 'crm'?" in wrong.stderr
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        'command = ["a-program"]\nenv = {TOKEN = {env = "CRM_TOKEN"}}',
+        'url = "https://crm.example/mcp"\nauth = {type = "bearer", env = "CRM_TOKEN"}',
+    ],
+    ids=["program", "address"],
+)
+def test_a_check_goes_by_its_own_environment(run: Any, folder: Path, table: str) -> None:
+    """A secret's variable that is not set here may well be set in the daemon's, of which nothing is known."""
+    (folder / "toold.toml").write_text(f'[sources.crm]\ntype = "mcp"\n{table}\n', encoding="utf-8")
+    result = run("sources", "check")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "crm: the variable CRM_TOKEN is not set in this command's environment, which is not the daemon's; "
+        "set it here to check the server\n"
+    )
+
+
 def test_a_wrong_setting_is_named(run: Any, folder: Path) -> None:
     """With its file, as at the start of the daemon."""
     (folder / "toold.toml").write_text('[sources.crm]\ntype = "opnapi"\n', encoding="utf-8")

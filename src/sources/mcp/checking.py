@@ -1,10 +1,12 @@
 """What there is to say of another MCP server without keeping it connected."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...tools import Tool
 from ..notes import Note
+from ..secret import Secret
 from ..settings import McpSettings
 from ..source import Checked
 from .away import AwayError
@@ -13,6 +15,12 @@ from .source import McpSource
 
 async def check_mcp(name: str, settings: McpSettings, pins: Path) -> Checked:
     """Connect to a server once, and hold its tools against those that were accepted. Nothing is accepted by it."""
+    unset = _unset(settings, os.environ)
+    if unset is not None:
+        return Checked(
+            problem=f"the variable {unset} is not set in this command's environment, which is not the daemon's; "
+            "set it here to check the server"
+        )
     source = McpSource(name, settings, pins, set)
     seen = _Seen()
     try:
@@ -22,6 +30,14 @@ async def check_mcp(name: str, settings: McpSettings, pins: Path) -> Checked:
     finally:
         await source.close()
     return Checked(title, tuple(tool.name for tool in seen.tools if tool.withheld is None), tuple(seen.notes))
+
+
+def _unset(settings: McpSettings, env: Mapping[str, str]) -> str | None:
+    """A variable that a secret should be in, and is not."""
+    secrets = [value for value in settings.env.values() if isinstance(value, Secret)]
+    if settings.auth is not None:
+        secrets.append(settings.auth.secret)
+    return next((secret.env for secret in secrets if secret.env is not None and not env.get(secret.env)), None)
 
 
 class _Seen:
