@@ -86,6 +86,11 @@ class Session:
         info = self._client.server_info
         return "" if info is None else info.title or info.name
 
+    @property
+    def busy(self) -> bool:
+        """A call is under way."""
+        return self._running > 0
+
     async def listing(self) -> Listing:
         """All of its tools, as far as the bounds of a listing.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # it imports the SDK, which takes a second
     from . import sessions
 
 LOOK_S: Final = 60.0
-"""How often a server at an address is asked for its tools, to know that it is there."""
+"""How often a server is asked for its tools: not all say when these change, and one at an address may be away."""
 STEADY_S: Final = 10.0
 """A server that was there for so long is looked for soon, as if it had never failed."""
 _MARGIN_S: Final = 0.1
@@ -193,7 +193,7 @@ class McpSource:
             await self._take(listing, outlet)
             while True:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(None if self._settings.url is None else LOOK_S):
+                    async with asyncio.timeout(LOOK_S):
                         await self._stirred.wait()
                 self._stirred.clear()
                 await self._look_again(session, outlet)
@@ -212,13 +212,17 @@ class McpSource:
             self._problem = "its program has ended" if self._settings.command else "it has ended the connection"
             await session.settled(_SETTLE_S)  # others may be about to learn the same
             raise AwayError(self._problem)
+        # A program that does one thing at a time lists nothing until its call is done.
+        busy = self._settings.command is not None and session.busy
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
                 listing = await session.listing()
         except (AwayError, TimeoutError) as error:
             if session.ended.is_set():
                 raise AwayError(str(error)) from error
-            # One that lists nothing may well answer its calls: a program may be busy with one.
+            if busy and isinstance(error, TimeoutError):
+                return
+            # One that lists nothing may well answer its calls.
             self._complained = True
             outlet.complain(f"source {self._name}: {str(error) or 'it does not list its tools in time'}")
             return

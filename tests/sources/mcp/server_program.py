@@ -93,16 +93,17 @@ if behaviour.get("more"):
 
 
 @server.tool()
-async def grow(ctx: Context[Any]) -> str:
-    """Have one tool more from now on."""
+async def grow(ctx: Context[Any], tell: bool = True) -> str:
+    """Have one tool more from now on, and tell so or not."""
 
     def grown() -> str:
         """Be grown."""
         return "grown"
 
     server.add_tool(grown)
-    await ctx.notify_tools_changed()
-    await ctx.session.send_tool_list_changed()
+    if tell:
+        await ctx.notify_tools_changed()
+        await ctx.session.send_tool_list_changed()
     return "grown"
 
 

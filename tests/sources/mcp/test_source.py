@@ -12,6 +12,7 @@ import psutil
 import pytest
 from toold.protocol.errors import CallError
 from toold.sources.mcp import source
+from toold.sources.mcp.definitions import Definition, Listing
 from toold.tools import Answer
 
 NAMES = {"echo", "nap", "fail", "variables", "pid", "large", "picture", "grow"}
@@ -213,6 +214,49 @@ async def test_a_change_while_it_runs_is_noticed(opened: Any, behave: Any) -> No
     shelf = await opened(command=behave())
     await shelf.call("grow")
     await shelf.until(lambda: "grown" in shelf.source.quarantined)
+
+
+async def test_a_change_that_is_not_told_is_noticed(opened: Any, behave: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program is asked for its tools from time to time, as a server at an address is."""
+    monkeypatch.setattr(source, "LOOK_S", 0.05)
+    shelf = await opened(command=behave())
+    await shelf.call("grow", tell=False)
+    await shelf.until(lambda: "grown" in shelf.source.quarantined)
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+async def test_a_program_at_a_call_need_not_list_its_tools(
+    opened: Any, monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    """It may do one thing at a time; one that does nothing and lists nothing is told to the operator."""
+    looks = 0
+
+    class Slow:
+        ended = asyncio.Event()
+
+        def __init__(self) -> None:
+            self.busy = busy
+
+        async def listing(self) -> Listing:
+            nonlocal looks
+            looks += 1
+            if looks > 1:
+                raise TimeoutError
+            return Listing([Definition("echo")])
+
+        async def listen(self) -> None:
+            """It says nothing of changes."""
+
+    @asynccontextmanager
+    async def session(*_: object) -> AsyncIterator[Slow]:
+        yield Slow()
+
+    monkeypatch.setattr(source, "_opener", lambda: session)
+    monkeypatch.setattr(source, "LOOK_S", 0.01)
+    shelf = await opened(command=["a-program"])
+    await shelf.until(lambda: looks > 3)
+    assert set(shelf.problems) == (set() if busy else {"source s: it does not list its tools in time"})
+    assert shelf.listed == {"echo"}
 
 
 async def test_names_that_are_taken_have_the_sources_before_them(opened: Any, behave: Any) -> None:
