@@ -34,9 +34,13 @@ class Editor:
     def read(self) -> Read:
         return toml_file.read if self.toml else json_file.read
 
-    @property
-    def change(self) -> Change:
-        return toml_file.change if self.toml else json_file.change
+    def change(self, text: str, keys: tuple[str, ...], value: Mapping[str, Any] | None) -> str:
+        """As ``Change``; what is written into a file whose lines all end in CRLF ends so too."""
+        change: Change = toml_file.change if self.toml else json_file.change
+        lines = text.count("\n")
+        if not lines or text.count("\r\n") != lines:
+            return change(text, keys, value)
+        return change(text.replace("\r\n", "\n"), keys, value).replace("\n", "\r\n")
 
 
 @dataclass(frozen=True, slots=True)

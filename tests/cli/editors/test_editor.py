@@ -50,3 +50,23 @@ def test_an_entry_in_each_shape() -> None:
         "args": [],
         "env": {"A": "b"},
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cursor", '// mine\r\n{\r\n  "mcpServers": {\r\n    "other": {"command": "x"}\r\n  }\r\n}\r\n'),
+        ("codex", 'model = \'x\'\r\nlong = """a\r\nb"""\r\n\r\n[mcp_servers.other]\r\ncommand = \'x\'\r\n'),
+    ],
+    ids=["json", "toml"],
+)
+def test_a_file_keeps_its_line_ends(name: str, text: str) -> None:
+    """What is written into a file with CRLF has it too, may be written once more, and leaves the file as it was."""
+    editor = next(editor for editor in EDITORS if editor.name == name)
+    keys = (editor.servers, "toold")
+    entry = Entry("/bin/toold", ("mcp",), {"A": "b"}).as_value(editor.shape)
+    after = editor.change(text, keys, entry)
+    assert after.count("\n") == after.count("\r\n") > text.count("\n")
+    assert editor.read(after)[editor.servers]["toold"] == entry
+    assert editor.change(after, keys, entry) == after
+    assert editor.change(after, keys, None) == text
