@@ -14,7 +14,7 @@ from .filter_parser import parse_filter
 from .filters import Filter, conditions_of, paths_of
 from .matching import compile_filter
 from .options import plan
-from .paths import MISSING, Path, find, parse_path
+from .paths import MISSING, Path, Said, find, parse_path
 from .patterns import PatternError, compile_pattern
 from .plan import Plan, Report, Shaped
 from .reading import from_csv, from_json, from_ndjson
@@ -32,6 +32,7 @@ __all__ = [
     "PatternError",
     "Plan",
     "Report",
+    "Said",
     "Shaped",
     "ShapingError",
     "Template",

@@ -4,8 +4,9 @@
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -115,13 +116,20 @@ def _written(step: Step) -> str:
     return f".{step}" if bare else f"[{quote(step)}]"
 
 
-def find(path: Path, value: Any) -> Any:
+Said = Mapping[str, Any]
+"""What texts say as JSON, by these texts: a path that goes on behind one of them goes on into that."""
+NOTHING_SAID: Final[Said] = MappingProxyType({})
+
+
+def find(path: Path, value: Any, said: Said = NOTHING_SAID) -> Any:
     """What stands at ``path`` in ``value``, or ``MISSING``; with ``[*]`` the list of all that is there."""
-    return _find(path.steps, value)
+    return _find(path.steps, value, said)
 
 
-def _find(steps: tuple[Step, ...], value: Any) -> Any:
+def _find(steps: tuple[Step, ...], value: Any, said: Said = NOTHING_SAID) -> Any:
     for place, step in enumerate(steps):
+        if said and isinstance(value, str):
+            value = said.get(value, value)
         if isinstance(step, str):
             value = value.get(step, MISSING) if isinstance(value, dict) else MISSING
         elif not isinstance(value, list):
@@ -130,7 +138,7 @@ def _find(steps: tuple[Step, ...], value: Any) -> Any:
             value = value[step] if -len(value) <= step < len(value) else MISSING
         else:
             rest = steps[place + 1 :]
-            found = [item for item in (_find(rest, element) for element in value) if item is not MISSING]
+            found = [item for item in (_find(rest, element, said) for element in value) if item is not MISSING]
             return [item for items in found for item in items] if EVERY in rest else found
         if value is MISSING:
             return MISSING
@@ -156,12 +164,13 @@ def getter(path: Path) -> Callable[[Any], Any]:
     return by_names if all(isinstance(step, str) for step in steps) else by_steps
 
 
-def explain_missing(path: Path, value: Any) -> str:
+def explain_missing(path: Path, value: Any, said: Said = NOTHING_SAID) -> str:
     """Why ``find`` answered ``MISSING``, and what is there instead."""
     for length, step in enumerate(path.steps):
         before = Path(path.steps[:length])
-        found = find(before, value)
-        if find(Path(path.steps[: length + 1]), value) is MISSING:
+        found = find(before, value, said)
+        if find(Path(path.steps[: length + 1]), value, said) is MISSING:
+            found = said.get(found, found) if isinstance(found, str) else found
             where = f"`{before}`" if length else "the value"
             return f"`{path}` is not there: {where} {_there(found, step)}"
     return f"`{path}` is not there"

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from .errors import LanguageError, MissingValueError, ShapingError
-from .paths import MISSING, Path, explain_missing, find, read_path
+from .paths import MISSING, NOTHING_SAID, Path, Said, explain_missing, find, read_path
 from .reader import Reader
 from .weight import weight
 
@@ -29,7 +29,7 @@ Context = dict[str, Any]
 
 _EXAMPLE: Final = "{{fetch.items[0].id}} or {{input.name | default('none')}}"
 _WORD: Final = re.compile(r"\w*")
-_Fill = Callable[[Context], Any]
+_Fill = Callable[[Context, Said], Any]
 
 
 class Template:
@@ -47,20 +47,22 @@ class Template:
         """The first name of every path: what has to be in the context, unless a default stands in."""
         return frozenset(str(path.steps[0]) for path in self.paths)
 
-    def resolve(self, context: Context) -> Any:
+    def resolve(self, context: Context, said: Said = NOTHING_SAID) -> Any:
         """The value with everything filled in; parts of the context are in it as they are, not copied.
+
+        A path that goes on behind a text of ``said`` goes on into what that says; the text alone stays as it is.
 
         Raises:
             MissingValueError: something is not there and has no default.
             ShapingError: as ``check_size``, or a value is nested too deeply.
         """
-        self.check_size(context)
+        self.check_size(context, said)
         try:
-            return self._fill(context)
+            return self._fill(context, said)
         except RecursionError:
             raise ShapingError("a value that a template refers to is nested too deeply to be written as text") from None
 
-    def check_size(self, context: Context) -> None:
+    def check_size(self, context: Context, said: Said = NOTHING_SAID) -> None:
         """Look how much would be filled in, without doing it; what is not there counts nothing.
 
         Raises:
@@ -68,7 +70,7 @@ class Template:
         """
         room = MAX_FILLED_BYTES
         for path, times in self._uses.items():
-            room -= times * weight(find(path, context), room // times)
+            room -= times * weight(find(path, context, said), room // times)
             if room < 0:
                 what = f"what the templates fill in is more than {MAX_FILLED_BYTES:,} bytes together, with {path}"
                 raise ShapingError(f"{what}; refer to less of it, or less often")
@@ -78,13 +80,13 @@ class _Reference(msgspec.Struct, frozen=True):
     path: Path
     default: Any = MISSING
 
-    def __call__(self, context: Context) -> Any:
-        found = find(self.path, context)
+    def __call__(self, context: Context, said: Said) -> Any:
+        found = find(self.path, context, said)
         if found is not MISSING:
             return found
         if self.default is MISSING:
             hint = f"{{{{{self.path} | default(null)}}}} would take null instead"
-            raise MissingValueError(f"{explain_missing(self.path, context)}; {hint}", str(self.path))
+            raise MissingValueError(f"{explain_missing(self.path, context, said)}; {hint}", str(self.path))
         return self.default
 
 
@@ -93,7 +95,7 @@ class _Constant(msgspec.Struct, frozen=True):
 
     value: Any
 
-    def __call__(self, context: Context) -> Any:  # noqa: ARG002  # of the same form as what does look
+    def __call__(self, context: Context, said: Said) -> Any:  # noqa: ARG002  # of the same form as what does look
         return self.value
 
 
@@ -118,14 +120,14 @@ def _compiled(value: Any, place: tuple[str | int, ...], uses: dict[Path, int]) -
         return _text(_parts(value, place), uses)
     if isinstance(value, list):
         items = [_compiled(item, (*place, index), uses) for index, item in enumerate(value)]
-        return _folded(items, lambda context: [fill(context) for fill in items])
+        return _folded(items, lambda context, said: [fill(context, said) for fill in items])
     fields = {_field_name(name, place): _compiled(item, (*place, name), uses) for name, item in value.items()}
-    return _folded(fields.values(), lambda context: {name: fill(context) for name, fill in fields.items()})
+    return _folded(fields.values(), lambda context, said: {name: fill(context, said) for name, fill in fields.items()})
 
 
 def _folded(fills: Iterable[_Fill], fill: _Fill) -> _Fill:
     """A constant where all parts are."""
-    return _Constant(fill({})) if all(isinstance(part, _Constant) for part in fills) else fill
+    return _Constant(fill({}, NOTHING_SAID)) if all(isinstance(part, _Constant) for part in fills) else fill
 
 
 def _field_name(name: str, place: tuple[str | int, ...]) -> str:
@@ -144,7 +146,9 @@ def _text(parts: list[str | _Reference], uses: dict[Path, int]) -> _Fill:
         return _Constant("".join(map(str, parts)))
     if parts == references and len(parts) == 1:
         return references[0]
-    return lambda context: "".join(part if isinstance(part, str) else _as_text(part(context)) for part in parts)
+    return lambda context, said: "".join(
+        part if isinstance(part, str) else _as_text(part(context, said)) for part in parts
+    )
 
 
 def _as_text(value: Any) -> str:

@@ -213,3 +213,41 @@ def test_what_would_be_filled_in_too_large_is_not_filled_in(template: Any) -> No
     with pytest.raises(ShapingError, match=r"more than 20,971,520 bytes together, with x; refer to less"):
         resolve(template, {"x": value})
     assert resolve(["{{x}}"] * 9, {"x": value}) == [value] * 9
+
+
+WORDS = '{"rows": [{"n": 1}, {"n": "{{input.secret}}"}], "words": "[5]"}'
+SAID = {WORDS: msgspec.json.decode(WORDS)}
+
+
+@pytest.mark.parametrize(
+    ("template", "value"),
+    [
+        ("{{x}}", WORDS),
+        ("{{x}}!", f"{WORDS}!"),
+        ("{{x.rows[0].n}}", 1),
+        ("{{x.rows[1].n}}", "{{input.secret}}"),
+        ("{{x.rows[*].n}}.", '[1,"{{input.secret}}"].'),
+        ("{{x.words}}", "[5]"),
+        ("{{x.words[0] | default(0)}}", 0),
+        ("{{all}}", [WORDS, "b"]),
+        ("{{all[0]}}", WORDS),
+        ("{{all[*].rows[0].n}}", [1]),
+    ],
+)
+def test_a_path_goes_on_into_what_a_text_says(template: str, value: Any) -> None:
+    """Where it is given what that says; the text alone stays, and neither it nor what it says is looked at for more."""
+    context = {"x": WORDS, "all": [WORDS, "b"], "input": {"secret": "s"}}
+    assert compile_template(template).resolve(context, SAID) == value
+
+
+def test_what_a_text_lacks_is_told_by_what_it_says() -> None:
+    """With the fields that are there."""
+    with pytest.raises(MissingValueError, match="`x` has no 'row'; did you mean 'rows'"):
+        compile_template("{{x.row}}").resolve({"x": WORDS}, SAID)
+
+
+def test_what_a_text_says_counts_as_filled_in() -> None:
+    """As often as it is used."""
+    said = {"[]": ["x" * 1000]}
+    with pytest.raises(ShapingError, match="bytes together"):
+        compile_template("{{x[0]}}" * (MAX_FILLED_BYTES // 1000 + 1)).check_size({"x": "[]"}, said)

@@ -93,6 +93,7 @@ async def run_pipeline(
         await context.take_up(resume)
     left = time_left(timeout_s, context.remaining())
     retrying = Retrying(call=context.call, left=left, sleep=asyncio.sleep, retry_unknown=retry_unknown)
-    run = PipelineRun(plan, StepRunner(retrying, shape_in(context)), input=input, left=left, report=context.progress)
+    runner = StepRunner(retrying, shape_in(context), plan.into)
+    run = PipelineRun(plan, runner, input=input, left=left, report=context.progress)
     context.progress(f"run {context.call_id}", 0, len(plan.steps))
     return {**await run.run(), "run_id": context.call_id}

@@ -13,6 +13,7 @@ from ...shaping import (
     Filter,
     LanguageError,
     Path,
+    Said,
     Template,
     compile_filter,
     conditions_of,
@@ -32,7 +33,18 @@ _REFERENCE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[.\[]")
 """The beginning of what refers into a step's result."""
 
 FindTool = Callable[[str], Tool]
-Test = Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """Whether a step is to run. ``into`` are the names that it goes on behind: for it they are what their words say."""
+
+    test: Callable[[Any], bool]
+    names: tuple[str, ...]
+    into: frozenset[str]
+
+    def holds(self, context: Mapping[str, Any], said: Said) -> bool:
+        return self.test({**context, **{name: _said(context[name], said) for name in self.into & context.keys()}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +54,19 @@ class PlannedStep:
     step: Step
     tool: Tool
     args: Template
-    when: Test | None
+    when: When | None
     for_each: Template | None
     fallback: Template
     shape: Shaping | None
     after: tuple[str, ...]
     """The steps that it refers to: it begins when they have ended."""
+
+    @property
+    def into(self) -> frozenset[str]:
+        """The names of what it refers to a part of."""
+        templates = (self.args, self.fallback, *((self.for_each,) if self.for_each else ()))
+        parts = frozenset(name for template in templates for name in _into(template.paths))
+        return parts | self.when.into if self.when else parts
 
     @property
     def id(self) -> str:
@@ -60,6 +79,12 @@ class PipelinePlan:
 
     steps: tuple[PlannedStep, ...]
     returns: Template | None
+
+    @property
+    def into(self) -> frozenset[str]:
+        """The names of what its templates and conditions refer to a part of."""
+        returned = _into(self.returns.paths) if self.returns else frozenset()
+        return returned.union(*(step.into for step in self.steps))
 
     @property
     def order(self) -> list[list[str]]:
@@ -174,7 +199,7 @@ class _Planning:
         beside = RESERVED if step.for_each is not None else frozenset({"input"})
         tool = self._tool(step.tool_name, f"{place}.tool_name")
         args = self.templated(step.args, f"{place}.args", beside)
-        when, asked = self._when(step.when, f"{place}.when")
+        when = self._when(step.when, f"{place}.when")
         for_each = self.templated(step.for_each, f"{place}.for_each", frozenset({"input"}))
         fallback = self.templated(step.fallback, f"{place}.fallback", beside)
         shape = self._shape(step, f"{place}.options")
@@ -184,6 +209,7 @@ class _Planning:
             self._wrong(f"{place}.for_each", "should be a list, or a template of one, such as {{fetch.items}}")
         if (step.on_error == "fallback") != ("fallback" in step.model_fields_set):
             self._wrong(f"{place}.fallback", "goes with on_error 'fallback', and on_error 'fallback' with it")
+        asked = when.names if when else ()
         after = dict.fromkeys((*sorted(args.names), *asked, *sorted(for_each.names), *sorted(fallback.names)))
         self._after[step.id] = tuple(name for name in after if name in self._places)
         if tool is None or args.template is None or for_each.template is None or fallback.template is None:
@@ -232,15 +258,14 @@ class _Planning:
             self._wrong(place, error.message.removesuffix("."))
             return None
 
-    def _when(self, text: str | None, place: str) -> tuple[Test | None, list[str]]:
-        """The test, and the names of what it asks."""
+    def _when(self, text: str | None, place: str) -> When | None:
         if text is None or self._has_template(text, place, "it refers to fields by their names: fetch.total > 0"):
-            return None, []
+            return None
         try:
             condition = parse_filter(text)
         except LanguageError as error:
             self._wrong(place, str(error))
-            return None, []
+            return None
         paths = list(paths_of(condition))
         self._check_parameters(paths, place)
         self._check_values(condition, text, place)
@@ -248,7 +273,7 @@ class _Planning:
         if OF_ITEM & set(names):
             self._wrong(place, "decides about the step as a whole; to leave out elements, filter the list before")
         self._check_names([name for name in names if name not in OF_ITEM], place, frozenset({"input"}))
-        return compile_filter(condition), names
+        return When(compile_filter(condition), tuple(names), _into(paths))
 
     def _shape(self, step: Step, place: str) -> Shaping | None:
         instead = "a step of execute_tool has its options in args, where templates are filled in"
@@ -293,6 +318,18 @@ class _Planning:
                 known = [*self._places, *sorted(beside)]
                 hint = did_you_mean(close_names(name, known, n=1)) or f"there are {', '.join(known)}"
                 self._wrong(place, f"there is no step {name!r}; {hint}")
+
+
+def _said(value: Any, said: Said) -> Any:
+    """What a step's words say, or those of each of its elements."""
+    if isinstance(value, list):
+        return [said.get(item, item) if isinstance(item, str) else item for item in value]
+    return said.get(value, value) if isinstance(value, str) else value
+
+
+def _into(paths: Iterable[Path]) -> frozenset[str]:
+    """The first names of the paths that go on behind them."""
+    return frozenset(str(path.steps[0]) for path in paths if len(path.steps) > 1)
 
 
 def _waiting_for_ever(after: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:

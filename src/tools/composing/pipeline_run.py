@@ -98,7 +98,7 @@ class PipelineRun:
         result = self._context.get(self._plan.steps[-1].id)
         if self._plan.returns is not None:
             try:
-                result = self._plan.returns.resolve(self._context)
+                result = self._plan.returns.resolve(self._context, self._runner.said)
             except ShapingError as error:
                 result = None
                 self._stopped = self._stopped or f"return: {error}"

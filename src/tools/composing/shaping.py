@@ -99,8 +99,8 @@ async def apply(planned: Plan, value: Json) -> Shaped:
     Raises:
         ShapingError: as ``Plan.apply``.
     """
-    if isinstance(value, str) and planned != Plan() and _OPENING.match(value):
-        value = await asyncio.to_thread(_said, value) if len(value) > _TEXT_AT_ONCE else _said(value)
+    if planned != Plan():
+        value = await said_by(value)
     conditions = sum(1 for _ in paths_of(planned.filter)) if planned.filter else 1
     most = _BYTES_AT_ONCE // conditions
     if is_large(value, min(_LARGE, _TESTS_AT_ONCE // conditions)) or (planned.filter and weight(value, most) > most):
@@ -108,8 +108,14 @@ async def apply(planned: Plan, value: Json) -> Shaped:
     return planned.apply(value)
 
 
-def _said(text: str) -> Json:
-    """What a text says as JSON; the text where it is none."""
+async def said_by(value: Json) -> Json:
+    """What words say that are a JSON object or list, read in a thread where they are long; any other value itself."""
+    if not isinstance(value, str) or not _OPENING.match(value):
+        return value
+    return await asyncio.to_thread(_decoded, value) if len(value) > _TEXT_AT_ONCE else _decoded(value)
+
+
+def _decoded(text: str) -> Json:
     try:
         said: Json = msgspec.json.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):

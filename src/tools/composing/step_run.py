@@ -1,6 +1,6 @@
 """One step of a pipeline at work: its calls, their retries, and what is made of what they answer."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from .pipeline_arguments import MAX_ITEMS
 from .pipeline_plan import PlannedStep
 from .retry import Retrying
 from .room import Room
-from .shaping import Shaping, apply
+from .shaping import Shaping, apply, said_by
 from .window import slide
 
 State = Literal["succeeded", "fell_back", "failed", "unknown", "skipped", "not_run"]
@@ -110,16 +110,19 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepRunner:
-    """Runs the steps of one pipeline."""
+    """Runs the steps of one pipeline. ``into`` are the names of what its templates refer to a part of."""
 
-    def __init__(self, retrying: Retrying, shape: Shape) -> None:
+    def __init__(self, retrying: Retrying, shape: Shape, into: Collection[str]) -> None:
         self._retrying = retrying
         self._shape = shape
+        self._into = into
         self._room = Room()
+        self.said: dict[str, Json] = {}
+        """What the words of such steps say, by these words."""
 
     async def run(self, planned: PlannedStep, context: Mapping[str, Json]) -> StepResult:
         """Run a step whose references have ended; ``context`` has the input and the values of steps that have one."""
-        if planned.when is not None and not planned.when(context):
+        if planned.when is not None and not planned.when.holds(context, self.said):
             return StepResult(state="skipped")
         if delay_s := min(planned.step.delay_ms / 1000, self._retrying.left()):
             await self._retrying.sleep(delay_s)
@@ -137,7 +140,7 @@ class StepRunner:
 
     async def _for_each(self, planned: PlannedStep, template: Template, context: Mapping[str, Json]) -> StepResult:
         try:
-            items = template.resolve(dict(context))
+            items = template.resolve(dict(context), self.said)
         except ShapingError as error:
             return StepResult(state="failed", error=_unresolved("for_each", error, template, context))
         if not isinstance(items, list) or len(items) > MAX_ITEMS:
@@ -164,7 +167,7 @@ class StepRunner:
         if self._retrying.left() <= 0:
             return CallEnd(error=CallTimeoutError("The pipeline's time was over.", executed="no").to_tool_error())
         try:
-            arguments = planned.args.resolve(dict(context))
+            arguments = planned.args.resolve(dict(context), self.said)
         except ShapingError as error:
             return CallEnd(error=_unresolved("args", error, planned.args, context))
         if not isinstance(arguments, dict):
@@ -180,7 +183,8 @@ class StepRunner:
         end = CallEnd(error=failure, unknown=made.unknown, attempts=made.attempts, replayed=made.replayed)
         if failure is not None:
             return end
-        return self._held(await self._shaped(planned, msgspec.structs.replace(end, value=made.result.value), name))
+        end = await self._shaped(planned, msgspec.structs.replace(end, value=made.result.value), name)
+        return await self._held(planned, end)
 
     async def _shaped(self, planned: PlannedStep, end: CallEnd, name: str) -> CallEnd:
         """What the step's options make of its value."""
@@ -195,16 +199,24 @@ class StepRunner:
         if end.error is None or planned.step.on_error != "fallback":
             return end
         try:
-            return self._held(msgspec.structs.replace(end, value=planned.fallback.resolve(dict(context))))
+            value = planned.fallback.resolve(dict(context), self.said)
         except ShapingError as error:
             unresolved = _unresolved("fallback", error, planned.fallback, context)
             return msgspec.structs.replace(end, error=unresolved)
+        return await self._held(planned, msgspec.structs.replace(end, value=value))
 
-    def _held(self, end: CallEnd) -> CallEnd:
-        """The same, without its value where the run has no room for it."""
-        if end.value is msgspec.UNSET or (full := self._room.take(end.value)) is None:
+    async def _held(self, planned: PlannedStep, end: CallEnd) -> CallEnd:
+        """The same, without its value where the run has no room for it, and for what that says where it is referred
+        into: as itself, or as an ``item``.
+        """
+        if end.value is msgspec.UNSET:
             return end
-        return msgspec.structs.replace(end, value=msgspec.UNSET, error=full)
+        full = self._room.take(end.value)
+        if full is None and isinstance(end.value, str) and not {planned.id, "item"}.isdisjoint(self._into):
+            said = await said_by(end.value)
+            if not isinstance(said, str) and (full := self._room.take(said)) is None:
+                self.said[end.value] = said
+        return end if full is None else msgspec.structs.replace(end, value=msgspec.UNSET, error=full)
 
 
 def _left_alone(error: ToolError) -> ToolError:

@@ -18,6 +18,7 @@ from toold.protocol.errors import (
 from toold.tools.composing.pipeline import PipelineArguments
 from toold.tools.composing.pipeline_plan import plan_pipeline
 from toold.tools.composing.pipeline_run import SIDE_BY_SIDE, PipelineRun
+from toold.tools.composing.room import Room
 from toold.tools.composing.shaping import Shaping
 from toold.tools.composing.step_run import ShapedPart, StepRunner
 
@@ -39,7 +40,7 @@ def run(calls: Any, tools: Any, reports: list[str]) -> Run:
     async def run(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
         arguments = PipelineArguments.model_validate({"steps": list(steps), **more})
         plan = plan_pipeline(arguments, tools, {"input": arguments.input})
-        runner = StepRunner(calls.retrying, shape)
+        runner = StepRunner(calls.retrying, shape, plan.into)
         pipeline = PipelineRun(
             plan,
             runner,
@@ -97,6 +98,38 @@ async def test_braces_in_a_result_are_only_braces(run: Run, calls: Any) -> None:
     calls.answers["note"] = lambda arguments: {"is": arguments["value"]}
     answer = await run(step("a", r"\{{input.secret}}"), step("b", "{{a.is}}"), input={"secret": "s"})
     assert answer["result"] == {"is": "{{input.secret}}"}
+
+
+async def test_templates_reach_into_words_that_are_json(run: Run, calls: Any) -> None:
+    """As options do, in arguments, conditions, lists and the answer; alone the words stay as they are."""
+    calls.answers["get"] = lambda arguments: f'{{"path": "{arguments["path"]}", "rows": ["{{{{input.x}}}}", 2]}}'
+    calls.answers["note"] = lambda arguments: {"is": arguments["value"]}
+    answer = await run(
+        {"id": "a", "tool_name": "get", "args": {"path": "p"}},
+        {"id": "b", "tool_name": "get", "args": {"path": "{{item}}"}, "for_each": "{{a.rows}}"},
+        step("c", ["{{a.path}}", "{{a}}"], when="a.path = p AND b[1].path = '2' AND a IS_NOT_NULL"),
+        step("d", "{{item.rows[1]}}", for_each="{{b}}"),
+        step("e", when="a.path = q"),
+        step("f", when="a CONTAINS rows"),
+        step("g", "{{a.nothing}}", on_error="fallback", fallback="{{b[*].path}}"),
+        input={"x": 1},
+        **{"return": ["{{c.is}}", "{{d[*].is}}", "{{g}}"]},
+    )
+    words = '{"path": "p", "rows": ["{{input.x}}", 2]}'
+    assert answer["result"] == [["p", words], [2, 2], ["{{input.x}}", "2"]]
+    assert answer["step_results"]["a"]["result"] == words
+    assert [answer["step_results"][name]["state"] for name in "efg"] == ["skipped", "succeeded", "fell_back"]
+    assert "has the fields path, rows" in answer["step_results"]["g"]["error"]["message"]
+
+
+async def test_what_words_say_needs_room_too(run: Run, calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are referred into; the step that has none says so."""
+    monkeypatch.setattr("toold.tools.composing.step_run.Room", lambda: Room(most=90))
+    calls.answers["get"] = lambda _: '{"a": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}'
+    get = {"id": "a", "tool_name": "get", "args": {"path": "p"}}
+    assert (await run(get, **{"return": 1}))["success"] is True
+    answer = await run(get, step("b", "{{a.a}}"), **{"return": 1})
+    assert answer["step_results"]["a"]["error"]["code"] == "RESULT_TOO_LARGE"
 
 
 async def test_return_says_what_the_result_is(run: Run, calls: Any) -> None:
