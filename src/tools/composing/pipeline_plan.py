@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...protocol.errors import InvalidArgumentsError, ToolNotFoundError
+from ...protocol.errors import InvalidArgumentsError, PermissionDeniedError, ToolNotFoundError
 from ...protocol.suggest import as_sentence, close_names, did_you_mean
 from ...shaping import (
     Filter,
@@ -254,7 +254,7 @@ class _Planning:
             return None
         try:
             return self._find_tool(name)
-        except ToolNotFoundError as error:
+        except (ToolNotFoundError, PermissionDeniedError) as error:
             self._wrong(place, error.message.removesuffix("."))
             return None
 

@@ -2,12 +2,13 @@
 
 from itertools import pairwise
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from toold.protocol.errors import InvalidArgumentsError
+from toold.protocol.errors import InvalidArgumentsError, PermissionDeniedError
 from toold.tools.composing.pipeline import PipelineArguments
 from toold.tools.composing.pipeline_plan import PipelinePlan, check_pipeline, plan_pipeline
 
@@ -96,6 +97,21 @@ def test_everything_that_is_wrong_is_told_at_once(tools: Any) -> None:
     assert "`input.missing` is not there" in found["steps.12.args.value"]
     assert "did you mean 'c'?" in found["return"]
     assert len(found) == 16
+
+
+def test_a_tool_that_is_withheld_is_one_problem_among_others(tools: Any) -> None:
+    """It hides none of them."""
+
+    def withholding(name: str) -> Any:
+        if name == "put":
+            raise PermissionDeniedError("The operator has not approved 'put'.")
+        return tools(name)
+
+    put = {"id": "a", "tool_name": "put", "args": {}}
+    assert problems(withholding, put, note("b", when="a == 1")) == {
+        "steps.0.tool_name": "The operator has not approved 'put'",
+        "steps.1.when": ANY,
+    }
 
 
 def test_a_step_that_waits_for_itself_is_a_circle(tools: Any) -> None:
