@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..notes import Notes
 from .arguments import ArgumentTable
-from .operations import FILE_SCHEMA, Body, BodyField, BodyKind
+from .operations import FILE_SCHEMA, TYPED_FILE_SCHEMA, Body, BodyField, BodyKind
 from .references import Place
 from .schemas import Schema, SchemaReader
 
@@ -42,20 +42,23 @@ def read_body(place: Place, table: ArgumentTable, reader: SchemaReader, notes: N
         return None
     media_type, kind, media = _chosen(body.at(body.value.get("content")), notes)
     schema = media.at(media.value.get("schema", {}))
-    if _is_any_file(media_type, reader.followed(schema).value):
-        media_type, kind = "application/octet-stream", "binary"
+    described = reader.followed(schema).value
+    if _is_any_file(media_type, described):
+        kind = "binary"
+    if kind == "binary":
+        return _file(media_type, described, body, table)
     media_type = _WILD.get(kind, media_type) if "*" in media_type else media_type
-    if kind in {"text", "binary"}:
-        return _plain(kind, media_type, body, table)
+    if kind == "text":
+        return _text(media_type, body, table)
     fields = _fields(schema, reader)
     required = _is_required(body.value, fields)
     if fields is None and kind in {"form", "multipart"}:
         notes.mended(f"the body of {media_type} has no fields that are known; it takes an object")
     if fields is None:
-        described = reader.read(schema)
+        whole = reader.read(schema)
         if kind != "json":
-            described = {"type": "object", **described}
-        argument = table.add(BODY, BODY, described, required=required)
+            whole = {"type": "object", **whole}
+        argument = table.add(BODY, BODY, whole, required=required)
         return Body(kind, media_type, required, argument=argument)
     encoding = media.value.get("encoding")
     taken = [
@@ -95,13 +98,23 @@ def _kind(media_type: str) -> BodyKind:
     return "binary"
 
 
-def _plain(kind: BodyKind, media_type: str, body: Place, table: ArgumentTable) -> Body:
+def _text(media_type: str, body: Place, table: ArgumentTable) -> Body:
     required = body.value.get("required") is True
-    if kind == "text":
-        schema: Schema = {"type": "string", "description": f"The body, {media_type}."}
-    else:
-        schema = {**FILE_SCHEMA, "description": f"The body, {media_type}. {FILE_SCHEMA['description']}"}
-    return Body(kind, media_type, required, argument=table.add(BODY, BODY, schema, required=required))
+    schema: Schema = {"type": "string", "description": f"The body, {media_type}."}
+    return Body("text", media_type, required, argument=table.add(BODY, BODY, schema, required=required))
+
+
+def _file(media_type: str, described: Any, body: Place, table: ArgumentTable) -> Body:
+    """One file, of the type that the body or its schema names; else the caller says which of ``media_type`` it is."""
+    required = body.value.get("required") is True
+    said = described.get("contentMediaType") if isinstance(described, dict) else None
+    types = media_type if "*" in media_type else None
+    if types is not None and _is_one_type(said):
+        media_type, types = str(said).strip(), None
+    schema = FILE_SCHEMA if types is None else TYPED_FILE_SCHEMA
+    schema = {**schema, "description": f"The body, {media_type}. {schema['description']}"}
+    argument = table.add(BODY, BODY, schema, required=required)
+    return Body("binary", media_type if types is None else _WILD["binary"], required, argument=argument, types=types)
 
 
 def _is_required(body: Mapping[str, Any], fields: list[_Field] | None) -> bool:

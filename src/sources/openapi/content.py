@@ -3,9 +3,12 @@
 import base64
 import binascii
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from mimetypes import MimeTypes
 from pathlib import PurePosixPath
 from typing import Any, Final, Protocol
 from urllib.parse import quote, urlencode
@@ -18,6 +21,10 @@ from .writing import Pairs, deep_pairs, plain
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 MAX_FILES_BYTES: Final = 64 * 1024 * 1024
 """Of the workspace's files in one body: they are in memory until it is sent."""
+
+_TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
+_TYPES_BY_NAME: Final = MimeTypes()
+"""Python's own table: the machine's files have no part in it."""
 
 
 class Files(Protocol):
@@ -80,7 +87,8 @@ async def written_body(body: Body | None, arguments: Mapping[str, Any], files: F
         case "text":
             return Content(body.media_type, plain(whole).encode())
         case "binary":
-            return Content(body.media_type, (await _file(body.argument or "", whole, files)).data)
+            file = await _file(body.argument or "", whole, files)
+            return Content(_type_of(body, whole, file.file_name or ""), file.data)
         case "form":
             return Content(body.media_type, urlencode(_form_pairs(whole, given), quote_via=quote).encode())
         case "multipart":
@@ -137,6 +145,29 @@ async def _file(argument: str, value: Any, files: Files) -> _Part:
     except (binascii.Error, ValueError):
         wrong = "base64 is no Base64 text (RFC 4648)"
         raise InvalidArgumentsError(f"{argument}: {wrong}.", details={"fields": {argument: wrong}}) from None
+
+
+def _type_of(body: Body, whole: Any, name: str) -> str:
+    """The type of a file that is the body: as its caller says, else as its name does."""
+    if body.types is None:
+        return body.media_type
+    said = whole.get("content_type")
+    media_type = _type_by_name(name) if said is None else said
+    if media_type is not None and _TYPE.fullmatch(media_type) and _is_of(media_type, body.types):
+        return str(media_type)
+    if said is None:
+        return body.media_type
+    wrong = f"content_type must be one type of {body.types}"
+    raise InvalidArgumentsError(f"{body.argument}: {wrong}.", details={"fields": {str(body.argument): wrong}})
+
+
+def _type_by_name(name: str) -> str | None:
+    media_type, packed = _TYPES_BY_NAME.guess_type(name, strict=False)
+    return media_type if packed is None else None
+
+
+def _is_of(media_type: str, types: str) -> bool:
+    return fnmatchcase(media_type.lower(), types.partition(";")[0].strip().lower())
 
 
 def _multipart(media_type: str, parts: list[_Part]) -> Content:

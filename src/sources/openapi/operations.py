@@ -21,6 +21,13 @@ FILE_SCHEMA: Final[dict[str, Any]] = {
     "oneOf": [{"required": ["path"]}, {"required": ["text"]}, {"required": ["base64"]}],
 }
 
+TYPED_FILE_SCHEMA: Final[dict[str, Any]] = {
+    **FILE_SCHEMA,
+    "description": f"{FILE_SCHEMA['description']} Its content_type is as its name says, where it is not given.",
+    "properties": {**FILE_SCHEMA["properties"], "content_type": {"type": "string"}},
+}
+"""Where the document leaves a file's type open."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -61,6 +68,9 @@ class Body:
     argument: str | None = None
     """The one that is the whole body; None where ``fields`` are."""
     fields: tuple[BodyField, ...] = ()
+    types: str | None = None
+    """Of a file, where the document leaves its type open: what it may be, such as ``image/*``. Its ``content_type`` says
+    what it is, else its name; ``media_type`` is sent where neither does."""
 
 
 @dataclass(frozen=True, slots=True)

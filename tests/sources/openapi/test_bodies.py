@@ -155,3 +155,14 @@ def test_a_type_that_is_left_open_is_chosen(offered: str, schema: Any, kind: str
     body = read_one({"requestBody": {"content": {offered: {"schema": schema}}}}).body
     assert body is not None
     assert (body.kind, body.media_type) == (kind, sent)
+
+
+def test_a_type_that_is_left_open_is_the_callers_to_name(read_one: Any) -> None:
+    """Where it is a file, and its schema names no type either."""
+    operation = read_one({"requestBody": {"content": {"image/*": {}}}})
+    assert operation.body.types == "image/*"
+    assert "content_type" in operation.arguments.schema["properties"]["body"]["properties"]
+    for media_type, schema in (("image/*", {"contentMediaType": "image/webp"}), ("image/webp", {})):
+        operation = read_one({"requestBody": {"content": {media_type: {"schema": schema}}}})
+        assert (operation.body.media_type, operation.body.types) == ("image/webp", None)
+        assert "content_type" not in operation.arguments.schema["properties"]["body"]["properties"]

@@ -152,6 +152,36 @@ async def test_texts_and_files_go_as_they_are(read_one: Any, files: FileAccess) 
     assert (await written(image, {"body": {"path": "photo.png"}}, files)).data == b"\x89PNG\r\n--"
 
 
+@pytest.mark.parametrize(
+    ("types", "file", "sent"),
+    [
+        ("image/*", {"path": "photo.png"}, "image/png"),
+        ("image/*", {"base64": "", "name": "A.JPEG"}, "image/jpeg"),
+        ("image/*", {"path": "photo.png", "content_type": "image/x-own"}, "image/x-own"),
+        ("image/*; q=1", {"text": "<svg/>", "name": "a.svg"}, "image/svg+xml"),
+        ("image/*", {"base64": "", "name": "a.txt"}, "application/octet-stream"),
+        ("image/*", {"base64": "", "name": "a.svg.gz"}, "application/octet-stream"),
+        ("*/*", {"base64": "", "content_type": "audio/ogg"}, "audio/ogg"),
+        ("*/*", {"base64": ""}, "application/octet-stream"),
+        ("image/png", {"base64": "", "name": "a.jpg"}, "image/png"),
+    ],
+)
+async def test_a_file_has_its_own_type(read_one: Any, files: FileAccess, types: str, file: Any, sent: str) -> None:
+    """Where the document leaves it open: what the caller says, else what its name does."""
+    schema = {"type": "string", "format": "binary"}
+    operation = read_one({"requestBody": {"content": {types: {"schema": schema}}}})
+    assert (await written(operation, {"body": file}, files)).media_type == sent
+
+
+@pytest.mark.parametrize("said", ["text/plain", "image/*", "image/png\r\nX-Own: 1", "png", "", "image/png; q=1"])
+async def test_a_type_that_the_body_cannot_have_is_refused(read_one: Any, files: FileAccess, said: str) -> None:
+    """It goes into a header as it is."""
+    image = read_one({"requestBody": {"content": {"image/*": {}}}})
+    with pytest.raises(InvalidArgumentsError, match=r"content_type must be one type of image/\*") as caught:
+        await written(image, {"body": {"base64": "", "content_type": said}}, files)
+    assert caught.value.details == {"fields": {"body": "content_type must be one type of image/*"}}
+
+
 async def test_a_form_of_unknown_fields_takes_an_object(read_one: Any, files: FileAccess) -> None:
     """Its names are those of the fields."""
     for media_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
