@@ -32,6 +32,28 @@ _KEPT_SCHEMA: Final = {
 """What stands for an answer that is too large and was kept as a file."""
 _SHARED: Final = ("$schema", "$defs", "definitions")
 """Keywords that stay at the top."""
+_HEADER_NAME: Final = "x-mcp-header"
+_HOLDING_ONE: Final = frozenset(
+    {
+        "additionalItems",
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
+"""Keywords whose value is a schema; what others hold is data, and nobody's to change."""
+_HOLDING_SEVERAL: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_HOLDING_NAMED: Final = frozenset(
+    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
 _STAYING: Final = ("#/$defs/", "#/definitions/")
 """References to what stays at the top, and so leads where it led."""
 
@@ -77,15 +99,19 @@ def _moved(part: Any, place: str) -> Any:
     return moved
 
 
-def _without_header_names(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without ``x-mcp-header``, by which clients repeat an argument in a header: nobody routes by these here."""
-    properties = schema.get("properties")
-    if not isinstance(properties, dict) or not any(
-        isinstance(one, dict) and "x-mcp-header" in one for one in properties.values()
-    ):
+def _without_header_names(schema: Any) -> Any:
+    """Without ``x-mcp-header``, by which clients repeat an argument in a header, however deep it stands: nobody routes
+    by these here.
+    """
+    if not isinstance(schema, dict):
         return schema
-    bare = {
-        name: {key: value for key, value in one.items() if key != "x-mcp-header"} if isinstance(one, dict) else one
-        for name, one in properties.items()
-    }
-    return {**schema, "properties": bare}
+    bare = {key: value for key, value in schema.items() if key != _HEADER_NAME}
+    for key in _HOLDING_ONE & bare.keys():
+        bare[key] = _without_header_names(bare[key])
+    for key in _HOLDING_SEVERAL & bare.keys():
+        if isinstance(bare[key], list):
+            bare[key] = [_without_header_names(one) for one in bare[key]]
+    for key in _HOLDING_NAMED & bare.keys():
+        if isinstance(bare[key], dict):
+            bare[key] = {name: _without_header_names(one) for name, one in bare[key].items()}
+    return bare

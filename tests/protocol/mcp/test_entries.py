@@ -54,6 +54,34 @@ def test_schemas_are_shown_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
+    "around",
+    [
+        lambda part: {"properties": {"a": {"type": "object", "properties": {"b": part}}}},
+        lambda part: {"properties": {"a": {"items": part}}},
+        lambda part: {"properties": {"a": {"items": [True, part]}}},
+        lambda part: {"properties": {"a": {"anyOf": [{"type": "null"}, part]}}},
+        lambda part: {"$defs": {"a": part}, "properties": {"a": {"$ref": "#/$defs/a"}}},
+        lambda part: {"additionalProperties": part},
+    ],
+    ids=["object", "items", "tuple", "choice", "definition", "map"],
+)
+def test_names_of_headers_are_taken_out_however_deep(around: Any) -> None:
+    """Wherever a schema may hold another."""
+    schema = {"type": "object", **around({"type": "string", "x-mcp-header": "Region"})}
+    assert tool_entry(info(schema), NEW)["inputSchema"] == {"type": "object", **around({"type": "string"})}
+
+
+def test_what_is_only_called_as_the_keyword_stays() -> None:
+    """A property of the name, and values that have it."""
+    value = {"x-mcp-header": "Region"}
+    schema = {
+        "type": "object",
+        "properties": {"x-mcp-header": {"type": "string"}, "b": {"default": value, "enum": [value], "const": value}},
+    }
+    assert tool_entry(info(schema), NEW)["inputSchema"] == schema
+
+
+@pytest.mark.parametrize(
     ("schema", "value"),
     [
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}, {"a": 1}),
