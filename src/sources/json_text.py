@@ -35,7 +35,10 @@ class Halves:
         if not self.begun and b"\\" not in piece:
             return piece
         text, self.begun = self.begun + piece, b""
-        return _ESCAPES.sub(self._told, text)
+        begin = 0
+        if b"\\ud" not in text and b"\\uD" not in text:  # no halves: only the last escape may be one that is begun
+            begin = len(text[: text.rfind(b"\\") + 1].rstrip(b"\\"))
+        return text[:begin] + _ESCAPES.sub(self._told, text[begin:])
 
     def _told(self, found: re.Match[bytes]) -> bytes:
         if found["begun"] is not None:

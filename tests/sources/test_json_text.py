@@ -1,6 +1,7 @@
 """JSON as others write it."""
 
 import json
+import re
 from itertools import pairwise
 
 from hypothesis import given
@@ -26,3 +27,21 @@ def test_it_makes_no_difference_how_a_text_comes(text: str, cuts: list[int]) -> 
     pieces = [halves.out_of(whole[begin:end]) for begin, end in pairwise(places)]
     assert b"".join([*pieces, halves.begun]) == without_halves(whole)
     assert len(without_halves(whole)) == len(whole)
+
+
+def test_escapes_that_are_no_halves_are_passed_over() -> None:
+    """JSON within a text is full of them, and an answer of megabytes would hold everybody up; the last one is looked
+    at, since it may go on in the next piece.
+    """
+    looked: list[bytes] = []
+
+    class Watched(Halves):
+        def _told(self, found: re.Match[bytes]) -> bytes:
+            looked.append(found[0])
+            return super()._told(found)
+
+    halves = Watched()
+    ordinary = rb"{\"a\": \"\\n\u0434\"}" * 1000
+    assert halves.out_of(ordinary + rb"\\\u") == ordinary + rb"\\"
+    assert looked == [rb"\\", rb"\u"]
+    assert halves.out_of(b"d83d!") == rb"\ufffd!"
