@@ -1,5 +1,6 @@
 """The journal as dispatch asks for it, on the store: what is on the disk before it happens or before it is told."""
 
+import asyncio
 import time
 from collections.abc import Iterable, Sequence
 
@@ -9,13 +10,14 @@ from msgspec.structs import replace
 
 from ..protocol.calls import Principal, ToolResult, encode_result
 from ..protocol.errors import OutcomeUnknownError, ServiceUnavailableError
-from ..protocol.session import Kept, arguments_digest
+from ..protocol.session import REMEMBERED_IDS, Kept, arguments_digest
 from ..store import (
     CallRow,
     Ended,
     KeptCall,
     KeptDetached,
     KeptSession,
+    KeptState,
     Order,
     SessionRow,
     Started,
@@ -23,7 +25,7 @@ from ..store import (
     StoreError,
 )
 from .dispatch import RunningCall, Session, failed
-from .patience import not_on_disk
+from .patience import PATIENCE_S, not_on_disk
 from .recorder import CallRecorder
 
 _log = structlog.get_logger(__name__)
@@ -76,6 +78,27 @@ class StoreJournal:
         reason = await not_on_disk(self._store.end(ended))
         if reason is not None:
             _log.error("a result is told before it is on the disk", tool=running.tool.name, reason=reason)
+
+    async def answered(self, running: RunningCall) -> KeptCall | None:
+        try:
+            return await self._store.answered(running.session.id, running.key)
+        except StoreError as error:
+            # As for whether it was executed: it was started, once.
+            message = f"The call was made before, and how it ended cannot be looked up at present ({error.reason})."
+            raise ServiceUnavailableError(message, executed="maybe") from error
+
+    async def states(self, session: Session, keys: Sequence[str]) -> dict[str, KeptState]:
+        found: dict[str, KeptState] = {}
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                for first in range(0, len(keys), REMEMBERED_IDS):  # between two, others read too
+                    found |= await self._store.states(session.id, keys[first : first + REMEMBERED_IDS])
+        except StoreError as error:
+            raise _unreadable(error) from error
+        except TimeoutError as error:
+            message = f"Earlier calls could not be looked up within {PATIENCE_S:g} s; try again later."
+            raise ServiceUnavailableError(message) from error
+        return found
 
     async def child(self, running: RunningCall) -> KeptCall | None:
         try:

@@ -3,8 +3,8 @@
 A state machine without I/O; the clock is handed in. A call goes ``running → done → delivered``, and done ones are
 remembered with what they were, so that a repeat is answered with the same result and another call under the same id is
 refused. A call that was not journalled, since it is local (read-only and closed-world) or ended before it was started,
-is forgotten altogether once its result is gone, since it may safely run again; any other is remembered as expired. Who
-holds the session, and that it is taken over, is in ``sessions``.
+is forgotten altogether once its result is gone, since it may safely run again; any other is remembered as expired. Of a
+long session the oldest are left to the journal. Who holds the session, and that it is taken over, is in ``sessions``.
 """
 
 import hashlib
@@ -88,12 +88,14 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 class SessionCalls:
     """The calls of one session, by request key (``decoding.request_key``)."""
 
-    __slots__ = ("_done", "_over", "_running", "_sending", "_session_id", "_shelf", "max_accepted")
+    __slots__ = ("_done", "_over", "_running", "_sending", "_session_id", "_shelf", "incomplete", "max_accepted")
 
     def __init__(self, session_id: str, max_accepted: int, shelf: Shelf) -> None:
         self._session_id = session_id
         self.max_accepted = max_accepted
         """As it was when the session was opened; the setting may be another by now."""
+        self.incomplete = False
+        """The journal may know calls that this book does not: a long session's oldest."""
         # Where results are kept; its principal's, so it may be shared with other sessions.
         self._shelf = shelf
         # Calls that are accepted and have no answer yet.
@@ -144,8 +146,13 @@ class SessionCalls:
         if not self._over:
             self._remember(key, call.done(frame_bytes, now, journalled=journalled), result, size)
 
+    def refer(self, key: str) -> None:
+        """The call has an answer, which is on its way; of its id the journal knows, and this book need not."""
+        self._sending += 1
+        del self._running[key]
+
     def delivered(self) -> None:
-        """An answer that ``finish`` told of is on its way no more: it was sent, or there is nobody to send it to."""
+        """An answer that ``finish`` or ``refer`` told of is on its way no more: it was sent, or nobody is there."""
         self._sending -= 1
 
     def restore(
@@ -185,12 +192,19 @@ class SessionCalls:
         return arguments if isinstance(arguments, bytes) else arguments_digest(arguments)
 
     def forget(self, keys: Iterable[str]) -> list[str]:
-        """The client has these results; they need not be kept. Returns the keys of those that were done."""
-        forgotten = [key for key in dict.fromkeys(keys) if key in self._done]  # a client may say it twice
-        for key in forgotten:
-            self._shelf.drop((self._session_id, key))
-            self._forget_unless_journalled(key)
-        return forgotten
+        """The client has these results; they need not be kept. Returns the keys of those that were done, and where the
+        book is incomplete some of which it does not know whether they were.
+        """
+        forgotten: list[str] = []
+        unknown: list[str] = []
+        for key in dict.fromkeys(keys):  # a client may say it twice
+            if key in self._done:
+                forgotten.append(key)
+                self._shelf.drop((self._session_id, key))
+                self._forget_unless_journalled(key)
+            elif self.incomplete and key not in self._running and len(unknown) < REMEMBERED_IDS:
+                unknown.append(key)
+        return forgotten + unknown
 
     def end(self) -> None:
         """The session is over, or out of memory: nobody can ask this book for its results any more."""
@@ -200,7 +214,7 @@ class SessionCalls:
         self._done.clear()
 
     def status(self, key: str, now: float) -> CallStatus:
-        """What is known of an id."""
+        """What is known of an id; ``unknown`` is the last word only where the book is not ``incomplete``."""
         if key in self._running:
             return "running"
         if key not in self._done:
@@ -215,7 +229,9 @@ class SessionCalls:
         if result is not None:
             self._shelf.put((self._session_id, key), result, size, call.since)
         if len(self._done) > REMEMBERED_IDS:
-            self._shelf.drop((self._session_id, self._done.popitem(last=False)[0]))
+            oldest, let_go = self._done.popitem(last=False)
+            self._shelf.drop((self._session_id, oldest))
+            self.incomplete = self.incomplete or let_go.journalled
 
     def _judge_done(self, key: str, name: str, arguments: dict[str, Any], now: float) -> Verdict:
         """A done call's id came again. Where nothing was executed and it was told that it may be sent again, or its

@@ -217,3 +217,5 @@ class KeptSession(msgspec.Struct, frozen=True, kw_only=True):
 
     row: SessionRow
     calls: list[KeptCall]
+    more: bool = False
+    """There may be earlier ones."""

@@ -8,8 +8,10 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from ..protocol.session import REMEMBERED_IDS
-from .rows import KeptCall, KeptSession, SessionRow
+from .rows import KeptCall, KeptSession, KeptState, SessionRow
 
 
 def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
@@ -72,8 +74,42 @@ def session(connection: sqlite3.Connection, key_hash: bytes, *, results_since: f
         "ORDER BY ended_at DESC, number DESC LIMIT ?) ORDER BY number",
         (row.id, REMEMBERED_IDS),
     )
-    kept = (_kept(row.id, fields, results_since) for fields in ended)
-    return KeptSession(row=row, calls=sorted(filter(None, kept), key=lambda call: call.at))
+    kept = [_kept(row.id, fields, results_since) for fields in ended]
+    return KeptSession(
+        row=row, calls=sorted(filter(None, kept), key=lambda call: call.at), more=len(kept) == REMEMBERED_IDS
+    )
+
+
+def answered(
+    connection: sqlite3.Connection, session_id: str, request_key: str, *, results_since: float
+) -> KeptCall | None:
+    """A session's journalled call that has ended. What is older than a Unix time counts as gone."""
+    found = connection.execute(
+        f"SELECT {', '.join(_FOUND)} FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
+        "WHERE session_id = ? AND request_key = ? AND state != 'started' AND NOT local AND NOT child",
+        (session_id, request_key),
+    ).fetchone()
+    if found is None:
+        return None
+    known = _kept(session_id, found, results_since)
+    if known is not None and known.at < results_since:
+        return replace(known, state="expired", result=None)
+    return known
+
+
+def states(
+    connection: sqlite3.Connection, session_id: str, request_keys: Sequence[str], *, results_since: float
+) -> dict[str, KeptState]:
+    """What is known of a session's journalled calls, of each that is. What is older than a Unix time counts as gone;
+    so does what has not ended, for whoever asks about calls that do not run.
+    """
+    found = connection.execute(
+        "SELECT request_key, CASE WHEN state != 'started' AND ended_at >= ? THEN state ELSE 'expired' END "
+        "FROM json_each(?) CROSS JOIN journal ON session_id = ? AND request_key = json_each.value "
+        "WHERE NOT local AND NOT child",
+        (results_since, json.dumps(request_keys), session_id),
+    )
+    return dict(found.fetchall())
 
 
 def child(

@@ -24,6 +24,7 @@ from .rows import (
     KeptCall,
     KeptDetached,
     KeptSession,
+    KeptState,
     OutboxState,
     SessionRow,
     Settled,
@@ -213,6 +214,31 @@ class Store:
         if found:
             self.seen([found.row.id])
         return found
+
+    async def answered(self, session_id: str, request_key: str) -> KeptCall | None:
+        """A session's journalled call that has ended, also one that is past its last 4,096; None where there is none.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        await self.flush()
+        since = time.time() - self._result_ttl_s
+        return await self._read(
+            lambda connection: sessions.answered(connection, session_id, request_key, results_since=since)
+        )
+
+    async def states(self, session_id: str, request_keys: Sequence[str]) -> dict[str, KeptState]:
+        """What is known of these of a session's journalled calls, of each that is; ``expired`` also where one has not
+        ended as far as the disk knows.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        await self.flush()
+        since = time.time() - self._result_ttl_s
+        return await self._read(
+            lambda connection: sessions.states(connection, session_id, request_keys, results_since=since)
+        )
 
     async def conversation(self, conversation_id: str, principal: str) -> KeptConversation | None:
         """A principal's conversation as it is now; None where there is none, or it is somebody else's.

@@ -1,5 +1,6 @@
 """The journal on a real store: what is there before a call starts, before its answer is told, and after a crash."""
 
+import asyncio
 import functools
 import json
 import sqlite3
@@ -29,10 +30,10 @@ from toold.protocol.calls import (
     decode_result,
 )
 from toold.protocol.errors import ServiceUnavailableError
-from toold.protocol.session import SessionCalls
+from toold.protocol.session import REMEMBERED_IDS, SessionCalls
 from toold.protocol.sessions import hash_key
 from toold.protocol.shelf import Shelf
-from toold.store import KeptCall, Retention, Store
+from toold.store import KeptCall, Retention, Store, StoreError
 
 RESULT = ToolResult(Metadata(1000.0, Timings(tool_ms=900.0)), (TextContent("done"),))
 KEY = hash_key("key")
@@ -178,6 +179,47 @@ async def test_a_result_is_there_as_soon_as_its_end_was_awaited(
     assert decode_result(call.result) == RESULT
     assert (row.id, row.outcome, row.result_bytes, row.session_label) == ("call-n1", "ok", 123, "my-label")
     assert counted.outcomes == ["ok"]
+
+
+async def test_what_became_of_an_id_is_told_as_long_as_the_disk_can_be_read(
+    store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end by itself, its state among many; where the disk does not say, that it was not executed is not said."""
+    running = accepted(session)
+    journal.opened(session)
+    await journal.start(running)
+    assert await journal.answered(running) is None
+    await journal.end(running, RESULT, 1)
+    call = await journal.answered(running)
+    assert call is not None
+    assert (call.state, call.tool) == ("done", "effect")
+    keys = [f"n{number}" for number in range(REMEMBERED_IDS + 2)]
+    assert await journal.states(session, [*reversed(keys)]) == {"n1": "done"}
+
+    async def broken(*_: object) -> None:
+        raise StoreError("broken", "broken")
+
+    monkeypatch.setattr(store, "answered", broken)
+    monkeypatch.setattr(store, "states", broken)
+    with pytest.raises(ServiceUnavailableError) as refusal:
+        await journal.answered(running)
+    assert refusal.value.executed == "maybe"
+    with pytest.raises(ServiceUnavailableError):
+        await journal.states(session, keys)
+
+
+async def test_nobody_waits_long_to_hear_what_became_of_an_id(
+    store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that does not answer is not waited for longer than some seconds."""
+
+    async def hung(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(store, "states", hung)
+    monkeypatch.setattr("toold.daemon.journal.PATIENCE_S", 0.01)
+    with pytest.raises(ServiceUnavailableError):
+        await journal.states(session, ["n1"])
 
 
 async def test_an_id_starts_once(journal: StoreJournal, session: Session) -> None:

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from toold.protocol import session
 from toold.protocol.calls import Metadata, TextContent, Timings, ToolResult
 from toold.protocol.errors import CallCancelledError, ServiceUnavailableError
 from toold.protocol.session import REMEMBERED_IDS, SessionCalls, Verdict
@@ -120,6 +122,32 @@ def test_a_long_session_does_not_grow() -> None:
     assert calls.status("9", 0) == "unknown"
     assert calls.status("10", 0) == "done"
     assert len(shelf) == REMEMBERED_IDS
+
+
+@pytest.mark.parametrize("journalled", [True, False])
+def test_a_book_that_let_go_of_what_the_journal_knows_says_so(
+    monkeypatch: pytest.MonkeyPatch, *, journalled: bool
+) -> None:
+    """Then ``unknown`` is not its last word, and what a client forgets may be the journal's to forget."""
+    monkeypatch.setattr(session, "REMEMBERED_IDS", 1)
+    calls = book()
+    for key in ("a", "b"):
+        accept(calls, key, {})
+        assert not calls.incomplete
+        answer(calls, key, journalled=journalled)
+    accept(calls, "runs", {})
+    assert (calls.status("a", 0), calls.incomplete) == ("unknown", journalled)
+    assert calls.forget(["a", "b", "runs", "a"]) == (["b", "a"] if journalled else ["b"])
+
+
+def test_a_call_that_is_the_journals_leaves_the_book_with_its_answer() -> None:
+    """It counts until that is sent, and the same id is as new to the book."""
+    calls = book(max_accepted=1)
+    accept(calls, "a", {})
+    calls.refer("a")
+    assert (len(calls), calls.running, calls.status("a", 0)) == (1, [], "unknown")
+    calls.delivered()
+    assert accept(calls, "a", {"other": 1}) is Verdict.NEW
 
 
 def test_a_session_that_ends_leaves_nothing_on_the_shelf() -> None:

@@ -218,6 +218,30 @@ def test_a_session_comes_back_with_its_last_calls(connection: sqlite3.Connection
     assert len(found) == REMEMBERED_IDS
     assert "0" not in found
     assert journal.start(connection, starting("0")) == [False]
+    known = sessions.session(connection, b"s", results_since=0.0)
+    assert known
+    assert known.more
+
+
+def test_any_journalled_call_of_a_session_can_be_asked_for(connection: sqlite3.Connection) -> None:
+    """By its id: how it ended, with its result while that is kept; one that runs has not ended."""
+    sessions.open_session(connection, session_row())
+    run(connection, ending("old", at=5.0), ending("kept", b"[1]", at=10.0), ending("too-large", None))
+    journal.start(connection, starting("cut-off", "runs"))
+    cut_off = Interrupted(session_id="s", request_key="cut-off", at=10.0, row=None)
+    journal.end(connection, [cut_off], max_bytes=PLENTY)
+    journal.keep(connection, [answer("local")], max_bytes=PLENTY)
+    keys = ["old", "kept", "too-large", "cut-off", "runs", "local", "never"]
+    known = {key: sessions.answered(connection, "s", key, results_since=6.0) for key in keys}
+    assert {key: (call.state, call.result) for key, call in known.items() if call} == {
+        "old": ("expired", None),
+        "kept": ("done", b"[1]"),
+        "too-large": ("expired", None),
+        "cut-off": ("interrupted", None),
+    }
+    told = {"old": "expired", "kept": "done", "too-large": "expired", "cut-off": "interrupted", "runs": "expired"}
+    assert sessions.states(connection, "s", keys, results_since=6.0) == told
+    assert sessions.states(connection, "other", keys, results_since=6.0) == {}
 
 
 # --- answers of local calls ------------------------------------------------------------------------------------------

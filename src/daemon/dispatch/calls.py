@@ -163,6 +163,10 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     ended_by: EndedBy | None = None
     journalled: bool = False
     """It is, or may be, in the journal: so its end has to be written there before its answer is sent."""
+    repeated: bool = False
+    """Its session made a call under its id before, which the journal knows and the session's book does not."""
+    ended_before: float | None = None
+    """When that one ended, where its answer is this one's; an instant as ``started`` is."""
     again: bool = False
     """The journal has it from an earlier run, and it is to run once more."""
     detached: bool = False

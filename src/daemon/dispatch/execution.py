@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from ...protocol.calls import ToolResult
-from ...protocol.errors import CallError, OutcomeUnknownError, ResultExpiredError
+from ...protocol.errors import CallError, OutcomeUnknownError
 from ...tools import Offer, content
 from ..observe import bind_call
 from . import outcome
@@ -37,6 +37,12 @@ _SURELY_SENT: Final = 4096
 """No bound on answers is lower (``setting_types.MIN_SPILL_BYTES``): for short ones it need not be looked up."""
 
 
+class _AnsweredBefore(Exception):  # noqa: N818 - no error: the call has its result already
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__()
+        self.result = result
+
+
 class Execution:
     """Runs accepted calls, and holds them until their answers are on their way no more."""
 
@@ -58,6 +64,7 @@ class Execution:
         self._journal = journal
         self._bounds = bounds
         self._rates = rates
+        self._sessions = sessions
         self._children = Children(self, offer, bounds, permits, recorder, journal)
         self.detached = DetachedCalls(
             self, sessions, journal, offer=offer, bounds=bounds, permits=permits, next_id=next_id
@@ -199,6 +206,8 @@ class Execution:
             result = ToolResult(outcome.metadata_of(running, self._clock()), outputs, structured)
             # In a thread: an answer may be long, and all of it is looked at.
             return result if running.tool.mask is None else await asyncio.to_thread(running.tool.mask.result, result)
+        except _AnsweredBefore as before:
+            return before.result
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included, and harms nobody
             failure = outcome.of_exception(running, error)
         return outcome.failed(running, failure, self._clock())
@@ -216,7 +225,11 @@ class Execution:
             raise
         if not new:
             running.journalled = False
-            raise ResultExpiredError if running.parent is None else OutcomeUnknownError
+            if running.parent is not None:
+                raise OutcomeUnknownError
+            running.repeated = True
+            result, running.ended_before = await self._sessions.answered_before(running)
+            raise _AnsweredBefore(result)
 
     async def _enter(self, running: RunningCall) -> object:
         running.running = True
@@ -263,9 +276,12 @@ class Execution:
             kin.leave(running)
             del self._made[running]
         else:
-            running.session.calls.finish(
-                running.key, result, size, running.call.frame_bytes, self._clock(), journalled=running.journalled
-            )
+            calls, before = running.session.calls, running.ended_before
+            if running.repeated and before is None:  # refused: what the journal knows is another call's end
+                calls.refer(running.key)
+            else:
+                ended, journalled = (self._clock(), running.journalled) if before is None else (before, True)
+                calls.finish(running.key, result, size, running.call.frame_bytes, ended, journalled=journalled)
             del self._calls[running.session.id, running.key]
             if running.family is not None:
                 self._composing.discard(running)
@@ -274,7 +290,7 @@ class Execution:
             self._idle.set()
 
     async def _record(self, running: RunningCall, result: ToolResult, size: int) -> None:
-        if running.goes_on:  # to the journal it has not ended
+        if running.goes_on or running.ended_before is not None:  # to the journal it has not ended, or has long since
             return
         try:
             if running.journalled:

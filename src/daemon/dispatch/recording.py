@@ -1,11 +1,11 @@
 """What dispatch asks of whoever writes down: the audit and the metrics, and the journal that outlives a crash."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ...protocol.calls import Principal, ToolCall, ToolResult
 from ...protocol.session import Kept
-from ...store import CallRow, KeptCall, KeptDetached, KeptSession
+from ...store import CallRow, KeptCall, KeptDetached, KeptSession, KeptState
 from .calls import RunningCall, Session
 
 
@@ -35,6 +35,22 @@ class Journal(Protocol):
 
     async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
         """Write down how a started call ended, and its audit row with it. Never raises; takes some seconds at most."""
+        ...
+
+    async def answered(self, running: RunningCall) -> KeptCall | None:
+        """How the call ended that its session made under this id before; None where the disk has no end of it.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        ...
+
+    async def states(self, session: Session, keys: Sequence[str]) -> Mapping[str, KeptState]:
+        """What is on the disk of a session's calls that do not run, of each that is. Takes some seconds at most.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
         ...
 
     async def child(self, running: RunningCall) -> KeptCall | None:

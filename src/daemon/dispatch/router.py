@@ -180,8 +180,18 @@ class Router:
         return result
 
     def status_of(self, session: Session, request_id: RequestId) -> CallStatus:
-        """What is known of one of a session's request ids."""
+        """What memory knows of one of a session's request ids."""
         return session.calls.status(request_key(request_id), self._clock())
+
+    async def states_of(self, session: Session, request_ids: Sequence[RequestId]) -> list[CallStatus]:
+        """What is known of some of a session's request ids, on the disk too.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        keys = [request_key(one) for one in request_ids]
+        known = await self.sessions.states(session, keys)
+        return [known[key] for key in keys]
 
     def running_call(self, session: Session, request_id: RequestId) -> RunningCall | None:
         """A session's call of this id, while it has no answer."""

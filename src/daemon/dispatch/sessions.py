@@ -6,7 +6,7 @@ must never know: frames, sockets, how calls run.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 from uuid import uuid4
@@ -14,14 +14,15 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from ...protocol.calls import ClientInfo, Metadata, Principal, Timings, ToolResult, decode_result
-from ...protocol.errors import OutcomeUnknownError
-from ...protocol.session import Kept, SessionCalls
+from ...protocol.calls import CallStatus, ClientInfo, Metadata, Principal, Timings, ToolResult, decode_result
+from ...protocol.errors import OutcomeUnknownError, RequestIdConflictError, ResultExpiredError
+from ...protocol.session import Kept, SessionCalls, arguments_digest
 from ...protocol.sessions import Sessions
 from ...protocol.shelf import Shelf
 from ...store import KeptCall, KeptSession
+from . import outcome
 from .bounds import Bounds
-from .calls import CallPort, Session
+from .calls import CallPort, RunningCall, Session
 from .permits import Permits
 from .recording import Journal
 
@@ -120,6 +121,41 @@ class SessionKeeper:
             session.stored.remove(key)
             self._journal.forgotten(session, [key])
 
+    async def states(self, session: Session, keys: Sequence[str]) -> dict[str, CallStatus]:
+        """What is known of a session's calls. The disk is asked where only that may know one.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        now = time.monotonic()
+        known = {key: session.calls.status(key, now) for key in keys}
+        unknown = [key for key, status in known.items() if status == "unknown"]
+        if unknown and session.calls.incomplete:
+            on_disk = await self._journal.states(session, unknown)
+            for key in unknown:
+                status = session.calls.status(key, now)  # it may have been sent meanwhile
+                known[key] = on_disk.get(key, "unknown") if status == "unknown" else status
+        return known
+
+    async def answered_before(self, running: RunningCall) -> tuple[ToolResult, float]:
+        """The result of the call that its session made under this id before, and when that ended, as
+        ``time.monotonic`` has it; for one that the session's book has let go of.
+
+        Raises:
+            RequestIdConflictError: that was a call with other content.
+            ResultExpiredError: its result is gone.
+            ServiceUnavailableError: the disk does not say.
+        """
+        known = await self._journal.answered(running)
+        if known is None:
+            raise ResultExpiredError
+        if known.tool != running.tool.name or known.arguments_hash != arguments_digest(running.call.arguments):
+            raise RequestIdConflictError
+        result = _result(known)
+        if result is None:
+            raise ResultExpiredError
+        return outcome.replayed(result), known.at - (time.time() - time.monotonic())
+
     def leave(self, session: Session, port: CallPort) -> bool:
         """The port's connection is gone. False where another had taken over before."""
         if not self._sessions.leave(session, port, time.monotonic()):
@@ -200,6 +236,7 @@ def _restore(session: Session, kept: KeptSession) -> None:
     """Enter what the disk has of a session's calls into its book."""
     # The book's clock is monotonic, the disk's is not.
     since_epoch = time.time() - time.monotonic()
+    session.calls.incomplete = kept.more
     session.stored.update(call.request_key for call in kept.calls if call.local)
     for call in kept.calls:
         session.calls.restore(

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from ...protocol.access import Access
 from ...protocol.calls import Progress, RequestId, ToolCall, ToolResult
 from ...protocol.decoding import Refusal, call_request, decode_client_frame, request_id_of, request_key
-from ...protocol.errors import ProtocolError
+from ...protocol.errors import CallError, ProtocolError
 from ...protocol.frames import (
     CallStatusQuery,
     CallStatusRes,
@@ -149,8 +149,7 @@ class Connection:
             case Cancel():
                 await self._cancel(frame)
             case CallStatusQuery():
-                known = {str(one): self._router.status_of(self._session, one) for one in frame.request_ids}
-                await self._send(CallStatusRes(known))
+                await self._tell_states(frame.request_ids)
             case Forget():
                 self._router.forget(self._session, frame.request_ids)
             case ListTools():
@@ -196,10 +195,23 @@ class Connection:
             _log.info("frame refused", code=refusal.error.code, why=refusal.error.message)
             await self._send(ErrorFrame(refusal.error, refusal.request_id))
 
+    async def _tell_states(self, request_ids: Sequence[RequestId]) -> None:
+        try:
+            states = await self._router.states_of(self._session, request_ids)
+        except CallError as error:
+            await self._send(ErrorFrame(error.to_tool_error()))
+        else:
+            await self._send(CallStatusRes(dict(zip(map(str, request_ids), states, strict=True))))
+
     async def _cancel(self, frame: Cancel) -> None:
-        key = request_key(frame.request_id)
-        if not self._router.cancel(self._session, key):
-            await self._send(CancelRes(frame.request_id, self._router.status_of(self._session, frame.request_id)))
+        if self._router.cancel(self._session, request_key(frame.request_id)):
+            return
+        try:
+            (status,) = await self._router.states_of(self._session, [frame.request_id])
+        except CallError as error:
+            await self._send(ErrorFrame(error.to_tool_error(), frame.request_id))
+        else:
+            await self._send(CancelRes(frame.request_id, status))
 
     # --- answers out: what dispatch asks of a CallPort ----------------------------------------------------------------
 

@@ -48,8 +48,7 @@ from toold.protocol.session import Kept, arguments_digest
 from toold.protocol.sessions import hash_key
 from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Message, Model, OnDelta
 from toold.sandbox import Limits, Sandbox
-from toold.store import CallRow, KeptCall, KeptDetached, KeptSession, SessionRow
-from toold.store.rows import KeptState
+from toold.store import CallRow, KeptCall, KeptDetached, KeptSession, KeptState, SessionRow
 from toold.tools import (
     DEFAULT_TOOLSET,
     FileAccess,
@@ -208,6 +207,17 @@ class FakeJournal:
             return
         self.events.append(("end", running.key))
         self.calls[running.scope, running.key] = self._call(running, "done", encode_result(result))
+
+    async def answered(self, running: RunningCall) -> KeptCall | None:
+        await self._disk("answered")
+        return self.calls.get((running.session.id, running.key))
+
+    async def states(self, session: Session, keys: Sequence[str]) -> dict[str, KeptState]:
+        await self._disk("states")
+        if self.refuses:
+            raise ServiceUnavailableError("The disk refuses.")
+        known = {key: self.calls.get((session.id, key)) for key in keys}
+        return {key: call.state for key, call in known.items() if call is not None}
 
     async def child(self, running: RunningCall) -> KeptCall | None:
         await self._disk("child")

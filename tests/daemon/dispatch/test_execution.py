@@ -1,8 +1,10 @@
 """The calls under way: each gets exactly one terminal answer, on the disk before it is told, whatever its tool does."""
 
 import asyncio
+import time
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -324,18 +326,81 @@ async def test_a_call_that_cannot_be_journalled_does_not_run(house: Any, make: A
     assert set(home.counts().values()) == {0}
 
 
-async def test_an_id_that_the_journal_knows_does_not_run_again(house: Any, make: Any) -> None:
-    """Memory has forgotten it and the disk has not: RESULT_EXPIRED, and what the disk knows stays as it is."""
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session has its last call in memory, and no other."""
+    monkeypatch.setattr("toold.protocol.session.REMEMBERED_IDS", 1)
+
+
+@pytest.mark.usefixtures("forgetful")
+async def test_what_memory_has_let_go_of_is_answered_from_the_journal(house: Any, make: Any) -> None:
+    """The same answer, as a replay: no second run, no second audit row, and nothing new on the disk."""
     runs: list[int] = []
     home = house([make("write", noting(runs), read_only=False)])
     session = home.session()
-    await home.call(session, 1, "write")
-    session.calls._done.clear()
+    first = await home.call(session, 1, "write")
+    await home.call(session, 2, "write")
+    events, rows = list(home.journal.events), len(home.recorder.ended_calls)
     del home.port.answers[1]
-    error = (await home.call(session, 1, "write")).error
-    assert (error.code, error.executed) == ("RESULT_EXPIRED", "yes")
-    assert runs == [1]
-    assert home.journal.events == [("start", "n1"), ("end", "n1")]
+    again = await home.call(session, 1, "write")
+    assert (again.outputs, again.metadata.replayed) == (first.outputs, True)
+    assert (runs, home.journal.events, len(home.recorder.ended_calls)) == ([1, 1], events, rows)
+    assert home.router.status_of(session, 1) == "done"
+    assert home.submit(session, 1, "write").metadata.replayed
+    assert set(home.counts().values()) == {0}
+
+
+@pytest.mark.usefixtures("forgetful")
+async def test_an_answer_of_the_journal_grows_no_younger_in_memory(house: Any, make: Any) -> None:
+    """It expires when it would have, however often it is asked for."""
+    home = house([make("write", say, read_only=False)], result_ttl_s=60.0)
+    session = home.session()
+    for request_id in (1, 2):
+        await home.call(session, request_id, "write")
+    known = home.journal.calls[session.id, "n1"]
+    home.journal.calls[session.id, "n1"] = msgspec.structs.replace(known, at=known.at - 59.0)
+    del home.port.answers[1]
+    assert (await home.call(session, 1, "write")).metadata.replayed
+    assert session.calls.status("n1", time.monotonic() + 2.0) == "expired"
+
+
+@pytest.mark.usefixtures("forgetful")
+@pytest.mark.parametrize(
+    ("forgotten", "text", "code", "executed"),
+    [(True, "x", "RESULT_EXPIRED", "yes"), (False, "other", "REQUEST_ID_CONFLICT", "no")],
+    ids=["forgotten", "other"],
+)
+async def test_what_memory_has_let_go_of_does_not_run_again(
+    house: Any, make: Any, forgotten: bool, text: str, code: str, executed: str
+) -> None:
+    """Without its answer it is RESULT_EXPIRED, with other content a conflict; what is known stays as it is."""
+    home = house([make("write", say, read_only=False)])
+    session = home.session(key="key")
+    for request_id in (1, 2):
+        await home.call(session, request_id, "write", arguments={"text": "x"})
+    if forgotten:
+        home.router.forget(session, [1])
+    del home.port.answers[1]
+    error = (await home.call(session, 1, "write", arguments={"text": text})).error
+    assert (error.code, error.executed) == (code, executed)
+    states = await home.router.states_of(session, [1, 2, 3])
+    assert states == ["expired" if forgotten else "done", "done", "unknown"]
+    assert [event for event in home.journal.events if event[0] == "start"] == [("start", "n1"), ("start", "n2")]
+    assert set(home.counts().values()) == {0}
+
+
+@pytest.mark.usefixtures("forgetful")
+async def test_a_local_call_of_a_long_session_asks_no_disk(house: Any, make: Any) -> None:
+    """What memory has let go of is looked for where a call would be journalled, and for who asks what became of it."""
+    home = house([make("say", say), make("write", say, read_only=False)])
+    session = home.session()
+    for request_id, name in enumerate(("write", "write", "say")):
+        await home.call(session, request_id, name)
+    assert session.calls.incomplete
+    assert home.journal.asked == {"start": 2, "end": 2}
+    assert await home.router.states_of(session, [2]) == ["done"]
+    assert not home.journal.asked["states"]
+    assert await home.router.states_of(session, [0, 2, 9]) == ["done", "done", "unknown"]
 
 
 @pytest.mark.parametrize(("timeout_ms", "code"), [(20, "TIMEOUT"), (None, "CANCELLED")])

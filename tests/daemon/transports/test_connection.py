@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from toold.protocol.errors import ServiceUnavailableError
 from toold.tools import Registry
 
 CLOG = 16_000_000
@@ -249,3 +250,32 @@ async def test_a_call_that_runs_keeps_its_tool(serve: Any, join: Any, make_tool:
     daemon.publish(Registry([]))
     go.set()
     assert (await peer.until_answered(1))[-1]["outputs"][0]["text"] == "done"
+
+
+async def test_what_the_disk_does_not_say_of_an_id_is_no_unknown(
+    serve: Any, join: Any, make_tool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a session that is longer than memory: ``unknown`` would let a call run twice. Afterwards all goes on."""
+    monkeypatch.setattr("toold.protocol.session.REMEMBERED_IDS", 1)
+
+    async def write(arguments: Any, context: Any) -> str:
+        return "written"
+
+    daemon = await serve(make_tool("write", write, read_only=False))
+    peer = await join(daemon, features=["resume"])
+    for request_id in (1, 2):
+        await peer.send("call_tool", request_id=request_id, name="write")
+        await peer.until_answered(request_id)
+    await peer.send("call_status", request_ids=[1, 2, 3])
+    assert (await peer.receive())["calls"] == {"1": "done", "2": "done", "3": "unknown"}
+
+    async def refuse(*_: object) -> None:
+        raise ServiceUnavailableError("The disk refuses.")
+
+    monkeypatch.setattr("toold.daemon.journal.StoreJournal.states", refuse)
+    await peer.send("call_status", request_ids=[1])
+    await peer.send("cancel", request_id=1)
+    await peer.send("call_status", request_ids=[2])
+    frames = [await peer.receive() for _ in range(3)]
+    assert [frame["op"] for frame in frames] == ["error", "error", "call_status_res"]
+    assert (frames[1]["request_id"], frames[1]["error"]["code"]) == (1, "SERVICE_UNAVAILABLE")
