@@ -208,6 +208,15 @@ def test_who_may_see_which_page(stack: Stack, path: str, auth: tuple[str, str] |
     assert httpx.get(stack.origin + path, auth=auth, timeout=30).status_code == status
 
 
+def test_the_daemon_says_how_large_a_body_may_be(stack: Stack) -> None:
+    """At ``/mcp`` one that is too large gets the daemon's answer, with ``max_frame_bytes`` in it, and not nginx's."""
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
+    for path in ("/mcp", "/mcp/full"):
+        answer = httpx.post(stack.origin + path, headers=headers, json={"much": "x" * 20 * 1024 * 1024}, timeout=60)
+        assert answer.status_code == 413
+        assert "more than the 20971520 bytes" in answer.json()["error"]["message"]
+
+
 def test_the_operators_commands_do_not_come_through(stack: Stack) -> None:
     """Not even with the daemon's token."""
     answer = httpx.get(f"{stack.origin}/operator/calls", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
