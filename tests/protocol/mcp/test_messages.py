@@ -70,6 +70,15 @@ def test_what_cannot_be_read_is_told_under_its_id(body: bytes, request_id: objec
     messages.failure(found.id, found.problem)
 
 
+def test_of_very_many_values_no_id_is_looked_for() -> None:
+    """To read millions once more would hold up everybody else; a long text is no such thing."""
+    long, many = b'"' + b"x" * 2_000_000 + b'"', b"[0" + b",0" * 100_000 + b"]"
+    found = [
+        read(rb'{"jsonrpc":"2.0","id":7,"method":"\ud83d","params":{"a":' + given + b"}}") for given in (long, many)
+    ]
+    assert [one.id for one in found if isinstance(one, Malformed)] == [7, None]
+
+
 @pytest.mark.parametrize(
     ("value", "request_id"),
     [
