@@ -181,7 +181,7 @@ async def test_a_batch_at_its_deadline_tells_what_was_done(daemon: Any, caller: 
 
 
 async def test_cancel_stops_the_rest(daemon: Any, make_peer: Any) -> None:
-    """Of a batch and of a pipeline: what runs is cut off, nothing else begins, and nothing is left behind."""
+    """Of a batch and of a pipeline: what runs is cut off, nothing else begins, and what was done is told."""
     mark = uuid4().hex
     item = {"text": mark, "delay_ms": 300_000}
     pipeline = [
@@ -198,7 +198,16 @@ async def test_cancel_stops_the_rest(daemon: Any, make_peer: Any) -> None:
             await peer.send(op="cancel", request_id=name)
             answer = await peer.until("call_tool_res", name)
             assert answer["error"]["code"] == "CANCELLED"
+            done = answer["error"]["details"]["so_far"]
+            if name == "execute_batch":
+                assert (done["unknown"], done["skipped"]) == (2, 18)
+            else:
+                assert [done["step_results"][step]["state"] for step in "ab"] == ["unknown", "not_run"]
             assert len(effects(daemon, mark)) == before + running
+        again = await peer.call(
+            uuid4().hex, "execute_pipeline", steps=pipeline, resume=answer["error"]["details"]["run_id"]
+        )
+        assert again["structured"]["step_results"]["a"]["state"] == "unknown"
 
 
 async def test_tools_are_found_and_described(caller: Any) -> None:

@@ -132,6 +132,7 @@ async def test_what_it_was_asked_for_is_on_the_disk_until_it_ends(start_daemon: 
         assert cancelled["structured"] == {"call_id": call_id, "cancelled": True}
         told = await ended(peer, call_id)
         assert (told["state"], told["error"]["code"]) == ("failed", "CANCELLED")
+        assert told["error"]["details"]["so_far"]["total"] == 1
         assert stored(daemon) == ""
         again = (await peer.call(uuid4().hex, "cancel_call", call_id=call_id))["structured"]
         assert (again["cancelled"], again["state"]) == (False, "failed")

@@ -76,10 +76,14 @@ def failed(running: RunningCall, error: CallError, now: float) -> ToolResult:
 
 
 def of_exception(running: RunningCall, error: BaseException) -> CallError:
-    """The tool raised. Where it was told to end, that is why, whatever it made of it."""
-    if running.ended_by is not None:
-        return cut_off(running)
-    return error if isinstance(error, CallError) else tool_failed(running, error)
+    """The tool raised. Where it was told to end, that is why, whatever it made of it but what it says was done."""
+    if running.ended_by is None:
+        return error if isinstance(error, CallError) else tool_failed(running, error)
+    ended = cut_off(running)
+    if not (isinstance(error, CallCancelledError) and error.details):
+        return ended
+    message = f"{ended.message} {error.message}"
+    return type(ended)(message, executed=ended.executed, transient=ended.transient, details=error.details)
 
 
 def timed_out(running: RunningCall) -> CallTimeoutError:

@@ -12,6 +12,7 @@ from ..context import ToolContext
 from ..tool import Arguments, Tool, tool
 from .batch_items import MAX_DETACHED_ITEMS, KeptItems, items_of
 from .batch_run import BatchPlan, BatchRun
+from .cut_off import cut_off
 from .detaching import Detachable, detach
 from .pipeline_arguments import AT_ONCE, MAX_AT_ONCE, MAX_ITEMS, MAX_TIMEOUT_S
 from .pipeline_plan import OF_ITEM, invalid
@@ -80,7 +81,11 @@ async def execute_batch(arguments: BatchArguments, context: ToolContext) -> dict
     left = time_left(arguments.seconds, context.remaining())
     retry_unknown = arguments.on_unknown == "retry"
     retrying = Retrying(call=context.call, left=left, sleep=asyncio.sleep, retry_unknown=retry_unknown)
-    return await BatchRun(plan, retrying, shape_in(context), report=context.progress).run(items)
+    run = BatchRun(plan, retrying, shape_in(context), report=context.progress)
+    try:
+        return await run.run(items)
+    except asyncio.CancelledError:
+        raise cut_off(run.answer()) from None
 
 
 def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -> BatchPlan:

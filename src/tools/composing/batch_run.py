@@ -1,5 +1,6 @@
 """One tool over many items: a sliding window, retries, and what there is to tell of it at the end."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,11 +8,11 @@ from typing import Any
 import msgspec
 
 from ...protocol.calls import Json
-from ...protocol.errors import InvalidArgumentsError, ToolError
+from ...protocol.errors import CallCancelledError, InvalidArgumentsError, ToolError
 from ...protocol.suggest import as_sentence
 from ...shaping import ShapingError, Template
 from ..tool import Tool
-from .retry import Retrying
+from .retry import Retrying, may_be_done
 from .room import Room
 from .shaping import Shaping
 from .step_run import Shape, in_each, shape_or_error
@@ -58,23 +59,33 @@ class BatchRun:
         self._shape = shape
         self._report = report
         self._room = Room()
+        self._began = time.monotonic()
+        self._ends: list[ItemEnd | None] = []
+        """None of what was not begun."""
         self._ended = 0
         self._failed = False
 
     async def run(self, items: Sequence[Json]) -> dict[str, Any]:
-        """Run it to its end, its deadline or its first failure, and answer what was done."""
-        began = time.monotonic()
+        """Run it to its end, its deadline or its first failure, and answer what was done.
 
-        async def work(index: int, item: Json) -> ItemEnd:
-            end = await self._item(index, item)
+        Raises:
+            asyncio.CancelledError: it was cancelled; ``answer`` has what was done all the same.
+        """
+        self._ends = [None] * len(items)
+
+        async def work(index: int, item: Json) -> None:
+            try:
+                end = self._ends[index] = await self._item(index, item)
+            except asyncio.CancelledError:
+                self._ends[index] = self._cut_off()
+                raise
             self._ended += 1
             self._failed = self._failed or end.error is not None
             told = "failed" if end.error else "done"
             self._report(f"{self._plan.tool.name}: item {index} {told}", self._ended, len(items))
-            return end
 
-        ends = await slide(items, work, at_once=self._plan.concurrency, go_on=self._goes_on)
-        return self._answer(ends, round((time.monotonic() - began) * 1000, 3))
+        await slide(items, work, at_once=self._plan.concurrency, go_on=self._goes_on)
+        return self.answer()
 
     def _goes_on(self) -> bool:
         return self._retrying.left() > 0 and not (self._failed and self._plan.stop_on_error)
@@ -105,7 +116,16 @@ class BatchRun:
         full = self._room.take(value)
         return ItemEnd(error=full) if full else ItemEnd(value=value, unmatched=unmatched)
 
-    def _answer(self, ends: Sequence[ItemEnd | None], duration_ms: float) -> dict[str, Any]:
+    def _cut_off(self) -> ItemEnd:
+        error, repeatable = CallCancelledError("The item was cut off."), self._plan.tool.repeatable
+        return ItemEnd(
+            error=error.to_tool_error(repeatable=repeatable),
+            unknown=may_be_done(error.to_tool_error(), repeatable=repeatable),
+        )
+
+    def answer(self) -> dict[str, Any]:
+        """What was done until now."""
+        ends = self._ends
         begun = [(index, end) for index, end in enumerate(ends) if end is not None]
         errors = [(index, end) for index, end in begun if end.error is not None]
         unknown = sum(end.unknown for _, end in errors)
@@ -115,7 +135,7 @@ class BatchRun:
             "failed": len(errors) - unknown,
             "unknown": unknown,
             "skipped": len(ends) - len(begun),
-            "duration_ms": duration_ms,
+            "duration_ms": round((time.monotonic() - self._began) * 1000, 3),
             "errors": [{"index": index, "error": msgspec.to_builtins(end.error)} for index, end in errors],
         }
         if self._plan.detail:

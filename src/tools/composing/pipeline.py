@@ -11,6 +11,7 @@ from ...protocol.calls import Json
 from ...shaping import weight
 from ..context import ToolContext
 from ..tool import tool
+from .cut_off import cut_off
 from .detaching import Detachable, detach
 from .pipeline_arguments import MAX_TIMEOUT_S, ON_UNKNOWN, RESUME, Steps
 from .pipeline_plan import PipelinePlan, plan_pipeline
@@ -88,6 +89,7 @@ async def run_pipeline(
 
     Raises:
         CallError: as ``context.take_up`` of the run that is to be resumed.
+        CallCancelledError: the call was told to end; ``details`` has what was done, and by what to go on.
     """
     if resume is not None:
         await context.take_up(resume)
@@ -96,4 +98,7 @@ async def run_pipeline(
     runner = StepRunner(retrying, shape_in(context), plan.into)
     run = PipelineRun(plan, runner, input=input, left=left, report=context.progress)
     context.progress(f"run {context.call_id}", 0, len(plan.steps))
-    return {**await run.run(), "run_id": context.call_id}
+    try:
+        return {**await run.run(), "run_id": context.call_id}
+    except asyncio.CancelledError:
+        raise cut_off(run.answer(), context.call_id) from None

@@ -8,8 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from ...protocol.calls import Json
+from ...protocol.errors import CallCancelledError
 from ...shaping import ShapingError
 from .pipeline_plan import PipelinePlan, PlannedStep
+from .retry import may_be_done
 from .step_run import StepResult, StepRunner
 
 SIDE_BY_SIDE: Final = 8
@@ -38,23 +40,30 @@ class PipelineRun:
         self._results: dict[str, StepResult] = {}
         self._context: dict[str, Json] = {"input": input}
         self._running: dict[asyncio.Task[StepResult], PlannedStep] = {}
+        self._began = time.monotonic()
         self._stopped: str | None = None
         """Why no further step begins."""
 
     async def run(self) -> dict[str, Any]:
-        """Run it to its end, and answer what was done, whatever that is."""
-        began = time.monotonic()
+        """Run it to its end, and answer what was done, whatever that is.
+
+        Raises:
+            asyncio.CancelledError: it was cancelled; ``answer`` has what was done all the same.
+        """
         try:
             while self._begin_ready() or self._running:
                 done, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     self._take(self._running.pop(task), task.result())
+        except asyncio.CancelledError:
+            self._stopped = "it was cancelled"
+            raise
         finally:
             for task in self._running:
                 task.cancel()
             if self._running:
                 await asyncio.gather(*self._running, return_exceptions=True)
-        return self._answer(round((time.monotonic() - began) * 1000, 3))
+        return self.answer()
 
     def _begin_ready(self) -> bool:
         """Begin what can begin now; whether anything did."""
@@ -94,7 +103,20 @@ class PipelineRun:
     def _tell(self, message: str) -> None:
         self._report(message, len(self._results), len(self._plan.steps))
 
-    def _answer(self, duration_ms: float) -> dict[str, Any]:
+    def _cut_off(self, task: asyncio.Task[StepResult], step: PlannedStep) -> StepResult:
+        """How a step ended that was running when the pipeline was cancelled."""
+        if not task.cancelled() and task.exception() is None:
+            return task.result()
+        if step.id not in self._runner.called:
+            return StepResult(state="not_run")
+        error, repeatable = CallCancelledError("The step was cut off."), step.tool.repeatable
+        unknown = may_be_done(error.to_tool_error(), repeatable=repeatable)
+        return StepResult(
+            state="unknown" if unknown else "failed", error=error.to_tool_error(repeatable=repeatable), attempts=1
+        )
+
+    def answer(self) -> dict[str, Any]:
+        """What was done until now, of a run that has ended or was cancelled."""
         result = self._context.get(self._plan.steps[-1].id)
         if self._plan.returns is not None:
             try:
@@ -102,12 +124,13 @@ class PipelineRun:
             except ShapingError as error:
                 result = None
                 self._stopped = self._stopped or f"return: {error}"
-        shown = {step.id: self._results.get(step.id, StepResult(state="not_run")) for step in self._plan.steps}
+        results = self._results | {step.id: self._cut_off(task, step) for task, step in self._running.items()}
+        shown = {step.id: results.get(step.id, StepResult(state="not_run")) for step in self._plan.steps}
         answer = {
             "success": self._stopped is None,
             "steps_completed": sum(one.state in {"succeeded", "fell_back"} for one in shown.values()),
             "total_steps": len(shown),
-            "duration_ms": duration_ms,
+            "duration_ms": round((time.monotonic() - self._began) * 1000, 3),
             "result": result,
             "step_results": {step: one.shown() for step, one in shown.items()},
         }

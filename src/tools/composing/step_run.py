@@ -119,6 +119,8 @@ class StepRunner:
         self._room = Room()
         self.said: dict[str, Json] = {}
         """What the words of such steps say, by these words."""
+        self.called: set[str] = set()
+        """The steps that have made a call, or were about to."""
 
     async def run(self, planned: PlannedStep, context: Mapping[str, Json]) -> StepResult:
         """Run a step whose references have ended; ``context`` has the input and the values of steps that have one."""
@@ -173,6 +175,7 @@ class StepRunner:
         if not isinstance(arguments, dict):
             message = "args: the template should be an object with the tool's arguments."
             return CallEnd(error=InvalidArgumentsError(message).to_tool_error())
+        self.called.add(planned.id)
         retries = planned.step.retry.max if planned.step.retry else 0
         made = await self._retrying.attempt(
             planned.tool, arguments, name=name, retries=retries, timeout_s=planned.step.timeout_s

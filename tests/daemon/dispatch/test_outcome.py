@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 from toold.daemon.dispatch import EndedBy, Meter, RunningCall, outcome
 from toold.protocol.calls import Cost, Spent, TextContent, ToolResult, Usage
-from toold.protocol.errors import CallError, ProviderError, RateLimitedError
+from toold.protocol.errors import CallCancelledError, CallError, ProviderError, RateLimitedError
 
 DOLLARS = Spent("kimi", "k2", 1, Usage(1, 2), Cost(0.125, "USD"))
 YUAN = Spent("glm", "g", 1, Usage(3, 3, estimated=True), Cost(0.5, "CNY", estimated=True))
@@ -98,6 +98,22 @@ async def test_a_tools_own_error_is_the_answer_unless_it_was_told_to_end(make_ru
     cut = make_running(ended_by=EndedBy.CALLER)
     assert outcome.of_exception(cut, error).code == "CANCELLED"
     assert outcome.of_exception(cut, ValueError("x")).code == "CANCELLED"
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "code"), [(EndedBy.CALLER, "CANCELLED"), (EndedBy.DEADLINE, "TIMEOUT"), (EndedBy.SHUTDOWN, "OUTCOME_")]
+)
+async def test_what_a_tool_had_done_before_its_end_is_told(
+    make_running: MakeRunning, ended_by: EndedBy, code: str
+) -> None:
+    """Where it says so as it is cut off; why it ended is dispatch's to say."""
+    error = CallCancelledError("details.so_far has it.", executed="no", details={"so_far": 1})
+    cut = make_running("writes", running=True, ended_by=ended_by)
+    told = outcome.of_exception(cut, error)
+    assert told.code.startswith(code)
+    assert told.executed == outcome.cut_off(cut).executed == "maybe"
+    assert told.details == {"so_far": 1}
+    assert told.message == f"{outcome.cut_off(cut).message} details.so_far has it."
 
 
 async def test_any_other_exception_is_told_by_its_kind_alone(make_running: MakeRunning) -> None:
