@@ -4,6 +4,7 @@ What the disk refuses is tried again as long as the process lives, but for what 
 """
 
 import contextlib
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +27,10 @@ RETENTION_EVERY_S: Final = 3600.0
 OVERFULL: Final = 17 / 16
 """Of the room for audit rows: from here on they are looked through before the hour is over. Not from the bound on, or
 each commit of a database that has reached it would remove a row or two.
+"""
+LONGEST_S: Final = 0.1
+"""Removing what one group was too much takes no longer, for there may be somebody who waits for the next; that is some
+ten thousand rows, as many as a group ever has. What is left to remove is made up for after the next.
 """
 
 Content = Callable[[Any], str | None]
@@ -74,6 +79,7 @@ class Committer:
         """The chain's name."""
         self.synced_seq = 0
         """Up to here rows outlive a power cut, as far as this process knows."""
+        self._most_bytes = math.inf  # what audit rows may take: their bound, or what they took once they were above it
         with contextlib.suppress(sqlite3.Error), self._ledger.extending(self._connection):
             pass  # so that a crash is noticed as such from now on; where the disk refuses, with the first commit
 
@@ -220,12 +226,22 @@ class Committer:
             old.close()
 
     def _keep_bounds(self) -> None:
-        now = time.monotonic()
-        if now >= self.retention_due or calls.kept_bytes(self._connection) > OVERFULL * self._retention.bytes:
+        """Remove a slice of what is past its bounds, where it is time; and where audit rows have grown past theirs, as
+        many as make up for it: with one slice a group, busy callers would fill the disk.
+        """
+        now, bound = time.monotonic(), OVERFULL * self._retention.bytes
+        kept = calls.kept_bytes(self._connection)
+        if now >= self.retention_due or kept > bound:
             self.retention_due = now + RETENTION_EVERY_S
-            if keep_bounds(self._connection, self._ledger, self._retention, time.time()):
+            more = grown = True
+            while more and grown:
+                more = keep_bounds(self._connection, self._ledger, self._retention, time.time())
+                kept = calls.kept_bytes(self._connection)
+                grown = kept > max(bound, self._most_bytes) and time.monotonic() - now < LONGEST_S
+            if more:
                 self.retention_due = now
             self.copied += 1
+        self._most_bytes = max(bound, min(kept, self._most_bytes))
 
 
 def _tell(item: Item, reason: str) -> None:

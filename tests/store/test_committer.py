@@ -325,3 +325,36 @@ def test_a_bound_holds_between_two_looks_at_the_hour(
             most = max(most, kept_bytes(connection))
     assert bound / 2 < most <= bound * 17 / 16
     assert 1 < len(looks) < 40  # not at each of the 80 commits
+
+
+@pytest.mark.parametrize("patience_s", [60.0, 0.0], ids=["at once", "later"])
+def test_a_bound_holds_however_many_rows_come_at_once(
+    committer: Committer, row: MakeRow, monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
+    """A group of more rows than a slice is made up for by as many slices; where that takes too long, after the next."""
+    monkeypatch.setattr("toold.store.committer.LONGEST_S", patience_s)
+    monkeypatch.setattr("toold.store.calls.SLICE", 10)
+    bound = 20_000
+    committer.go_by(json.dumps, Retention(bytes=bound))
+    sizes = []
+    for group in range(20):
+        attempt(committer, *(Item(row(id=f"{group}-{number}")) for number in range(30)))
+        sizes.append(kept_bytes(committer._connection))
+    monkeypatch.setattr("toold.store.committer.LONGEST_S", 60.0)
+    attempt(committer, Item(row()))
+    assert kept_bytes(committer._connection) <= bound * 17 / 16
+    assert (max(sizes) <= bound * 17 / 16) is bool(patience_s)
+
+
+def test_a_bound_that_is_lowered_is_reached_a_slice_at_a_time(
+    committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for all that is too much now to be removed; no more is removed at once than came, and a slice."""
+    monkeypatch.setattr("toold.store.calls.SLICE", 10)
+    attempt(committer, *(Item(row()) for _ in range(300)))
+    committer.go_by(json.dumps, Retention(bytes=1))
+    left = []
+    for _ in range(3):
+        attempt(committer, *(Item(row()) for _ in range(5)))
+        left.append(len(read(database, "SELECT seq FROM call")))
+    assert left == [295, 290, 285]
