@@ -23,7 +23,7 @@ class ChatArguments(Arguments):
     system: str | None = Field(default=None, description="Instructions that stand above the question.")
     model: str | None = Field(
         default=None,
-        description="A model's id or alias (see listmodels), or auto for the cheapest that can; else the default one.",
+        description="An id or alias (see listmodels), or auto for the cheapest that can; else the default if it can.",
     )
     files: list[str] = Field(
         default=[],

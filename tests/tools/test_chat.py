@@ -1,6 +1,7 @@
 """``chat``: what is asked of the model, and what is said of its answer."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from toold.protocol.errors import (
     PermissionDeniedError,
     ServiceUnavailableError,
 )
-from toold.providers import AttachedFile, Completion, Delta, ImagePart, Message, TextPart, WebSearch
+from toold.providers import AttachedFile, Catalogue, Completion, Delta, ImagePart, Message, TextPart, WebSearch
 from toold.tools import Answer, bind
 from toold.tools.chat import chat
 
@@ -299,3 +300,24 @@ async def test_a_web_search_is_offered_to_the_model(context: "Context") -> None:
     assert context.asked[0].tools == (WebSearch(),)
     with pytest.raises(InvalidArgumentsError, match=r"web_search: glm-muse cannot search the web; .*: kimi-see"):
         await ask(context, model="glm-muse", web_search=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "model"),
+    [
+        ({"thinking": "low"}, "glm-muse"),
+        ({"images": ["https://example.com/a.png"]}, "glm-eyes"),
+        ({"max_tokens": 300_000}, "glm-muse"),
+    ],
+)
+async def test_what_the_default_model_cannot_do_another_one_does(
+    context: "Context", arguments: dict[str, Any], model: str
+) -> None:
+    """Where the caller named none; answer and metadata say which one, and that the default one could not."""
+    see, *others = context.daemon.catalogue.models
+    eyes = replace(others[1], id="glm-eyes", inputs=("text", "image"), thinking="none", efforts=(), default=False)
+    context.daemon.catalogue = Catalogue((replace(see, max_output=200_000), *others, eyes))
+    answer = await ask(context, **arguments)
+    assert context.asked[0].model.id == model
+    assert "the default model was passed over: kimi-see " in answer.data["chosen_because"]
+    assert context.chosen_because == answer.data["chosen_because"]

@@ -4,8 +4,8 @@
 ``read_images``, so that who asks several models reads them once.
 """
 
-from .ask import ask, ask_within, model_asked_for, prepared
-from .choosing import Choice, Need, choose, too_long
+from .ask import ask, ask_within, pick, prepared
+from .choosing import Choice, Need, too_long
 from .fitting import ANSWER_TOKENS, room
 from .material import errors_of, read_bytes, read_files, read_images
 from .question import AUTO, Asked, LeftOut, Question
@@ -23,12 +23,11 @@ __all__ = [
     "Rounds",
     "ask",
     "ask_within",
-    "choose",
     "complete",
     "errors_of",
     "estimate_request",
     "estimate_tokens",
-    "model_asked_for",
+    "pick",
     "prepared",
     "read_bytes",
     "read_files",

@@ -2,7 +2,7 @@
 
 import asyncio
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,7 +11,6 @@ from ...providers import (
     ImagePart,
     Message,
     Model,
-    ProviderName,
     TextPart,
     WebSearch,
 )
@@ -71,39 +70,48 @@ async def _chosen(question: Question, context: ToolContext) -> tuple[Choice, Siz
     Raises:
         InvalidArgumentsError, ServiceUnavailableError: as ``ask``.
     """
-    name, usable = model_asked_for(question.model, question.provider, context)
     size = await asyncio.to_thread(sizes, question)
-    choice = choose(
-        name,
-        _need(question, size),
-        context.daemon.catalogue,
-        usable,
-        answer_tokens=ANSWER_TOKENS,
-        room=partial(room, question=question),
-        unlisted=[model.id for model in usable if context.daemon.listed(model) is False],
-    )
+    choice, usable = pick(question.model, _need(question, size), context, partial(room, question=question))
     return choice, size, usable
 
 
-def model_asked_for(
-    name: str | None, provider: ProviderName | None, context: ToolContext
-) -> tuple[str, tuple[Model, ...]]:
-    """The name of the model that is meant where a caller gave this one, or none; and all models that can be asked.
+def pick(
+    name: str | None, need: Need, context: ToolContext, room: Callable[[Model], int]
+) -> tuple[Choice, tuple[Model, ...]]:
+    """The model that answers where a caller gave this name, or none; and all models that can be asked.
+
+    The one way for every tool from what its caller says of a model to that model (``choose`` has the rule).
 
     Raises:
-        ServiceUnavailableError: the provider, or where none is asked for any, is not configured.
+        InvalidArgumentsError: as ``choose``.
+        ServiceUnavailableError: the provider, or where none is needed any, is not configured.
     """
     daemon = context.daemon
-    available = [row["name"] for row in daemon.providers() if row["available"]]
-    whole = [row["name"] for row in daemon.providers() if row["lists_all"]]
+    providers = daemon.providers()
+    available = [row["name"] for row in providers if row["available"]]
+    whole = [row["name"] for row in providers if row["lists_all"]]
     absent = [
         model.id for model in daemon.catalogue.models if model.provider in whole and daemon.listed(model) is False
     ]
     usable = usable_models(daemon.catalogue, available, dt.datetime.now(dt.UTC).date(), absent=absent)
-    if provider is not None:
-        context.abilities(provider)  # raises where it is not configured
-        return name or daemon.catalogue.default(provider).id, usable
-    return name if name and available else daemon.default_model(), usable
+    if need.provider is not None:
+        context.abilities(need.provider)  # raises where it is not configured
+        default = daemon.catalogue.default(need.provider).id
+    else:
+        default = daemon.default_model()
+        if not available:
+            context.abilities(daemon.catalogue.resolve(default).provider)
+    choice = choose(
+        name if name and available else None,
+        need,
+        daemon.catalogue,
+        usable,
+        default=default,
+        answer_tokens=ANSWER_TOKENS,
+        room=room,
+        unlisted=[model.id for model in usable if daemon.listed(model) is False],
+    )
+    return choice, usable
 
 
 def _fitted(

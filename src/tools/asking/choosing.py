@@ -2,7 +2,8 @@
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, get_args
 
 from ...protocol.errors import ContextLengthExceededError, InvalidArgumentsError
@@ -140,22 +141,34 @@ def too_long(model: Model, need: Need, usable: Sequence[Model]) -> ContextLength
 
 
 def choose(
-    name: str,
+    name: str | None,
     need: Need,
     catalogue: Catalogue,
     usable: Sequence[Model],
     *,
+    default: str,
     answer_tokens: int,
     room: Callable[[Model], int],
     unlisted: Collection[str] = (),
 ) -> Choice:
-    """The model of this name, or for ``AUTO`` the ``cheapest``. A name is that model, listed by its vendor or not.
+    """The model of this name, listed by its vendor or not; for ``AUTO`` the ``cheapest``.
+
+    Where the caller named none it is the one of the name ``default``, if that can do what is needed, else the
+    ``cheapest``. Whether all of the question has the room is no matter: what does not is left out of it.
 
     Raises:
-        InvalidArgumentsError: the name is unknown, or no model, or not this one, can do what is needed.
+        InvalidArgumentsError: the name is unknown, or no model, or not the one that was named, can do what is needed.
     """
+    able = partial(cheapest, need, usable, answer_tokens=answer_tokens, room=room, unlisted=unlisted)
+    if name is None:
+        model = catalogue.resolve(default)
+        missing = lacking(model, need)
+        if missing is None:
+            return Choice(model)
+        choice = able()
+        return replace(choice, because=f"{choice.because}; the default model was passed over: {missing[1]}")
     if name.strip().lower() == AUTO:
-        return cheapest(need, usable, answer_tokens=answer_tokens, room=room, unlisted=unlisted)
+        return able()
     model = catalogue.resolve(name)
     require_able(model, need, usable)
     return Choice(model)
@@ -195,8 +208,8 @@ def cheapest(
     return Choice(best, f"it is {ranked} of the {_models(len(fitting))} that can do what is asked and have the room")
 
 
-def either(names: Sequence[str]) -> str:
-    return " or ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else names[0]
+def either(names: Sequence[str], word: str = " or ") -> str:
+    return word.join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else names[0]
 
 
 def _dollars(price: Price | None, tokens: int, answer: int) -> float:
@@ -206,17 +219,44 @@ def _dollars(price: Price | None, tokens: int, answer: int) -> float:
 
 
 def _none_able(need: Need, usable: Sequence[Model]) -> InvalidArgumentsError:
-    """Told by what the most models stumble over first, since that is what the caller may want to change."""
+    """Told by what no model does at all, or else by what the most stumble over first: that is what to change."""
     usable = [model for model in usable if need.provider in {None, model.provider}]
     depths = {depth for model in usable for depth in model.depths}
     if isinstance(need.thinking, str) and depths and need.thinking not in depths:
         there_are = either([depth for depth in get_args(Depth) if depth in depths])
         what = f"no model that is available here can think {need.thinking}; ask for {there_are}"
         return InvalidArgumentsError(f"thinking: {what}.", details={"fields": {"thinking": what}, "models": []})
-    reasons = [missing[0] for model in usable if (missing := lacking(model, need))]
-    field = max(set(reasons), key=reasons.count) if reasons else "model"
-    what = "no model that is available here can do all that is asked at once"
+    asked = _asked(need)
+    by_none = [field for field, (_, alone) in asked.items() if all(lacking(model, alone) for model in usable)]
+    reasons = by_none[:1] or [missing[0] for model in usable if (missing := lacking(model, need))]
+    field = max(reasons, key=reasons.count) if reasons else "model"
+    words = [asked[name][0] for name in by_none or asked] or ["be asked"]
+    at_once = " at once" if len(words) > 1 and not by_none else ""
+    what = f"no model that is available here can {either(words, ' or ' if by_none else ' and ')}{at_once}"
     return InvalidArgumentsError(f"{field}: {what}; ask for less.", details={"fields": {field: what}, "models": []})
+
+
+def _asked(need: Need) -> dict[str, tuple[str, Need]]:
+    """By its argument each thing that is needed: in words, and as the only one."""
+    alone = Need(need.tokens, provider=need.provider)
+    asked: dict[str, tuple[str, Need]] = {}
+    if need.images:
+        what = "take images by their addresses" if need.linked_images else "take images"
+        asked["images"] = (what, replace(alone, images=True, linked_images=need.linked_images))
+    if need.thinking is not None:
+        off = need.thinking in {False, "minimal"}
+        asked["thinking"] = ("answer without thinking" if off else "think", replace(alone, thinking=need.thinking))
+    if need.tools:
+        asked["tools"] = ("call tools", replace(alone, tools=True))
+    if need.web_search:
+        asked["web_search"] = ("search the web", replace(alone, web_search=True))
+    if need.structured:
+        asked["response_format"] = ("be held to JSON", replace(alone, structured=True))
+    if need.temperature:
+        asked["temperature"] = ("be given a temperature", replace(alone, temperature=True))
+    if need.max_tokens is not None:
+        asked["max_tokens"] = (f"answer with {need.max_tokens:,} tokens", replace(alone, max_tokens=need.max_tokens))
+    return asked
 
 
 def _models(number: int) -> str:

@@ -24,9 +24,10 @@ class Question:
     system: str | None = None
     """Instructions that stand above everything."""
     model: str | None = None
-    """An id or alias of the catalogue: that model or an error. None takes the daemon's default, ``AUTO`` chooses."""
+    """An id or alias of the catalogue: that model or an error. ``AUTO`` chooses; None takes the default one,
+    and chooses where that cannot do what is asked."""
     provider: ProviderName | None = None
-    """Only a model of this provider: its default one where none is named."""
+    """Only a model of this provider, whose default one is then meant where none is named."""
     files: tuple[AttachedFile, ...] = ()
     """As ``read_files`` gives them, the most important first: what does not fit is left out from the end."""
     images: tuple[str, ...] = ()

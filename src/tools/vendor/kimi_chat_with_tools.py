@@ -9,20 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ...providers import CompletionRequest, Depth, Message, ToolInvocation, WebSearch, functions_wanted
-from ..asking import (
-    ANSWER_TOKENS,
-    AUTO,
-    Asked,
-    Choice,
-    Need,
-    Question,
-    choose,
-    complete,
-    estimate_tokens,
-    model_asked_for,
-    room,
-    too_long,
-)
+from ..asking import Asked, Choice, Need, Question, complete, estimate_tokens, pick, room, too_long
 from ..chat import TIMEOUT_S
 from ..context import ToolContext
 from ..tool import Answer, Arguments, tool
@@ -89,12 +76,8 @@ def _prepare(
         temperature=arguments.temperature is not None,
         provider="kimi",
     )
-    # Kimi's default model cannot search.
-    wished = arguments.model or (AUTO if arguments.web_search else None)
-    name, usable = model_asked_for(wished, "kimi", context)
     bounds = Question("", thinking=arguments.thinking, max_tokens=arguments.max_tokens)
-    has_room = partial(room, question=bounds)
-    choice = choose(name, need, context.daemon.catalogue, usable, answer_tokens=ANSWER_TOKENS, room=has_room)
+    choice, usable = pick(arguments.model, need, context, partial(room, question=bounds))
     if need.window > choice.model.context_window:
         raise too_long(choice.model, need, usable)
     request = CompletionRequest(

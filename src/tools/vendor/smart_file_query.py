@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from ...protocol.errors import CallError
 from ...providers import AttachedFile, ProviderName
-from ..asking import AUTO, Question, ask_within, prepared, read_bytes
+from ..asking import Question, ask_within, prepared, read_bytes
 from ..chat import TIMEOUT_S
 from ..context import ToolContext
 from ..files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, image_type
@@ -116,8 +116,7 @@ async def _extract(file: BinaryFile, context: ToolContext) -> _Material:
 
 def _about(material: _Material, question: Question) -> Question:
     if material.image is not None:
-        # The model that is asked by default seldom sees.
-        return replace(question, images=(material.image,), model=question.model or AUTO)
+        return replace(question, images=(material.image,))
     return replace(question, files=(material.file,) if material.file else ())
 
 

@@ -1,6 +1,7 @@
 """Which model answers: by name, by need, by price; and what is said where none can."""
 
 import datetime as dt
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -107,12 +108,32 @@ def test_it_says_why(need: Need, says: str) -> None:
     assert cheapest(need, MODELS, answer_tokens=0, room=lambda model: model.context_window).because == says
 
 
-def test_where_none_can_the_need_that_most_stumble_over_is_named() -> None:
-    """Nobody sees and searches at once here."""
-    with pytest.raises(InvalidArgumentsError, match=r"images: no model that is available here can do all") as caught:
-        chosen(Need(100, images=True, web_search=True))
+@pytest.mark.parametrize(
+    ("need", "says"),
+    [
+        (Need(1, images=True, web_search=True), "images: no model … can take images and search the web at once; …"),
+        (Need(1, web_search=True, provider="kimi"), "web_search: no model … can search the web; …"),
+        (
+            Need(1, images=True, linked_images=True, web_search=True, provider="kimi", temperature=True),
+            "images: no model … can take images by their addresses or search the web; …",
+        ),
+        (Need(1, structured=True, provider="kimi"), "response_format: no model … can be held to JSON; …"),
+        (Need(1, max_tokens=10**9, tools=True), "max_tokens: no model … can answer with 1,000,000,000 tokens; …"),
+        (
+            Need(1, thinking=False, tools=True, web_search=True, images=True),
+            "images: no model … can take images, answer without thinking, call tools and search the web at once; …",
+        ),
+    ],
+    ids=["two at once", "one", "two of them never", "of another provider's", "length", "four at once"],
+)
+def test_where_none_can_it_is_told_what_is_lacking(need: Need, says: str) -> None:
+    """What no model does at all, or else what none does at once."""
+    models = tuple(replace(model, max_output=model.max_output or 10**6) for model in MODELS)
+    with pytest.raises(InvalidArgumentsError) as caught:
+        chosen(need, models)
+    assert caught.value.message == says.replace("…", "that is available here", 1).replace("…", "ask for less.")
     assert caught.value.details is not None
-    assert list(caught.value.details["fields"]) == ["images"]
+    assert list(caught.value.details["fields"]) == [says.partition(":")[0]]
 
 
 def test_a_depth_that_no_model_has_is_told_with_those_that_there_are() -> None:
@@ -234,6 +255,39 @@ def test_a_model_that_cannot_be_asked_is_not_chosen_but_may_be_named() -> None:
     fewer = usable_models(catalogue, ["kimi"], today, absent=[all_of_them[0].id])
     assert fewer == all_of_them[1:]
     named = choose(
-        all_of_them[0].id, Need(100), catalogue, fewer, answer_tokens=100, room=lambda model: model.context_window
+        all_of_them[0].id,
+        Need(100),
+        catalogue,
+        fewer,
+        default="kimi-k2.6",
+        answer_tokens=100,
+        room=lambda model: model.context_window,
     )
     assert named.model is all_of_them[0]
+
+
+@pytest.mark.parametrize(
+    ("need", "says"),
+    [
+        (Need(100), None),
+        (Need(2_000_000), None),  # what has no room is left out
+        (Need(100, temperature=True), "thinker has a temperature of its own"),
+        (Need(100, thinking="minimal"), "thinker can think low or max, not minimal"),
+        (Need(100, web_search=True), "thinker cannot search the web"),
+        (Need(100, images=True), "thinker takes no images"),
+    ],
+    ids=["nothing", "room", "temperature", "minimal", "web search", "images"],
+)
+def test_where_none_is_named_the_default_one_answers_if_it_can(need: Need, says: str | None) -> None:
+    """Else it is the one that ``auto`` would have taken, and the reason says what the default one lacks."""
+    catalogue = Catalogue(replace(model, default=model in {THINKER, EYES}) for model in MODELS)
+    by = partial(choose, answer_tokens=1_000, room=lambda model: model.context_window - 1_000, default="thinker")
+    choice = by(None, need, catalogue, catalogue.models)
+    if says is None:
+        assert (choice.model.id, choice.because) == ("thinker", None)
+        return
+    auto = by("auto", need, catalogue, catalogue.models)
+    assert choice.model is auto.model
+    assert choice.because == f"{auto.because}; the default model was passed over: {says}"
+    with pytest.raises(InvalidArgumentsError, match=says):
+        by("thinker", need, catalogue, catalogue.models)
