@@ -71,7 +71,8 @@ def _told(known: KnownCall) -> dict[str, Any]:
 def _end(result: ToolResult) -> dict[str, Any]:
     if result.error is not None:
         return {"error": msgspec.to_builtins(result.error)}
-    return {"result": result.value}
+    # What is kept of an answer that was too large is where it lies, which looks as any data.
+    return {"result": result.value, **({"spilled": True} if result.metadata.spilled else {})}
 
 
 def _without_result(known: KnownCall) -> NotFoundError | ResultExpiredError | OutcomeUnknownError:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from toold.protocol.calls import Metadata, Progress, TextContent, Timings, ToolResult
 from toold.protocol.errors import CallTimeoutError, NotFoundError, OutcomeUnknownError, ResultExpiredError
 from toold.tools import KnownCall, bind
@@ -31,10 +32,14 @@ async def test_a_call_under_way_is_told_with_its_progress(context: Any) -> None:
 
 
 async def test_a_result_is_the_tools_own(context: Any) -> None:
-    """Its data, or its words where it has none, or its error."""
+    """Its data, or its words where it has none, or its error; of an answer that became a file it says so."""
     for result, told in (
         (ToolResult(METADATA, (TextContent("3"),), [1, 2, 3]), {"result": [1, 2, 3]}),
         (ToolResult(METADATA, (TextContent("words"),)), {"result": "words"}),
+        (
+            ToolResult(replace(METADATA, spilled=True), (), {"handle": "h"}),
+            {"result": {"handle": "h"}, "spilled": True},
+        ),
     ):
         context.known["e-1"] = KnownCall(id="e-1", state="done", outcome="ok", result=result)
         assert await ask(call_result, context) == {"call_id": "e-1", "state": "done", "outcome": "ok", **told}
