@@ -96,7 +96,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if self.select_fields:
             value = Projection(self.select_fields).one(value)
         if self.return_mode == "summary":
-            value = msgspec.structs.asdict(summarize([value]))
+            value = msgspec.to_builtins(summarize([value]))
         return Shaped(value, None, Report(unmatched=unmatched))
 
     def _shape_rows(self, located: Located) -> Shaped:
@@ -136,7 +136,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             value = aggregate(rows, self.aggregate)
             rows = value if isinstance(value, list) else [value]
         if self.return_mode == "summary":
-            value = msgspec.structs.asdict(summarize(rows))
+            value = msgspec.to_builtins(summarize(rows))
         return Shaped(value, rows, report)
 
 

@@ -25,17 +25,19 @@ MAX_FIELDS: Final = 100
 FIELD_DEPTH: Final = 3
 
 
-class Summary(msgspec.Struct, frozen=True):
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """What stands for a large value.
 
     ``fields`` are paths as the other options take them, with the JSON types that were seen there in the first thousand
-    rows. ``truncated`` says that the sample is not all there is.
+    rows; ``types`` are those of the rows themselves, and absent where all of these are objects. ``truncated`` says that
+    the sample is not all there is.
     """
 
     count: int
     sample: list[Any]
     fields: dict[str, list[str]]
     truncated: bool
+    types: list[str] = []
 
 
 def summarize(rows: list[Any]) -> Summary:
@@ -46,6 +48,7 @@ def summarize(rows: list[Any]) -> Summary:
         sample.append(shown)
         cut = cut or shortened
     fields: dict[str, list[str]] = {}
+    types = list(dict.fromkeys(kind_of(row) for row in islice(rows, FIELD_ROWS)))
     for row in islice(rows, FIELD_ROWS):
         for path, kind in _fields(row, ()):
             name = str(Path(path))
@@ -53,7 +56,7 @@ def summarize(rows: list[Any]) -> Summary:
                 continue
             if kind not in (kinds := fields.setdefault(name, [])):
                 kinds.append(kind)
-    return Summary(len(rows), sample, fields, truncated=cut)
+    return Summary(len(rows), sample, fields, truncated=cut, types=[] if types == ["object"] else types)
 
 
 def _fields(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:

@@ -47,9 +47,12 @@ def test_what_is_cut_within_a_list_is_told() -> None:
 
 
 def test_rows_that_are_no_objects_have_no_fields() -> None:
-    """They are counted and shown all the same."""
-    found = summarize(["a", 1, None])
-    assert (found.count, found.sample, found.fields, found.truncated) == (3, ["a", 1, None], {}, False)
+    """They are counted and shown all the same, with their own types; rows that are all objects need none told."""
+    found = summarize(["a", 1, None, 2])
+    assert (found.count, found.sample, found.fields, found.truncated) == (4, ["a", 1, None], {}, True)
+    assert found.types == ["string", "number", "null"]
+    assert summarize([{"a": 1}, "b"]).types == ["object", "string"]
+    assert "types" not in msgspec.to_builtins(summarize([{"a": 1}]))
 
 
 def test_nothing_has_an_empty_summary() -> None:
