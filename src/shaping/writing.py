@@ -14,7 +14,7 @@ import msgspec
 PIECE_BYTES: Final = 64 * 1024
 """A piece is about this large, or as large as its largest row."""
 VALUE_COLUMN: Final = "value"
-"""In CSV the column of rows that are no objects."""
+"""In CSV the column of rows that are no objects, and of those where no row has a field."""
 
 _encode: Final = msgspec.json.encode
 
@@ -35,7 +35,8 @@ def as_csv(rows: Sequence[Any]) -> Iterator[bytes]:
     Null and missing are empty; true, false, lists and objects are written as JSON.
     """
     columns = dict.fromkeys(name for row in rows for name in (row if isinstance(row, dict) else (VALUE_COLUMN,)))
-    return _pieces(_lines(rows, list(columns)))
+    # A line without a column would be none.
+    return _pieces(_lines(rows, list(columns) or [VALUE_COLUMN]) if rows else ())
 
 
 def _array(rows: Sequence[Any]) -> Iterator[bytes]:
@@ -46,8 +47,6 @@ def _array(rows: Sequence[Any]) -> Iterator[bytes]:
 
 
 def _lines(rows: Sequence[Any], columns: list[str]) -> Iterator[bytes]:
-    if not columns:
-        return
     line = io.StringIO(newline="")
     writer = csv.writer(line)
     writer.writerow(columns)

@@ -45,6 +45,11 @@ def test_nothing_is_no_rows() -> None:
     assert from_json(b"".join(as_json([]))) == []
 
 
+def test_rows_without_fields_are_as_many_in_csv() -> None:
+    """Each is a line, of null, since CSV has none without a column."""
+    assert from_csv(b"".join(as_csv([{}, {}, {}]))) == [{"value": None}] * 3
+
+
 @pytest.mark.parametrize(
     ("read", "data"),
     [
