@@ -13,7 +13,7 @@ from ..context import ToolContext
 from ..tool import tool
 from .cut_off import cut_off
 from .detaching import Detachable, detach
-from .pipeline_arguments import MAX_TIMEOUT_S, ON_UNKNOWN, RESUME, Steps
+from .pipeline_arguments import DRY_RUN, MAX_TIMEOUT_S, ON_UNKNOWN, RESUME, Steps
 from .pipeline_plan import PipelinePlan, plan_pipeline
 from .pipeline_run import PipelineRun
 from .retry import Retrying
@@ -28,7 +28,7 @@ class PipelineArguments(Steps, Detachable):
     input: dict[str, Any] = Field(default={}, description="What templates refer to as {{input.x}}.")
     resume: str | None = Field(default=None, description=RESUME)
     on_unknown: Literal["keep", "retry"] = Field(default="keep", description=ON_UNKNOWN)
-    dry_run: bool = Field(default=False, description="Answer the plan, and run nothing.")
+    dry_run: bool = Field(default=False, description=DRY_RUN)
 
 
 @tool(

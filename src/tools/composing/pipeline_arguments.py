@@ -17,6 +17,7 @@ MAX_TIMEOUT_S: Final = 300.0
 MAX_DELAY_MS: Final = 60_000
 
 RESUME: Final = "The `run_id` of an earlier run: what it finished is not repeated."
+DRY_RUN: Final = "Answer the plan, and run nothing."
 ON_UNKNOWN: Final = "With resume: whether a write that was cut off, so that nobody knows its outcome, is tried again."
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S)]

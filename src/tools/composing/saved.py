@@ -16,7 +16,7 @@ from ..context import ToolContext
 from ..json_schema import JsonSchema
 from ..tool import TOOL_NAME, Tool
 from .pipeline import plan_apart, run_pipeline
-from .pipeline_arguments import ON_UNKNOWN, RESUME, TIMEOUT_S, Seconds, Steps
+from .pipeline_arguments import DRY_RUN, ON_UNKNOWN, RESUME, TIMEOUT_S, Seconds, Steps
 from .pipeline_plan import check_pipeline
 from .time_left import CALL_MARGIN_S
 
@@ -24,6 +24,7 @@ SUFFIXES: Final = (".toml", ".yaml", ".yml")
 _OF_RUNS: Final[Mapping[str, Any]] = {
     "resume": {"type": "string", "description": RESUME},
     "on_unknown": {"enum": ["keep", "retry"], "default": "keep", "description": ON_UNKNOWN},
+    "dry_run": {"type": "boolean", "default": False, "description": DRY_RUN},
 }
 """What each of these tools takes beside its own parameters."""
 _ANNOTATIONS: Final = Annotations(
@@ -86,8 +87,11 @@ def saved_pipeline(path: Path) -> Tool:
 
     async def run(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         values = defaults | {name: value for name, value in given.items() if name not in _OF_RUNS}
+        plan = await plan_apart(saved, context, {"input": values})
+        if given.get("dry_run"):
+            return plan.shown()
         return await run_pipeline(
-            await plan_apart(saved, context, {"input": values}),
+            plan,
             context,
             input=values,
             timeout_s=saved.timeout_s,

@@ -71,7 +71,7 @@ def test_a_file_is_a_tool_with_its_own_schema(tmp_path: Path) -> None:
     assert (tool.name, tool.description, tool.timeout_s) == ("greet", "Greet somebody twice.", 65.0)
     schema = tool.info.input_schema
     assert schema["required"] == ["name"]
-    assert schema["properties"].keys() == {"name", "greeting", "resume", "on_unknown"}
+    assert schema["properties"].keys() == {"name", "greeting", "resume", "on_unknown", "dry_run"}
     assert schema["additionalProperties"] is False
     assert isinstance(tool.arguments, JsonSchema)
     assert tool.composing
@@ -86,6 +86,14 @@ async def test_its_steps_run_over_its_arguments(tmp_path: Path, calls: Any, tool
     assert (answer["result"], answer["success"], answer["run_id"]) == ("Hello Ann!", True, "run-1")
     answer = await tool.run(bind(tool, {"name": "Bob", "greeting": "Bye"}), Running(calls, tools))  # type: ignore[arg-type]
     assert answer["result"] == "Bye Bob!"
+
+
+async def test_its_plan_can_be_had_without_a_run(tmp_path: Path, calls: Any, tools: Any) -> None:
+    """By ``dry_run``, which the steps do not know as input."""
+    tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
+    answer = await tool.run(bind(tool, {"name": "Ann", "dry_run": True}), Running(calls, tools))  # type: ignore[arg-type]
+    assert (answer["dry_run"], answer["order"]) == (True, [["first"], ["second"]])
+    assert calls.made == []
 
 
 async def test_a_run_can_be_taken_up(tmp_path: Path, calls: Any, tools: Any) -> None:
