@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ..store import GENESIS, Checkpoint, Seal, Trail
 from .reading import SupabaseReader
-from .walk import Count, Findings, Link, Walk, link
+from .walk import Count, Findings, Gap, Link, Walk, link
 from .wire import Record, call_values, checkpoint_of
 
 _BEGUN_AGAIN: Final = (
@@ -130,7 +130,9 @@ def _start(began: Checkpoint | None) -> tuple[int, bytes]:
 def _count(findings: Findings, one: Checkpoint) -> None:
     count = findings.checkpoints.setdefault(one.kind, Count())
     count.checkpoints += 1
-    count.calls += one.calls or 0
+    count.calls = None if count.calls is None or one.calls is None else count.calls + one.calls
+    if one.kind == "gap":
+        findings.gaps.append(Gap(after_seq=one.last_seq, since=one.since, until=one.until))
 
 
 def _noted(seal: Seal, findings: Findings, note: Record) -> Checkpoint | None:

@@ -32,7 +32,18 @@ class Count(msgspec.Struct):
     """How many checkpoints of a kind, and how many calls they stand for."""
 
     checkpoints: int = 0
-    calls: int = 0
+    calls: int | None = 0
+    """None where nobody can know."""
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """When calls may have been lost."""
+
+    after_seq: int
+    """The last call that was written before it."""
+    since: float
+    """Unix time in seconds."""
+    until: float
 
 
 class Findings(msgspec.Struct, kw_only=True):
@@ -45,6 +56,8 @@ class Findings(msgspec.Struct, kw_only=True):
     last_seq: int | None = None
     checkpoints: dict[str, Count] = {}
     """Kind → how many."""
+    gaps: list[Gap] = []
+    """Of the checkpoints of that kind, in the order in which they came."""
     older: int = 0
     """Rows from before the chain, of which nothing can be said."""
     broken: int = 0

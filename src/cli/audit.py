@@ -7,20 +7,24 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
 
 from ..daemon.state import DATABASE_FILE
 from ..protocol.rendezvous import default_state_dir
-from ..store import Archive, CallRow, StoreError, open_archive
+from ..store import Archive, CallRow, ChainedRow, StoreError, open_archive
 from .audit_verify import verify
 from .connecting import CommandFailedError
 from .status import cell, totals_section, when
 from .tables import Row, print_table
 
 HEADERS: Row = ("WHEN", "PRINCIPAL", "SESSION", "TOOL", "OUTCOME", "LATENCY", "MODEL", "TOKENS", "COST")
+
+
+EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac")
+"""The columns of the table of calls; ``seq`` and ``mac`` are the call's place in the chain."""
 
 
 @click.group(short_help="Read and check calls: tail, export, stats, verify.")
@@ -50,7 +54,8 @@ def tail(lines: int, as_json: bool) -> None:
 def export(days: float | None, as_json: bool) -> None:
     """Print all calls with all columns as CSV, the oldest first: toold audit export > calls.csv."""
     with _archive() as archive:
-        rows = archive.since(0.0 if days is None else time.time() - days * 86400)
+        found = archive.since(0.0 if days is None else time.time() - days * 86400)
+        rows = map(_columns, found)
         if as_json:
             _print_json(rows)
         else:
@@ -96,19 +101,24 @@ def _shown(row: CallRow) -> Row:
     )
 
 
-def _print_json(rows: Iterable[CallRow]) -> None:
+def _columns(row: ChainedRow) -> dict[str, Any]:
+    """All that the table has, by the names of ``EXPORTED``."""
+    mac = None if row.mac is None else row.mac.hex()
+    return {"seq": row.seq, **msgspec.structs.asdict(row.call), "mac": mac}
+
+
+def _print_json(rows: Iterable[CallRow | dict[str, Any]]) -> None:
     for row in rows:
         click.echo(msgspec.json.encode(row))
 
 
-def _print_csv(rows: Iterable[CallRow]) -> None:
-    """Times in ISO 8601, arguments as JSON, nothing where there is no value."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(CallRow.__struct_fields__)
+def _print_csv(rows: Iterable[dict[str, Any]]) -> None:
+    """Times in ISO 8601, arguments as JSON, macs in hexadecimal digits, nothing where there is no value."""
+    writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
+    writer.writeheader()
     for row in rows:
-        fields = msgspec.structs.asdict(row)
-        fields["started_at"] = datetime.fromtimestamp(row.started_at, UTC).isoformat()
-        if row.arguments is not None:
-            fields["arguments"] = msgspec.json.encode(row.arguments).decode()
-        writer.writerow(fields.values())
+        row["started_at"] = datetime.fromtimestamp(row["started_at"], UTC).isoformat()
+        if row["arguments"] is not None:
+            row["arguments"] = msgspec.json.encode(row["arguments"]).decode()
+        writer.writerow(row)
     sys.stdout.flush()  # what cannot be written is found out here, and not when the process has ended

@@ -15,10 +15,13 @@ from ..protocol.rendezvous import default_state_dir
 from ..store import Seal, StoreError, Trail, open_archive
 from .connecting import CommandFailedError
 from .settings import settings_with
+from .status import when
 from .tables import print_table
 
 SHOWN_PROBLEMS: Final = 20
 """``--json`` has more of them."""
+SHOWN_GAPS: Final = 10
+"""The last ones; ``--json`` has all."""
 
 _MEANING: Final = {
     "began": "where the chain begins; nothing can be said of calls before it",
@@ -101,10 +104,20 @@ def _print(findings: Findings, *, where: str) -> None:
     if findings.checkpoints:
         click.echo()
         rows = [
-            (kind, str(count.checkpoints), str(count.calls), _MEANING.get(kind, "-"))
+            (kind, str(count.checkpoints), _known(count.calls), _MEANING.get(kind, "-"))
             for kind, count in findings.checkpoints.items()
         ]
         print_table(("CHECKPOINT", "NUMBER", "CALLS", "MEANING"), rows)
+    if findings.gaps:
+        click.echo()
+        if len(findings.gaps) > SHOWN_GAPS:
+            click.echo(f"… {len(findings.gaps) - SHOWN_GAPS} earlier gaps, and")
+        for gap in findings.gaps[-SHOWN_GAPS:]:
+            click.echo(f"a gap after call {gap.after_seq}, within {when(gap.since)} and {when(gap.until)}")
+
+
+def _known(calls: int | None) -> str:
+    return "unknown" if calls is None else str(calls)
 
 
 def _checked(findings: Findings) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import calls, notes
 from .chain import Trail
-from .rows import CallRow, Totals
+from .rows import CallRow, ChainedRow, Totals
 from .schema import SCHEMA, StoreError, open_for_reading, schema_version
 
 
@@ -22,13 +22,13 @@ class Archive:
         """The calls that ended last, the last one first."""
         return calls.recent(self._connection, limit)
 
-    def since(self, started_at: float) -> Iterator[CallRow]:
+    def since(self, started_at: float) -> Iterator[ChainedRow]:
         """All calls that started at a Unix time or later, in the order in which they ended."""
         found = self._connection.execute(
-            f"SELECT {', '.join(calls.COLUMNS)} FROM call WHERE started_at >= ? ORDER BY seq",  # noqa: S608 - our own names
+            f"SELECT seq, mac, {', '.join(calls.COLUMNS)} FROM call WHERE started_at >= ? ORDER BY seq",  # noqa: S608 - our own names
             (started_at,),
         )
-        return map(calls.row, found)
+        return (ChainedRow(seq=seq, mac=mac, call=calls.row(fields)) for seq, mac, *fields in found)
 
     def trail(self) -> Trail:
         """What is noted of the audit's chain."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +74,25 @@ def test_export_is_csv(run: Run, kept: list[CallRow]) -> None:
     assert [row["id"] for row in rows] == ["old", "failed", "asked"]
     assert rows[1]["message"] == kept[1].message
     assert (rows[1]["arguments"], rows[1]["cost_amount"]) == ('{"text":"str[3]"}', "")
+
+
+@pytest.mark.parametrize("as_json", [True, False], ids=["json", "csv"])
+def test_export_has_all_columns_of_the_table(
+    run: Run, kept: list[CallRow], bare_environment: Path, *, as_json: bool
+) -> None:
+    """The call's number and its mac too: with them what was exported is told from what is in another copy."""
+    with closing(sqlite3.connect(bare_environment / "toold.db")) as connection:
+        connection.execute("UPDATE call SET mac = NULL WHERE seq = 1")
+        connection.commit()
+        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(call)")]
+        chain = connection.execute("SELECT seq, lower(hex(mac)) FROM call ORDER BY seq").fetchall()
+    if as_json:
+        rows = [json.loads(line) for line in run("audit", "export", "--json").stdout.splitlines()]
+    else:
+        rows = list(csv.DictReader(io.StringIO(run("audit", "export").stdout)))
+    assert list(rows[0]) == columns
+    assert [(int(row["seq"]), row["mac"] or "") for row in rows] == chain
+    assert rows[0]["mac"] == (None if as_json else "")
 
 
 def test_export_of_some_days(run: Run, kept: list[CallRow]) -> None:

@@ -7,9 +7,11 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
+from toold.cli.status import when
 from toold.daemon.state import StateFolder
-from toold.store import CallRow, Retention, Store
+from toold.store import CallRow, Checkpoint, Retention, Seal, Store, notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +57,31 @@ def test_a_broken_trail(run: Run, kept: Path) -> None:
         "  2 (call b): changed: it is not what was written",
         "  3: missing: no checkpoint tells why",
     ]
+
+
+def test_what_may_be_missing_is_told_with_its_time(run: Run, kept: Path) -> None:
+    """Of a daemon that did not end in order: nobody knows how many calls, but when; and which call was the last."""
+    key = bytes.fromhex((kept / "audit.key").read_text())
+    seal, at = Seal(key), 1.7e9
+    with closing(sqlite3.connect(kept / "toold.db")) as connection, connection:
+        head = notes.head(connection)
+        assert head
+        for number in range(2, 14):
+            gap = Checkpoint(
+                number=number, kind="gap", first_seq=4, last_seq=3, calls=None, since=at + number, until=at + number,
+                before=head.last_mac, after=head.last_mac,
+            )  # fmt: skip
+            notes.put_checkpoint(connection, seal.checkpoint(gap))
+        notes.put_head(connection, seal.head(msgspec.structs.replace(head, checkpoints=13)))
+    lines = run("audit", "verify").stdout.splitlines()
+    assert [line.split()[:3] for line in lines if line.startswith("gap")] == [["gap", "12", "unknown"]]
+    last = when(at + 13)
+    assert lines[-1] == f"a gap after call 3, within {last} and {last}"
+    assert [line for line in lines if "earlier" in line] == ["… 2 earlier gaps, and"]
+    assert sum(line.startswith("a gap") for line in lines) == 10
+    shown = json.loads(run("audit", "verify", "--json").stdout)
+    assert (shown["intact"], shown["checkpoints"]["gap"]) == (True, {"checkpoints": 12, "calls": None})
+    assert (len(shown["gaps"]), shown["gaps"][0]) == (12, {"after_seq": 3, "since": at + 2, "until": at + 2})
 
 
 def test_for_programs(run: Run, kept: Path) -> None:

@@ -22,7 +22,9 @@ async def test_it_is_read_beside_a_running_daemon(
     await store.flush()
     with open_archive(database) as archive:
         assert archive.recent(2) == [rows[2], rows[1]]
-        assert list(archive.since(4e9 + 1)) == rows[1:]
+        later = list(archive.since(4e9 + 1))
+        assert [(one.seq, one.call) for one in later] == [(2, rows[1]), (3, rows[2])]
+        assert [one.mac for one in later] == [mac for _, _, mac in archive.chained()][1:]
         assert archive.totals().all.calls == 3
     await store.close()
 
