@@ -1,7 +1,7 @@
 """What is offered at a time: the tools of a registry, as each toolset has them. Never changes once it is made."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -96,21 +96,23 @@ class Offer:
             self._selections[toolset] = selection
         return selection
 
-    def find(self, toolset: str, name: str) -> Tool:
-        """The tool of this name, for a session of this toolset.
+    def find(self, toolset: str, name: str, *, usable: Collection[str] | None = None) -> Tool:
+        """The tool of this name, for a session of this toolset, whose principal may use the ``usable`` ones, or all.
 
         Raises:
-            ToolNotFoundError: the toolset does not hold it; ``details.toolsets`` has those that do. Or there is none;
-                ``details.suggestions`` has the names in the toolset that are close.
+            ToolNotFoundError: the toolset does not hold it; ``details.toolsets`` has the usable that do. Or there is
+                none; ``details.suggestions`` has the names in the toolset that are close.
             PermissionDeniedError: it is withheld; the message says why.
         """
         selection = self.of(toolset)
         tool = selection.tools.get(name)
         if tool is None:
-            raise self._not_found(selection.toolset, name)
+            raise self._not_found(
+                selection.toolset, name, [one for one in self.names if usable is None or one in usable]
+            )
         return tool
 
-    def _not_found(self, meant: Toolset, name: str) -> CallError:
+    def _not_found(self, meant: Toolset, name: str, usable: Sequence[str]) -> CallError:
         toolset = meant.name
         if name not in self.registry:
             return tool_not_found(name, self.of(toolset).tools)
@@ -119,8 +121,11 @@ class Offer:
             return PermissionDeniedError(withheld)
         outside = f"The tool {name!r} is not in the toolset {toolset!r}"
         if toolset not in self._toolsets:
-            message = f"{outside}, which is not there any more; connect again with one of {', '.join(self.names)}."
-            return ToolNotFoundError(message, details={"suggestions": [], "toolsets": list(self.names)})
-        holders = [other for other, one in self._toolsets.items() if one.holds(name)]
-        message = f"{outside} of this session; connect with one that has it: {', '.join(holders)}."
-        return ToolNotFoundError(message, details={"suggestions": [], "toolsets": holders})
+            outside, others = f"{outside}, which is not there any more", list(usable)
+            hint = f"connect again with one of {', '.join(others)}" if others else "nor is another that you may use"
+        else:
+            outside, others = f"{outside} of this session", [one for one in usable if self._toolsets[one].holds(name)]
+            hint = (
+                f"connect with one that has it: {', '.join(others)}" if others else "no other that you may use has it"
+            )
+        return ToolNotFoundError(f"{outside}; {hint}.", details={"suggestions": [], "toolsets": others})

@@ -61,6 +61,24 @@ def test_a_tool_outside_is_not_found_and_its_toolsets_are_told() -> None:
     assert caught.value.details == {"suggestions": [], "toolsets": ["small", "large"]}
 
 
+@pytest.mark.parametrize(
+    ("toolset", "usable", "told"),
+    [
+        ("other", ("other", "large"), "of this session; connect with one that has it: large."),
+        ("other", ("other",), "of this session; no other that you may use has it."),
+        ("gone", ("gone", "other"), "which is not there any more; connect again with one of other."),
+        ("gone", ("gone",), "which is not there any more; nor is another that you may use."),
+    ],
+)
+def test_only_toolsets_that_may_be_used_are_told(toolset: str, usable: tuple[str, ...], told: str) -> None:
+    """A token that is for some of them learns nothing of the others, and is not sent to them in vain."""
+    with pytest.raises(ToolNotFoundError) as caught:
+        offer(make("a1"), make("a2")).find(toolset, "a2", usable=usable)
+    assert caught.value.message.endswith(told)
+    assert caught.value.details is not None
+    assert all(f"{name}." in told for name in caught.value.details["toolsets"])
+
+
 def test_a_misspelt_name_is_answered_with_names_that_may_be_called() -> None:
     """A suggestion that lies outside the toolset would be refused in its turn."""
     made = offer(make("alpha"), make("blpha"))

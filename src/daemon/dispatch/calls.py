@@ -27,6 +27,8 @@ class Session(Standing["CallPort"]):
     client: ClientInfo
     toolset: str
     """Which tools it may call, and is shown: for good."""
+    usable: tuple[str, ...] | None = None
+    """The toolsets that its principal may have instead, which it may be told of; None: all."""
     transport: str
     """``websocket``, later ``mcp`` and others; for logs and audit."""
     streaming: bool

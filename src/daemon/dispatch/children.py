@@ -125,7 +125,7 @@ class Children:
 
     def find_tool(self, session: Session, name: str) -> Tool:
         """``ToolContext.find_tool``."""
-        return self._offer().find(session.toolset, name)
+        return self._offer().find(session.toolset, name, usable=session.usable)
 
     def selection(self, session: Session) -> Selection:
         """``ToolContext.selection``."""

@@ -127,6 +127,7 @@ class DetachedCalls:
             transport=TRANSPORT,
             streaming=False,
             away=NOBODY,
+            usable=made_in.usable,
             key_hash=hash_key(call_id),
         )
         now = time.monotonic()
@@ -152,6 +153,7 @@ class DetachedCalls:
         session = await self._sessions.find(kept.session.key_hash, principal, transport=TRANSPORT, away=NOBODY)
         if session is None:
             raise ServiceUnavailableError("Its session is not in the database.")
+        session.usable = (session.toolset,)  # what its principal may use beside is not on the disk
         session.client = msgspec.json.decode(kept.client, type=ClientInfo)
         now, at = time.monotonic(), time.time()
         running = self._made(

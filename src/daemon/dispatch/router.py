@@ -134,7 +134,7 @@ class Router:
         try:
             key = request_key(call.request_id)
             try:
-                tool = self.offer.find(session.toolset, call.name)
+                tool = self.offer.find(session.toolset, call.name, usable=session.usable)
                 arguments = bind(tool, call.arguments)
             except CallError:
                 # An accepted call has its one answer, whatever became of its tool since.

@@ -69,11 +69,12 @@ class SessionKeeper:
         transport: str,
         streaming: bool,
         away: CallPort,
+        usable: tuple[str, ...] | None = None,
         key_hash: bytes | None = None,
     ) -> Session:
         """A new client's standing, with its own bounds. With the hash of a key it can be resumed."""
         session = self._make(uuid4().hex, label, principal, client, toolset, transport, away, key_hash)
-        session.streaming = streaming
+        session.streaming, session.usable = streaming, usable
         self._sessions.add(session)
         if session.resumable:
             self._journal.opened(session)

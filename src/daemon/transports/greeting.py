@@ -42,7 +42,7 @@ async def enter(router: Router, standing: Accepted) -> Entry:
                 session.label = standing.label
             if standing.client != ClientInfo():
                 session.client = standing.client
-            session.streaming = streaming
+            session.streaming, session.usable = streaming, standing.access.toolsets
             return Entry(session, standing.resume_key, resumed=True)
     resume_key = token_urlsafe(_KEY_BYTES) if standing.resumable else None
     session = sessions.open(
@@ -53,6 +53,7 @@ async def enter(router: Router, standing: Accepted) -> Entry:
         transport="websocket",
         streaming=streaming,
         away=AWAY,
+        usable=standing.access.toolsets,
         key_hash=None if resume_key is None else hash_key(resume_key),
     )
     if resume_key is not None:

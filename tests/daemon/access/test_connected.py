@@ -64,11 +64,11 @@ def url(daemon: Daemon) -> str:
     return f"ws://127.0.0.1:{daemon.websocket.port}/"
 
 
-async def mcp(daemon: Daemon, token: str, path: str = "/mcp") -> httpx.Response:
+async def mcp(daemon: Daemon, token: str, path: str = "/mcp", asks: Any = LISTING) -> httpx.Response:
     address = f"http://127.0.0.1:{daemon.http.port}"
     headers = {"authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(base_url=address, trust_env=False, headers=headers) as client:
-        return await client.post(path, json=LISTING)
+        return await client.post(path, json=asks)
 
 
 async def test_a_token_bounds_the_toolsets(daemon: Daemon, state_dir: Path) -> None:
@@ -85,6 +85,26 @@ async def test_a_token_bounds_the_toolsets(daemon: Daemon, state_dir: Path) -> N
     other = await mcp(daemon, token, "/mcp/full")
     assert other.status_code == 404
     assert "you may use lean, standard" in other.json()["error"]["message"]
+
+
+async def test_a_token_is_told_of_its_own_toolsets_alone(daemon: Daemon, state_dir: Path) -> None:
+    """By a call of a tool that its toolset lacks: by either transport, and after it came back."""
+    token, alone = (
+        make_token(state_dir, "ci", toolsets=("lean", "standard")),
+        make_token(state_dir, "l", toolsets=("lean",)),
+    )
+    async with connect(url(daemon)) as socket:
+        key = (await hello(socket, token=token, features=["resume"]))["resume_key"]
+        assert (await call(socket, "sim_effect"))["error"]["details"]["toolsets"] == ["standard"]
+    async with connect(url(daemon)) as socket:
+        assert (await hello(socket, token=token, features=["resume"], resume={"key": key}))["resumed"]
+        assert (await call(socket, "sim_effect", text="again"))["error"]["details"]["toolsets"] == ["standard"]
+    async with connect(url(daemon)) as socket:
+        await hello(socket, token=alone)
+        assert (await call(socket, "sim_effect"))["error"]["details"]["toolsets"] == []
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sim_effect", "arguments": {}}}
+    refused = (await mcp(daemon, token, asks=asked)).json()["error"]
+    assert "connect with one that has it: standard." in refused["message"]
 
 
 async def test_a_revoked_token_ends_its_connections(daemon: Daemon, state_dir: Path) -> None:

@@ -110,6 +110,9 @@ async def test_the_toolset_bounds_what_is_called_too(house: Any, make: Any, comp
     home = house([compose(calling("say"), "chat"), make("say", say)])
     error = (await home.call(home.session(toolset="lean"), 1, "chat")).structured["error"]
     assert (error["code"], error["details"]["toolsets"]) == ("TOOL_NOT_FOUND", ["standard", "full", "code", "hybrid"])
+    session = home.session(toolset="lean")
+    session.usable = ("lean", "full")
+    assert (await home.call(session, 2, "chat")).structured["error"]["details"]["toolsets"] == ["full"]
 
 
 async def test_what_may_write_is_in_the_journal_before_it_runs(house: Any, make: Any, compose: Any) -> None:

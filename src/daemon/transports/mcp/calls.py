@@ -45,6 +45,7 @@ class Calls:
             transport="mcp",
             streaming=False,
             away=AWAY,
+            usable=caller.access.toolsets,
         )
         exchange = Exchange(request.id, caller.envelope)
         address = (caller.principal.name, caller.label, request.id) if caller.labelled else None
