@@ -89,6 +89,9 @@ def of_exception(running: RunningCall, error: BaseException) -> CallError:
 def timed_out(running: RunningCall) -> CallTimeoutError:
     """The call's own deadline passed: while it waited (nothing was done) or while it ran."""
     seconds = running.timeout_ms / 1000
+    if running.repeated:
+        message = f"The call was made before, and how it ended could not be looked up within {seconds:g} s."
+        return CallTimeoutError(message)
     if not running.running:
         message = f"The call waited {seconds:g} s for its turn and was not started."
         return CallTimeoutError(message, executed="no")
@@ -103,7 +106,8 @@ def cut_off(running: RunningCall) -> CallError:
         return timed_out(running)
     if running.goes_on:
         return ServiceUnavailableError("The daemon goes down; the call goes on at its next start.", executed="maybe")
-    executed: Executed = "maybe" if running.running else "no"
+    may_be_done = running.running or running.repeated
+    executed: Executed = "maybe" if may_be_done else "no"
     if running.ended_by is EndedBy.CALLER:
         return CallCancelledError("The call was cancelled as its caller asked.", executed=executed)
     if running.ended_by is EndedBy.OPERATOR:
@@ -112,7 +116,7 @@ def cut_off(running: RunningCall) -> CallError:
         return CallCancelledError("The call was cancelled by the call that made it.", executed=executed)
     if running.ended_by is EndedBy.DISCONNECT:
         return CallCancelledError("The call was cancelled because its connection ended.", executed=executed)
-    if running.tool.local or not running.running:
+    if running.tool.local or not may_be_done:
         return ServiceUnavailableError("The daemon stopped before the call was done; send it again.", executed="no")
     return OutcomeUnknownError("The daemon stopped while the call ran; look whether it had its effect.")
 

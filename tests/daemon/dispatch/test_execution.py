@@ -390,6 +390,32 @@ async def test_what_memory_has_let_go_of_does_not_run_again(
 
 
 @pytest.mark.usefixtures("forgetful")
+async def test_what_is_cancelled_while_it_is_looked_up_may_have_been_done(
+    house: Any, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal has said that the id ran; of whoever is told otherwise the same may be had twice, under two ids."""
+    home = house([make("write", say, read_only=False)])
+    session = home.session()
+    for request_id in (1, 2):
+        await home.call(session, request_id, "write")
+    asked = asyncio.Event()
+
+    async def hung(_: Any) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(home.journal, "answered", hung)
+    del home.port.answers[1]
+    running = home.submit(session, 1, "write")
+    await asked.wait()
+    home.router.cancel(session, running.key)
+    await home.until(lambda: 1 in home.port.answers)
+    error = home.port.answers[1].error
+    assert (error.code, error.executed) == ("CANCELLED", "maybe")
+    assert set(home.counts().values()) == {0}
+
+
+@pytest.mark.usefixtures("forgetful")
 async def test_a_local_call_of_a_long_session_asks_no_disk(house: Any, make: Any) -> None:
     """What memory has let go of is looked for where a call would be journalled, and for who asks what became of it."""
     home = house([make("say", say), make("write", say, read_only=False)])

@@ -70,6 +70,17 @@ async def test_what_a_call_that_was_cut_off_gets(
     assert judged(outcome.cut_off(call), call) == expected
 
 
+@pytest.mark.parametrize(
+    ("ended_by", "code"),
+    [(EndedBy.DEADLINE, "TIMEOUT"), (EndedBy.CALLER, "CANCELLED"), (EndedBy.SHUTDOWN, "OUTCOME_UNKNOWN")],
+)
+async def test_what_was_made_before_may_have_been_done(make_running: MakeRunning, ended_by: EndedBy, code: str) -> None:
+    """Also where this call of it was cut off before its turn, while the first one's answer was looked up."""
+    call = make_running("writes", running=False, ended_by=ended_by)
+    call.repeated = True
+    assert judged(outcome.cut_off(call), call) == (code, "maybe", False)
+
+
 async def test_a_time_out_names_the_time(make_running: MakeRunning) -> None:
     """The seconds that the call had, and whether it waited or ran for them."""
     assert "2.5 s for its turn" in outcome.timed_out(make_running(running=False)).message
