@@ -41,6 +41,11 @@ class Located(msgspec.Struct, frozen=True):
         """The list's path in the whole value; without steps where it is the value itself, None where there is none."""
         return None if self.inside is None else _joined(self.at, self.inside)
 
+    @property
+    def around(self) -> dict[str, Any]:
+        """The value without the list: nothing where it is the list itself, or there is none."""
+        return _around(self.value, self.inside.steps) if self.inside else {}
+
     def error(self) -> NoListError:
         """Why there are no rows, and what to do."""
         candidates = tuple(str(_joined(self.at, path)) for path in self.others[:_MAX_CANDIDATES])
@@ -88,6 +93,14 @@ def _joined(at: Path | None, inside: Path) -> Path:
 
 def _replaced(value: Any, steps: Sequence[Any], rows: Any) -> Any:
     return {**value, steps[0]: _replaced(value[steps[0]], steps[1:], rows)} if steps else rows
+
+
+def _around(value: Any, steps: Sequence[Any]) -> dict[str, Any]:
+    """The objects that these steps lead through, without what they lead to; none that is left empty."""
+    if not steps:
+        return {}
+    first, rest = steps[0], _around(value[steps[0]], steps[1:])
+    return {name: rest if name == first else item for name, item in value.items() if name != first or rest}
 
 
 def _described(value: Any) -> str:

@@ -37,11 +37,14 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Shaped(msgspec.Struct, frozen=True):
-    """``value`` is the answer; ``rows`` are what a file of rows holds, None where the answer is one value."""
+    """``value`` is the answer; ``rows`` are what a file of rows holds, None where the answer is one value. ``around``
+    are the fields of the answer that the file does not hold.
+    """
 
     value: Any
     rows: list[Any] | None
     report: Report
+    around: dict[str, Any] = {}
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +140,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             rows = value if isinstance(value, list) else [value]
         if self.return_mode == "summary":
             value = msgspec.to_builtins(summarize(rows))
-        return Shaped(value, rows, report)
+        return Shaped(value, rows, report, {} if self.aggregate else located.around)
 
 
 def _unmatched(paths: Iterable[Path], rows: Sequence[Any]) -> tuple[str, ...]:

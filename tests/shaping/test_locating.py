@@ -87,3 +87,21 @@ def test_other_rows_keep_what_is_around_them() -> None:
     assert find(value, "data").replaced([]) == {"items": [], "total": 2}
     assert find(value, "data.items").replaced([]) == []
     assert value == before
+
+
+@pytest.mark.parametrize(
+    ("value", "at", "around"),
+    [
+        ({"items": [1], "next": "c", "page": {"n": 1}}, None, {"next": "c", "page": {"n": 1}}),
+        ({"data": {"items": [1], "next": "c"}, "total": 1}, None, {"data": {"next": "c"}, "total": 1}),
+        ({"data": {"items": [1]}, "total": 1}, None, {"total": 1}),
+        ({"data": {"items": [1], "next": "c"}, "total": 1}, "data", {"next": "c"}),
+        ({"items": [1], "total": 1}, "items", {}),
+        ([1], None, {}),
+        ({"a": 1}, None, {}),
+        ({"a": [1], "b": [2]}, None, {}),
+    ],
+)
+def test_what_is_around_the_list_is_all_but_the_list(value: Any, at: str | None, around: dict[str, Any]) -> None:
+    """Of what ``at`` names; nothing where there is not the one list, or no object that it stands in."""
+    assert locate(value, parse_path(at) if at else None).around == around

@@ -11,6 +11,7 @@ from ...protocol.suggest import as_sentence
 from ...shaping import Shaped, ShapingError
 from ..context import ToolContext
 from ..tool import Answer, Arguments, tool
+from .filed import filed
 from .shaping import OPTIONS_SCHEMA, Shaping, apply, plan_shaping
 from .time_left import time_left
 
@@ -67,7 +68,7 @@ async def _answer(result: ToolResult, shaping: Shaping, context: ToolContext) ->
 
 async def _filed(shaped: Shaped, shaping: Shaping, context: ToolContext) -> Answer:
     try:
-        return Answer(data=await context.keep_result(shaped.value, shaped.rows, shaping.file_format))
+        return Answer(data=await filed(shaped, shaping, context))
     except CallError as error:
         message = f"{error.message} The tool has run; details.result has its shaped result."
         details = {"result": shaped.value}

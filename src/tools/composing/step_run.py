@@ -10,6 +10,7 @@ from ...protocol.errors import CallError, CallTimeoutError, InvalidArgumentsErro
 from ...protocol.suggest import as_sentence
 from ...shaping import MissingValueError, ShapingError, Template
 from ..context import ToolContext
+from .filed import filed
 from .pipeline_arguments import MAX_ITEMS
 from .pipeline_plan import PlannedStep
 from .retry import Retrying
@@ -42,8 +43,7 @@ def shape_in(context: ToolContext) -> Shape:
         unmatched = shaped.report.unmatched
         if not shaping.to_file:
             return ShapedPart(shaped.value, unmatched)
-        kept = await context.keep_result(shaped.value, shaped.rows, shaping.file_format, name=name)
-        return ShapedPart(msgspec.to_builtins(kept), unmatched)
+        return ShapedPart(await filed(shaped, shaping, context, name=name), unmatched)
 
     return shape
 

@@ -132,7 +132,7 @@ async def test_where_it_cannot_be_kept_it_is_in_the_error(asked: Any, context: A
 async def test_a_file_is_answered_by_its_handle(asked: Any, context: Any, file_format: str) -> None:
     """It holds the rows that are left, under the call's id."""
     answer = await asked(result({"items": ROWS}), filter="votes > 5", return_mode="file", format=file_format)
-    assert (answer.data.handle, answer.data.count, answer.data.format) == (context.call_id, 2, file_format)
+    assert (answer.data["handle"], answer.data["count"], answer.data["format"]) == (context.call_id, 2, file_format)
     assert context.kept == {context.call_id: [ROWS[0], ROWS[2]]}
 
 
