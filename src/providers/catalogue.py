@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -99,6 +99,18 @@ class Model:
         if self.thinking == "none":
             return least
         return (*least, *(self.efforts or ("max",)))
+
+    def nearest_depth(self, wanted: Depth) -> Depth | None:
+        """The one of its depths that is nearest to the one that is wanted, of two the deeper one.
+
+        ``minimal`` is no depth to be near to: it is not to think, so it stands for nothing else, and nothing for it.
+        None where that leaves none.
+        """
+        if wanted in self.depths:
+            return wanted
+        order = get_args(Depth)
+        near = [depth for depth in self.depths if "minimal" not in {depth, wanted}]
+        return min(reversed(near), key=lambda depth: abs(order.index(depth) - order.index(wanted)), default=None)
 
     @property
     def takes_addresses(self) -> bool:

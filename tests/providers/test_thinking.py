@@ -46,6 +46,30 @@ def test_what_is_wanted_is_said_in_the_vendors_words(model: Model, wanted: Any, 
 
 
 @pytest.mark.parametrize(
+    ("model", "wanted", "nearest"),
+    [
+        (DEGREES, "low", "low"),
+        (DEGREES, "medium", "high"),
+        (BOTH, "low", "high"),
+        (BOTH, "medium", "high"),
+        (SWITCH, "low", "max"),
+        (ALWAYS, "medium", "max"),
+        (replace(ANY, efforts=("low", "max")), "medium", "low"),
+        (replace(ANY, efforts=("low", "max")), "high", "max"),
+        (BOTH, "minimal", "minimal"),
+        (DEGREES, "minimal", None),
+        (NEVER, "medium", None),
+        (NEVER, "minimal", "minimal"),
+    ],
+)
+def test_the_nearest_depth_is_never_to_think_for_not_to_nor_the_other_way(
+    model: Model, wanted: Any, nearest: Any
+) -> None:
+    """Of two that are as near it is the deeper one."""
+    assert model.nearest_depth(wanted) == nearest
+
+
+@pytest.mark.parametrize(
     ("model", "wanted", "words"),
     [
         (NEVER, True, "m cannot think first"),

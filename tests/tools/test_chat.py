@@ -278,12 +278,32 @@ async def test_a_failed_answer_leaves_the_conversation_as_it_was(context: "Conte
     assert len(context.threads[first.data["continuation_id"]].turns) == 2
 
 
-async def test_a_depth_of_thinking_is_the_models_or_an_error(context: "Context") -> None:
-    """It goes to a model that has it; for another one the error names those that do."""
-    await ask(context, model="glm-muse", thinking="max")
-    assert context.asked[0].thinking == "max"
-    with pytest.raises(InvalidArgumentsError, match=r"kimi-see can think minimal or max, not low; .*: glm-muse"):
-        await ask(context, model="kimi-see", thinking="low")
+@pytest.mark.parametrize(
+    ("model", "wanted", "asked", "notice"),
+    [
+        ("glm-muse", "max", "max", None),
+        ("glm-muse", "medium", "low", "glm-muse cannot think medium, and was asked to think low, the nearest"),
+        ("kimi-see", "low", "max", "kimi-see cannot think low, and was asked to think max, the nearest depth"),
+        ("kimi-see", "minimal", "minimal", None),
+    ],
+)
+async def test_a_depth_that_a_model_has_not_is_the_nearest_one_that_it_has(
+    context: "Context", model: str, wanted: str, asked: str, notice: str | None
+) -> None:
+    """The answer says what the model was asked, and whether that is something else."""
+    answer = await ask(context, model=model, thinking=wanted)
+    assert context.asked[0].thinking == answer.data["thinking"] == asked
+    assert answer.data.get("notice", "").startswith(notice or "")
+    assert ("notice" in answer.data) == bool(notice)
+
+
+async def test_to_think_and_not_to_are_not_exchanged(context: "Context") -> None:
+    """A model that always thinks cannot answer without, nor one that never does with it: the error names others."""
+    with pytest.raises(InvalidArgumentsError, match=r"glm-muse can think low or max, not minimal; .*: kimi-see"):
+        await ask(context, model="glm-muse", thinking="minimal")
+    with pytest.raises(InvalidArgumentsError, match=r"kimi-small does not think; .*: kimi-see or glm-muse"):
+        await ask(context, model="kimi-small", thinking="low")
+    assert context.asked == []
 
 
 async def test_auto_says_which_model_it_took_and_why(context: "Context") -> None:

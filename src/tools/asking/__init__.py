@@ -5,10 +5,10 @@
 """
 
 from .ask import ask, ask_within, pick, prepared
-from .choosing import Choice, Need, too_long
+from .choosing import Choice, Need, nearest, too_long
 from .fitting import ANSWER_TOKENS, room
 from .material import errors_of, read_bytes, read_files, read_images
-from .question import AUTO, Asked, LeftOut, Question
+from .question import AUTO, Asked, LeftOut, Question, another_depth
 from .rounds import Rounds, complete
 from .tokens import estimate_request, estimate_tokens
 
@@ -21,12 +21,14 @@ __all__ = [
     "Need",
     "Question",
     "Rounds",
+    "another_depth",
     "ask",
     "ask_within",
     "complete",
     "errors_of",
     "estimate_request",
     "estimate_tokens",
+    "nearest",
     "pick",
     "prepared",
     "read_bytes",

@@ -16,7 +16,7 @@ from ...providers import (
 )
 from ..context import ToolContext
 from ..conversation import Conversation, Turn
-from .choosing import Choice, Need, choose, too_long, usable_models
+from .choosing import Choice, Need, choose, nearest, too_long, usable_models
 from .counting import counted, near
 from .fitting import ANSWER_TOKENS, Sizes, fit_to, room, sizes
 from .question import Asked, LeftOut, Question
@@ -41,7 +41,16 @@ async def ask(question: Question, context: ToolContext, *, stream: bool = True) 
     request, left_out = _fitted(question, size, model, usable)
     context.progress(f"asking {model.id}")
     rounds = await complete(request, context, chosen_because=choice.because, stream=stream)
-    return Asked(rounds.completion, model, rounds.number, choice.because, left_out, size.counted)
+    return Asked(
+        rounds.completion,
+        model,
+        rounds.number,
+        choice.because,
+        left_out,
+        size.counted,
+        thinking=request.thinking,
+        thinking_wanted=question.thinking,
+    )
 
 
 async def ask_within(conversation: Conversation, question: Question, context: ToolContext, *, tool: str) -> Asked:
@@ -157,7 +166,7 @@ def _request(question: Question, model: Model, left_out: Sequence[LeftOut]) -> C
         temperature=question.temperature,
         max_tokens=question.max_tokens,
         tools=(*question.tools, WebSearch()) if question.web_search else question.tools,
-        thinking=question.thinking,
+        thinking=nearest(model, question.thinking),
         files=question.files,
         response_format=question.response_format,
         cache_key=question.cache_key,

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, get_args
+from typing import Final
 
 from ...protocol.errors import ContextLengthExceededError, InvalidArgumentsError
 from ...providers import Catalogue, Depth, Model, Price, ProviderName
@@ -93,11 +93,25 @@ def _thinks_otherwise(model: Model, need: Need) -> str | None:
         return f"{model.id} does not think"
     if wanted is False and model.thinking == "always":
         return f"{model.id} always thinks"
-    if isinstance(wanted, str) and wanted not in model.depths:
-        return f"{model.id} can think {either(model.depths)}, not {wanted}"
+    if isinstance(wanted, str) and model.nearest_depth(wanted) is None:
+        return f"{model.id} does not think" if model.thinking == "none" else _depths(model, wanted)
     if wanted not in {None, False, "minimal"} and need.web_search and model.searches_without_thinking:
         return f"{model.id} does not think where it searches the web"
     return None
+
+
+def _depths(model: Model, wanted: bool | Depth | None) -> str:
+    return f"{model.id} can think {either(model.depths)}, not {wanted}"
+
+
+def has_the_depth(model: Model, thinking: bool | Depth | None) -> bool:
+    """Whether the model can think exactly as deeply as is asked, where a depth is."""
+    return not isinstance(thinking, str) or thinking in model.depths
+
+
+def nearest(model: Model, thinking: bool | Depth | None) -> bool | Depth | None:
+    """What a model that can do what is needed (``lacking``) is asked in place of this."""
+    return model.nearest_depth(thinking) if isinstance(thinking, str) else thinking
 
 
 def _holds(model: Model, need: Need) -> bool:
@@ -154,7 +168,8 @@ def choose(
     """The model of this name, listed by its vendor or not; for ``AUTO`` the ``cheapest``.
 
     Where the caller named none it is the one of the name ``default``, if that can do what is needed, else the
-    ``cheapest``. Whether all of the question has the room is no matter: what does not is left out of it.
+    ``cheapest``. It goes before it too where it can think nearly as deeply as is asked, and others exactly so. Whether
+    all of the question has the room is no matter: what does not is left out of it.
 
     Raises:
         InvalidArgumentsError: the name is unknown, or no model, or not the one that was named, can do what is needed.
@@ -163,10 +178,14 @@ def choose(
     if name is None:
         model = catalogue.resolve(default)
         missing = lacking(model, need)
-        if missing is None:
+        if missing is not None:
+            why = missing[1]
+        elif has_the_depth(model, need.thinking) or not _with_the_depth(usable, need):
             return Choice(model)
+        else:
+            why = _depths(model, need.thinking)
         choice = able()
-        return replace(choice, because=f"{choice.because}; the default model was passed over: {missing[1]}")
+        return replace(choice, because=f"{choice.because}; the default model was passed over: {why}")
     if name.strip().lower() == AUTO:
         return able()
     model = catalogue.resolve(name)
@@ -184,6 +203,8 @@ def cheapest(
 ) -> Choice:
     """The model that ``AUTO`` stands for: of those that can and have the room, the one that costs least for this call.
 
+    Those that can think exactly as deeply as is asked go before those that can nearly.
+
     An answer without a bound counts as ``answer_tokens``. Models whose price is not known come after all others; of
     those that cost the same it is the catalogue's first one. Where none has the room, it is the one with the most room:
     what the question can do without is then left out of it. Models that their vendor does not list (``unlisted``, by
@@ -200,12 +221,18 @@ def cheapest(
     if not fitting:
         largest = max(able, key=room)
         return Choice(largest, f"it has the largest window of the {_models(len(able))} that can do what is asked")
+    fitting = _with_the_depth(fitting, need) or fitting
     if len(fitting) == 1:
         return Choice(fitting[0], "it is the only available model that can do what is asked and has the room")
     out = answer_tokens if need.max_tokens is None else need.max_tokens
     best = min(fitting, key=lambda model: _dollars(model.price, need.tokens, out))
     ranked = "the cheapest" if best.price else "the first"
     return Choice(best, f"it is {ranked} of the {_models(len(fitting))} that can do what is asked and have the room")
+
+
+def _with_the_depth(models: Sequence[Model], need: Need) -> list[Model]:
+    """Those of the models that can do what is needed, and think exactly as deeply as is asked."""
+    return [model for model in models if lacking(model, need) is None and has_the_depth(model, need.thinking)]
 
 
 def either(names: Sequence[str], word: str = " or ") -> str:
@@ -221,11 +248,6 @@ def _dollars(price: Price | None, tokens: int, answer: int) -> float:
 def _none_able(need: Need, usable: Sequence[Model]) -> InvalidArgumentsError:
     """Told by what no model does at all, or else by what the most stumble over first: that is what to change."""
     usable = [model for model in usable if need.provider in {None, model.provider}]
-    depths = {depth for model in usable for depth in model.depths}
-    if isinstance(need.thinking, str) and depths and need.thinking not in depths:
-        there_are = either([depth for depth in get_args(Depth) if depth in depths])
-        what = f"no model that is available here can think {need.thinking}; ask for {there_are}"
-        return InvalidArgumentsError(f"thinking: {what}.", details={"fields": {"thinking": what}, "models": []})
     asked = _asked(need)
     by_none = [field for field, (_, alone) in asked.items() if all(lacking(model, alone) for model in usable)]
     reasons = by_none[:1] or [missing[0] for model in usable if (missing := lacking(model, need))]

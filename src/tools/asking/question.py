@@ -57,6 +57,13 @@ class LeftOut:
     why: str
 
 
+def another_depth(model: Model, wanted: bool | Depth | None, asked: bool | Depth | None) -> str:
+    """What to say where the model was asked to think to another depth than was wanted; else nothing."""
+    if wanted == asked:
+        return ""
+    return f"{model.id} cannot think {wanted}, and was asked to think {asked}, the nearest depth that it has"
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question that was answered."""
@@ -72,18 +79,27 @@ class Asked:
     counted: int | None = None
     """The whole question in tokens, where the vendor was asked for its count: a request more."""
 
+    thinking: bool | Depth | None = None
+    """What the model was asked: where the caller wanted a depth that it has not, the nearest one."""
+    thinking_wanted: bool | Depth | None = None
+    """By the caller."""
+
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the reader of the answer must know of it: that it was cut off."""
-        notice = _NOTICES.get(self.completion.finish_reason)
-        return (notice,) if notice else ()
+        """What the reader of the answer must know of it: that it was cut off, or thought about otherwise than asked."""
+        notices = (self._ending, another_depth(self.model, self.thinking_wanted, self.thinking))
+        return tuple(filter(None, notices))
+
+    @property
+    def _ending(self) -> str:
+        return _NOTICES.get(self.completion.finish_reason, "")
 
     @property
     def text(self) -> str:
         """The model's words; where there are none, why, since a plain client sees the text alone."""
         if self.completion.text:
             return self.completion.text
-        return f"({self.model.id} gave no words: {'; '.join(self.notices) or self.completion.finish_reason})"
+        return f"({self.model.id} gave no words: {self._ending or self.completion.finish_reason})"
 
     def data(self) -> dict[str, Any]:
         """What ``structured`` says of it beside what the tool itself has to say."""
@@ -92,6 +108,8 @@ class Asked:
             "provider": self.model.provider,
             "finish_reason": self.completion.finish_reason,
         }
+        if isinstance(self.thinking, str):
+            data["thinking"] = self.thinking
         if self.completions > 1:
             data["completions"] = self.completions
         if self.counted is not None:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from ...providers import Depth
-from ..asking import Question, prepared, read_files, read_images
+from ..asking import Question, another_depth, prepared, read_files, read_images
 from ..chat import MAX_FILES, MAX_IMAGES
 from ..context import ToolContext
 from ..tool import Answer, Arguments, tool
@@ -51,6 +51,8 @@ async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: To
     data: dict[str, Any] = {"body": context.abilities("glm").preview(request, stream=arguments.stream)}
     if choice.because:
         data["chosen_because"] = choice.because
+    if notice := another_depth(choice.model, arguments.thinking, request.thinking):
+        data["notice"] = notice
     if left_out:
         data["left_out"] = [{"what": part.what, "why": part.why} for part in left_out]
     return Answer(data=data)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ...providers import CompletionRequest, Depth, Message, ToolInvocation, WebSearch, functions_wanted
-from ..asking import Asked, Choice, Need, Question, complete, estimate_tokens, pick, room, too_long
+from ..asking import Asked, Choice, Need, Question, complete, estimate_tokens, nearest, pick, room, too_long
 from ..chat import TIMEOUT_S
 from ..context import ToolContext
 from ..tool import Answer, Arguments, tool
@@ -50,7 +50,14 @@ async def kimi_chat_with_tools(arguments: KimiChatWithToolsArguments, context: T
     rounds = await complete(request, context, chosen_because=choice.because)
     completion = rounds.completion
     wanted = functions_wanted(completion)
-    answer = Asked(completion, choice.model, rounds.number, choice.because)
+    answer = Asked(
+        completion,
+        choice.model,
+        rounds.number,
+        choice.because,
+        thinking=request.thinking,
+        thinking_wanted=arguments.thinking,
+    )
     data = {"text": completion.text, **answer.data()}
     data["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in wanted]
     data["append"] = _as_the_vendor_writes(said(asked, rounds), request, context)
@@ -86,7 +93,7 @@ def _prepare(
         temperature=arguments.temperature,
         max_tokens=arguments.max_tokens,
         tools=(*functions, WebSearch()) if arguments.web_search else functions,
-        thinking=arguments.thinking,
+        thinking=nearest(choice.model, arguments.thinking),
     )
     return choice, request
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.errors import InvalidArgumentsError
 from toold.providers import Catalogue, Model, Price
-from toold.tools.asking.choosing import Need, cheapest, choose, lacking, require_able, too_long, usable_models
+from toold.tools.asking.choosing import Choice, Need, cheapest, choose, lacking, require_able, too_long, usable_models
 
 known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
 SMALL = known("small", "kimi", 8_000, max_output=4_000, price=Price("USD", 0.1, 0.1))
@@ -69,8 +69,7 @@ def test_what_its_vendor_excludes_is_left_to_others() -> None:
     assert chosen(Need(100, web_search=True, thinking="minimal"), models) is cheap
     assert chosen(Need(100, web_search=True, thinking=True), models) is SEEKER
     assert chosen(Need(100, web_search=True, thinking="max"), models) is SEEKER
-    with pytest.raises(InvalidArgumentsError):
-        chosen(Need(100, web_search=True, thinking="low"), models)
+    assert chosen(Need(100, web_search=True, thinking="low"), models) is SEEKER
     assert chosen(Need(100, images=True), models) is cheap
     assert chosen(Need(100, images=True, linked_images=True), models) is EYES
 
@@ -136,12 +135,32 @@ def test_where_none_can_it_is_told_what_is_lacking(need: Need, says: str) -> Non
     assert list(caught.value.details["fields"]) == [says.partition(":")[0]]
 
 
-def test_a_depth_that_no_model_has_is_told_with_those_that_there_are() -> None:
-    """Least first, of the models that may answer."""
-    with pytest.raises(InvalidArgumentsError, match=r"can think high; ask for minimal, low or max\.$"):
-        chosen(Need(100, thinking="high"))
-    with pytest.raises(InvalidArgumentsError, match=r"can think low; ask for minimal or max\.$"):
-        chosen(Need(100, thinking="low", provider="glm"))
+def test_models_that_think_to_the_very_depth_go_before_others() -> None:
+    """Whatever they cost, as long as they have the room; where none does, it is the cheapest that thinks nearly so."""
+    deep = known("deep", "glm", 200_000, thinking="always", efforts=("high",), price=Price("USD", 50, 50))
+    dear = known("dear", "kimi", 50_000, thinking="always", efforts=("medium",), price=Price("USD", 90, 90))
+    models = (*MODELS, deep)
+    assert chosen(Need(100, thinking="high"), models) is deep
+    assert chosen(Need(100, thinking="high", provider="kimi"), models) is THINKER
+    assert chosen(Need(100, thinking="medium"), models) is SEEKER
+    assert chosen(Need(100, thinking="medium"), (*models, dear)) is dear
+    assert chosen(Need(100_000, thinking="medium"), (*models, dear)) is THINKER
+    with pytest.raises(InvalidArgumentsError, match=r"^thinking: no model .* can think; "):
+        chosen(Need(100, thinking="medium"), (PLAIN, EYES))
+    with pytest.raises(InvalidArgumentsError, match=r"^thinking: no model .* can answer without thinking; "):
+        chosen(Need(100, thinking="minimal"), (THINKER, deep))
+
+
+def test_the_default_model_goes_before_others_but_for_those_that_think_to_the_very_depth() -> None:
+    """A depth is something that the call asks for."""
+    catalogue = Catalogue(replace(model, default=model in {THINKER, SEEKER}) for model in MODELS)
+    by = partial(choose, None, answer_tokens=1_000, room=lambda model: model.context_window, default="seeker")
+    assert by(Need(100, thinking="max"), catalogue, catalogue.models) == Choice(catalogue.resolve("seeker"))
+    assert by(Need(100, thinking="medium"), catalogue, catalogue.models) == Choice(catalogue.resolve("seeker"))
+    other = by(Need(100, thinking="low"), catalogue, catalogue.models)
+    assert other.model.id == "thinker"
+    assert other.because is not None
+    assert other.because.endswith("the default model was passed over: seeker can think minimal or max, not low")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +170,7 @@ def test_a_depth_that_no_model_has_is_told_with_those_that_there_are() -> None:
         (PLAIN, Need(1, thinking=True), "thinking"),
         (PLAIN, Need(1, thinking="high"), "thinking"),
         (THINKER, Need(1, thinking=False), "thinking"),
-        (THINKER, Need(1, thinking="high"), "thinking"),
+        (THINKER, Need(1, thinking="minimal"), "thinking"),
         (EYES, Need(1, tools=True), "tools"),
         (PLAIN, Need(1, web_search=True), "web_search"),
         (PLAIN, Need(1, structured=True), "response_format"),

@@ -78,7 +78,7 @@ async def test_auto_says_why(house: "House") -> None:
         ({"tools": [FUNCTION, FUNCTION]}, "two functions are called 'look'"),
         ({"tools": [FUNCTION], "web_search": True}, "GLM takes the web search or functions, not both"),
         ({"web_search": 1}, "web_search should be true or false, not 1"),
-        ({"thinking": "low", "model": "glm-4.6"}, "thinking: glm-4.6 can think minimal or max, not low"),
+        ({"thinking": "minimal", "model": "glm-5.3"}, "thinking: glm-5.3 can think low, high or max, not minimal"),
         ({"temperature": 2}, "temperature should be less than or equal to 1, not 2"),
         ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
         ({"max_tokens": 10_000_000}, "max_tokens: no model that is available here can answer with 10,000,000 tokens"),
