@@ -85,7 +85,7 @@ async def execute_batch(arguments: BatchArguments, context: ToolContext) -> dict
     try:
         return await run.run(items)
     except asyncio.CancelledError:
-        raise cut_off(run.answer()) from None
+        raise cut_off(run.answer(), context.answer_bytes) from None
 
 
 def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -> BatchPlan:

@@ -8,18 +8,22 @@ from ...protocol.errors import CallCancelledError
 from ...shaping import weight
 
 MOST_BYTES: Final = 1024**2
-"""Of what was done, in an error: with more of it the error itself might have no room in a frame."""
+"""Of what was done, in an error: a caller that cancels wants no more."""
+_SHARE: Final = 8
+"""It has at most this part of an answer, or the error itself might have no room in a frame."""
 
 _TOLD: Final = "details.so_far has what was done"
 
 
-def cut_off(answer: Mapping[str, Json], run_id: str | None = None) -> CallCancelledError:
-    """The error of a call that was told to end, with its ``answer`` up to then. Where that is large it goes without
-    results, and then without errors: those of calls that it made are kept under their own ids.
+def cut_off(answer: Mapping[str, Json], answer_bytes: int, run_id: str | None = None) -> CallCancelledError:
+    """The error of a call that was told to end, with its ``answer`` up to then. Where that is large beside
+    ``ToolContext.answer_bytes`` it goes without results, then without errors, and then without its steps: what calls
+    that it made came to is kept under their own ids.
     """
     told, so_far = _TOLD, dict(answer)
-    for part in ("result", "results", "errors", "error"):
-        if weight(so_far, MOST_BYTES) <= MOST_BYTES:
+    most = min(MOST_BYTES, answer_bytes // _SHARE)
+    for part in ("result", "results", "errors", "error", "step_results"):
+        if weight(so_far, most) <= most:
             break
         told = f"{_TOLD}, but for what is too large for an error"
         so_far = _without(so_far, part)

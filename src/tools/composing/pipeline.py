@@ -101,4 +101,4 @@ async def run_pipeline(
     try:
         return {**await run.run(), "run_id": context.call_id}
     except asyncio.CancelledError:
-        raise cut_off(run.answer(), context.call_id) from None
+        raise cut_off(run.answer(), context.answer_bytes, context.call_id) from None

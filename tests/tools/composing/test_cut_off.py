@@ -9,6 +9,8 @@ from toold.tools import bind
 from toold.tools.composing import execute_batch, execute_pipeline
 from toold.tools.composing.cut_off import MOST_BYTES, cut_off
 
+ROOM = 20 * MOST_BYTES
+
 
 @pytest.fixture
 def ready(context: Any, calls: Any, tools: Any) -> Any:
@@ -79,11 +81,21 @@ def test_what_is_too_large_for_an_error_is_left_out() -> None:
     """Results first, and errors only where that is not enough; how many there are stays."""
     large = "x" * (MOST_BYTES + 1)
     batch = {"total": 2, "errors": [{"index": 1}], "results": [{"index": 0, "result": large}]}
-    error = cut_off(batch)
+    error = cut_off(batch, ROOM)
     assert error.details == {"so_far": {"total": 2, "errors": [{"index": 1}]}}
     assert "but for what is too large" in error.message
     steps = {"a": {"state": "succeeded", "result": large}, "b": {"state": "failed", "error": {"message": large}}}
-    assert cut_off({"result": 1, "step_results": steps}, "call-1").details == {
+    assert cut_off({"result": 1, "step_results": steps}, ROOM, "call-1").details == {
         "so_far": {"step_results": {"a": {"state": "succeeded"}, "b": {"state": "failed"}}},
         "run_id": "call-1",
     }
+
+
+def test_what_was_done_fits_into_the_frames_that_there_are() -> None:
+    """Or the call would be told as one whose result is too large, and not as cancelled; how much was done stays."""
+    results = [{"index": index, "result": "x" * 40} for index in range(70)]
+    batch = cut_off({"total": 70, "succeeded": 70, "errors": [], "results": results}, 4096)
+    assert batch.details == {"so_far": {"total": 70, "succeeded": 70, "errors": []}}
+    steps = {f"step-{number}": {"state": "succeeded", "attempts": 1} for number in range(50)}
+    pipeline = cut_off({"steps_completed": 50, "total_steps": 50, "step_results": steps}, 4096, "call-1")
+    assert pipeline.details == {"so_far": {"steps_completed": 50, "total_steps": 50}, "run_id": "call-1"}
