@@ -1,6 +1,11 @@
 """What the doctor looks at of the operator's own tools: the files of ``workflow_dir`` and ``pipeline_dir``."""
 
-from ..tools import pipelines_in, workflows_in
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..protocol.suggest import close_names, did_you_mean
+from ..sources import PINS_FOLDER, may_have
+from ..tools import EFFECT_LOG, Tool, find_tools, named_by, pipelines_in, simulated_tools, workflows_in
 from .check import Check
 from .settings import Settings
 
@@ -18,6 +23,24 @@ def files(settings: Settings) -> list[Check]:
         checks += [
             Check(setting, "warn", problem, "mend the file; the daemon serves the others") for problem in problems
         ]
-        if not problems:
+        unknown = list(_unknown(settings, tools)) if setting == "pipeline_dir" else []
+        checks += unknown
+        if not problems and not unknown:
             checks.append(Check(setting, "ok", f"{folder} has {', '.join(tool.name for tool in tools) or 'no tools'}"))
     return checks
+
+
+def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[Check]:
+    """For each tool that a pipeline names, and that there is not: its calls would be refused."""
+    simulated = simulated_tools(settings.state_dir / EFFECT_LOG) if settings.simulated else ()
+    registry = find_tools(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
+    known = [tool.name for tool in registry.tools]
+    pins = settings.state_dir / PINS_FOLDER
+    for pipeline in pipelines:
+        for name in named_by(Path(pipeline.source)):
+            if name in registry or any(may_have(*source, name, pins=pins) for source in settings.sources.items()):
+                continue
+            nor = ", nor one of the sources'" if settings.sources else ""
+            hint = did_you_mean(close_names(name, known, n=1)) or "`toold tools` lists them"
+            message = f"the pipeline {pipeline.source} names {name!r}, which is no tool here{nor}; {hint}"
+            yield Check("pipeline_dir", "warn", message, "name another, or add what has it")

@@ -8,7 +8,7 @@ tools, and what a call lends to one. What it must never know: sessions, limits, 
 from .keeper import SourceKeeper, SourceState
 from .mcp.pins import PINS_FOLDER, PinError
 from .notes import Note
-from .opening import check_source, open_source
+from .opening import check_source, may_have, open_source
 from .settings import SourceSettings, SourceSettingsError, anchored, read_sources
 from .source import Checked, Outlet, Source
 
@@ -25,6 +25,7 @@ __all__ = [
     "SourceState",
     "anchored",
     "check_source",
+    "may_have",
     "open_source",
     "read_sources",
 ]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Container
 from pathlib import Path
 
 from .mcp.checking import check_mcp
+from .mcp.pins import PinError, PinFile
 from .mcp.source import McpSource
 from .openapi.source import OpenApiSource, check_openapi
 from .settings import McpSettings, OpenApiSettings, SourceSettings
@@ -19,6 +20,21 @@ def open_source(name: str, settings: SourceSettings, *, pins: Path, taken: Calla
             return OpenApiSource(name, settings)
         case McpSettings():
             return McpSource(name, settings, pins, lambda: taken(name))
+
+
+def may_have(name: str, settings: SourceSettings, tool: str, *, pins: Path) -> bool:
+    """Whether a tool of this name may be a source's, as far as it is known without asking: an operation's has the
+    source's name before it, and of a server those that were accepted are known.
+    """
+    match settings:
+        case OpenApiSettings():
+            return tool.startswith(f"{name}_")
+        case McpSettings():
+            try:
+                known = PinFile(pins, name).read()
+            except PinError:
+                known = None
+            return not known or any(pin.served == tool for pin in known.values())
 
 
 async def check_source(name: str, settings: SourceSettings, *, pins: Path) -> Checked:

@@ -8,7 +8,7 @@ from .asking import ANSWER_TOKENS, estimate_request, estimate_tokens
 from .binding import bind
 from .bound import BoundValue, mask_of, read_values, with_bound
 from .bound_settings import Binding, BindingError, anchored_table, read_bindings, read_source_bindings
-from .composing import pipelines_in
+from .composing import named_by, pipelines_in
 from .context import CHILD_NAME, DaemonView, Operation, ToolContext
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .files import BinaryFile, FileAccess
@@ -17,7 +17,7 @@ from .json_schema import JsonSchema
 from .known_call import CallState, KnownCall
 from .mask import MASKED, Mask
 from .offer import Offer, Selection
-from .registry import Registry, load_registry
+from .registry import Registry, find_tools, load_registry
 from .result import content, described
 from .results import RESULT_FORMATS, ResultFile, ResultFormat, Results
 from .simulated import EFFECT_LOG, simulated_tools
@@ -77,10 +77,12 @@ __all__ = [
     "described",
     "estimate_request",
     "estimate_tokens",
+    "find_tools",
     "instructions",
     "load_registry",
     "mask_of",
     "module_for",
+    "named_by",
     "pipelines_in",
     "read_bindings",
     "read_source_bindings",

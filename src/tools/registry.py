@@ -72,6 +72,14 @@ def load_registry(
     Those are the workflow tools of the operator's ``workflow_dir``, the pipelines of ``pipeline_dir``, and the tools of
     installed packages. What cannot be loaded of them is left out, logged, and told in ``problems``; the rest is served.
     """
+    registry = find_tools(more, workflow_dir=workflow_dir, pipeline_dir=pipeline_dir)
+    for problem in registry.problems:
+        _log.warning("tool left out", problem=problem)
+    return registry
+
+
+def find_tools(more: Iterable[Tool], *, workflow_dir: Path | None, pipeline_dir: Path | None) -> Registry:
+    """What ``load_registry`` comes to, without a word in the log."""
     tools = {tool.name: tool for tool in (*own_tools(), *own_workflows(), *more)}
     problems: list[str] = []
     for folder, read in ((workflow_dir, workflows_in), (pipeline_dir, pipelines_in)):
@@ -86,8 +94,6 @@ def load_registry(
             problems.append(f"tools of {package} ({entry_point.value}) were left out: {type(error).__name__}: {error}")
             continue
         problems += _taken_in(tools, found)
-    for problem in problems:
-        _log.warning("tool left out", problem=problem)
     return Registry(tools.values(), problems)
 
 

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from toold.daemon.setting_sources import load_settings
 from toold.daemon.settings import Settings
 from toold.daemon.tool_checks import files
+from toold.sources import PINS_FOLDER
+from toold.sources.mcp.definitions import Definition
+from toold.sources.mcp.pins import Pin, PinFile
 
 
 def settings(folder: Path, **env: str) -> Settings:
@@ -14,6 +18,60 @@ def settings(folder: Path, **env: str) -> Settings:
 def test_without_folders_there_is_nothing_to_look_at(tmp_path: Path) -> None:
     """No line is made of it."""
     assert files(settings(tmp_path)) == []
+
+
+@pytest.fixture
+def pipelines(tmp_path: Path) -> Path:
+    """A folder for pipelines."""
+    folder = tmp_path / "pipelines"
+    folder.mkdir()
+    return folder
+
+
+def save(folder: Path, name: str, *tools: str) -> None:
+    steps = "".join(f'[[steps]]\nid = "s{number}"\ntool_name = "{tool}"\n' for number, tool in enumerate(tools))
+    (folder / f"{name}.toml").write_text(f'description = "Calls."\n{steps}')
+
+
+def test_a_tool_that_a_pipeline_names_and_that_there_is_not_is_told(tmp_path: Path, pipelines: Path) -> None:
+    """With a close name; tools of the other files are there, and one that a source may have is not complained of."""
+    save(pipelines, "first", "ecoh", "echo", "crm_getA", "ecoh")
+    save(pipelines, "second", "first", "remote")
+
+    def told() -> list[str]:
+        checks = files(settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines)))
+        assert {(check.name, check.status) for check in checks} == {("pipeline_dir", "warn")}
+        return [check.message.removeprefix(f"the pipeline {pipelines}/") for check in checks]
+
+    assert told() == [
+        "first.toml names 'ecoh', which is no tool here; did you mean 'echo'?",
+        "first.toml names 'crm_getA', which is no tool here; `toold tools` lists them",
+        "second.toml names 'remote', which is no tool here; `toold tools` lists them",
+    ]
+    (tmp_path / "toold.toml").write_text('[sources.crm]\ntype = "openapi"\nspec = "crm.json"\n')
+    assert told() == [
+        "first.toml names 'ecoh', which is no tool here, nor one of the sources'; did you mean 'echo'?",
+        "second.toml names 'remote', which is no tool here, nor one of the sources'; `toold tools` lists them",
+    ]
+
+
+def test_a_server_has_what_was_accepted_of_it(tmp_path: Path, pipelines: Path) -> None:
+    """Before its first listing, and where its pins cannot be read, it may have any tool."""
+    save(pipelines, "first", "remote")
+    (tmp_path / "toold.toml").write_text('[sources.far]\ntype = "mcp"\ncommand = ["far"]\n')
+    read = settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines))
+    pins = PinFile(read.state_dir / PINS_FOLDER, "far")
+
+    def status() -> list[str]:
+        return [check.status for check in files(read)]
+
+    assert status() == ["ok"]
+    pins.write({"other": Pin("other", Definition("other"))})
+    assert status() == ["warn"]
+    pins.write({"away": Pin("remote", Definition("away"))})
+    assert status() == ["ok"]
+    (read.state_dir / PINS_FOLDER / "far.json").write_text("{")
+    assert status() == ["ok"]
 
 
 def test_each_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from .finding import describe_tools, search_tools
 from .pipeline import execute_pipeline
 from .ranking import ToolIndex
 from .read_result import read_result
-from .saved import pipelines_in
+from .saved import named_by, pipelines_in
 
 __all__ = [
     "ToolIndex",
@@ -16,6 +16,7 @@ __all__ = [
     "execute_code",
     "execute_pipeline",
     "execute_tool",
+    "named_by",
     "pipelines_in",
     "read_result",
     "search_tools",

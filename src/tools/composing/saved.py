@@ -61,6 +61,15 @@ def pipelines_in(folder: Path) -> tuple[list[Tool], list[str]]:
     return tools, problems
 
 
+def named_by(path: Path) -> tuple[str, ...]:
+    """The tools that the steps of a file name, each once.
+
+    Raises:
+        SavedPipelineError: it is no pipeline.
+    """
+    return tuple(dict.fromkeys(step.tool_name for step in _checked(_table(path)).steps))
+
+
 def saved_pipeline(path: Path) -> Tool:
     """The tool that a file is.
 
