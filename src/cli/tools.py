@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ import msgspec
 
 from ..client import MCPWebSocketClient
 from ..protocol.calls import ToolInfo
-from ..protocol.errors import CallError
+from ..protocol.errors import CallError, ErrorCode
 from ..protocol.suggest import close_names, did_you_mean
 from .connecting import connected, run, toolset_option
 from .schema import Schema, choices, types_in_words
@@ -46,15 +45,19 @@ async def find_tool(name: str, client: MCPWebSocketClient) -> ToolInfo:
 
     Raises:
         click.UsageError: there is none; the message suggests a close name, else has those that are listed.
+        CallError: it is held back; the message says why, and what the operator can do.
     """
     tools = await client.list_tools()
     names = [tool.name for tool in tools]
     if name in names:
         return tools[names.index(name)]
     if "search_tools" in names:  # a toolset that lists few of its tools lists this one
-        with suppress(CallError):
+        try:
             described = await client.call("describe_tools", {"names": [name]})
             return msgspec.convert(described.structured, tuple[ToolInfo])[0]
+        except CallError as error:
+            if error.code is ErrorCode.PERMISSION_DENIED:
+                raise
     hint = did_you_mean(close_names(name, names, n=1)) or f"there are {', '.join(names)}"
     raise click.UsageError(f"there is no tool {name!r}; {hint}")
 

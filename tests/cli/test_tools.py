@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from tests.cli.conftest import result
 from toold.cli.tools import example, first_sentence, hints
 from toold.protocol.calls import ToolInfo
 
@@ -79,6 +80,23 @@ def test_an_unknown_tool_gets_a_suggestion(run: Run, daemon: StubDaemon) -> None
     result = run("tools", "ehco")
     assert result.exit_code == 2
     assert "did you mean 'echo'?" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("call", "more", "a=1"), ("tools", "more")], ids=["call", "tools"])
+def test_a_tool_that_is_held_back_says_so(run: Run, daemon: StubDaemon, command: tuple[str, ...]) -> None:
+    """It is listed nowhere; why, and what the operator can do, is the daemon's to say."""
+    told = "The tool 'more' is new since s was accepted; it is held back (`toold sources approve s more`)."
+
+    def refuse(call: dict[str, Any], send: Any) -> None:
+        error = {"code": "PERMISSION_DENIED", "message": told, "executed": "no", "retryable": False}
+        send("call_tool_res", request_id=call["request_id"], **result("", outputs=[], error=error))
+
+    daemon.tools = [*daemon.tools, {**daemon.tools[1], "name": "search_tools"}]
+    daemon.on_call = refuse
+    ended = run(*command)
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith(f"PERMISSION_DENIED: {told}\n")
+    assert daemon.wait_for("call_tool")["arguments"] == {"names": ["more"]}
 
 
 @pytest.mark.parametrize(
