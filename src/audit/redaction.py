@@ -8,8 +8,10 @@ REDACTED: Final = "[redacted]"
 
 _NAMES = re.compile(
     r"""
-    password | passwd | passphrase | secret | credential | authorization | api_?key
-    | (token | cookie | private_?key | access_?key | role_?key | resume_?key) $   # at the end: not input_tokens
+    password | passwd | passphrase | passcode | secret | credential | authorization | api_?key
+    | (token | cookie | (private | access | role | resume | ssh | signing | encryption | master) _?key)
+      (_ (pem | der | jwk | b64 | base64 | hex | raw | value | string))? $        # at the end: not input_tokens
+    | (^ | _) (pwd | auth | otp | totp | jwt) (_ (code | header | key | value))? $  # whole words: not author
     """,
     re.VERBOSE,
 )
@@ -22,6 +24,13 @@ _LOOKS = re.compile(
     | \b eyJ [A-Za-z0-9_-]{8,} (?: \. [A-Za-z0-9_-]+ ){1,2}                 # JSON Web Tokens, such as Supabase's
     | \b sb_secret_ [A-Za-z0-9_-]{8,}
     | \b toold_ [A-Za-z0-9_-]{43}                                           # our own, with names
+    | (?-i:                                                                 # our own, and keys to come back with
+        (?<! [A-Za-z0-9_-] ) (?= [A-Za-z0-9_-]{43} (?! [A-Za-z0-9_-] ) )
+        (?= [^0-9]{0,42} [0-9] ) (?= [^A-Z]{0,42} [A-Z] ) (?= [^a-z]{0,42} [a-z] )  # not words joined by hyphens
+        [A-Za-z0-9_-]{43}
+      )
+    | \b ya29\. [A-Za-z0-9_-]{12,}                                          # Google
+    | \b do[opr]_v1_ [A-Za-z0-9]{12,}                                       # DigitalOcean
     | \b (?: gh[a-z]_ | github_pat_ | glpat- | xox[a-z]- | [sr]k_(?:live|test)_ | pypi- ) [A-Za-z0-9_-]{12,}
     | \b (?: hf_ | npm_ | sbp_ | AIza ) [A-Za-z0-9_-]{30,}
     | \b A[KS]IA [A-Z0-9]{16} \b
@@ -33,23 +42,42 @@ _LOOKS = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 
+_NAME = r"""
+        (?: password | passwd | passphrase | passcode | secret | credential | api[_-]?key ) [\w-]{0,32}
+      | (?: token | cookie
+          | (?: private | access | account | role | resume | ssh | signing | encryption | master ) [_-]?key
+        ) (?: [_-] (?: pem | der | jwk | b64 | base64 | hex | raw | value | string ) )?  # at the end, as above
+      | (?<! [A-Za-z] ) (?: pwd (?! =[/~] ) | auth | otp | totp | jwt ) (?: [_-] (?: code | header | key | value ) )?
+"""
+_PLAIN = r"(?! \[redacted\] | (?: true | false | null | none | missing | required ) \b )"
+
 _NAMED = re.compile(
-    r"""
-    (?P<name>
-        (?: password | passwd | passphrase | secret | credential | api[_-]?key ) [\w-]{0,32}
-      | (?: token | cookie | (?: private | access | account | role | resume )[_-]?key )  # at the end, as above
-    )
-    (?: (?P<assigns> \\?["']? [ ]{0,3} [:=] [ ]{0,3} (?P<quote> \\?["'] ) )  # "name": "value", name = 'value'
+    rf"""
+    (?P<name> {_NAME} )
+    (?: (?P<assigns> \\?["']? [ ]{{0,3}} [:=] [ ]{{0,3}} (?P<quote> \\?["'] ) )  # "name": "value", name = 'value'
         (?! \[redacted\] )
         (?: (?! (?P=quote) ) (?: \\. | [^\n] ) )+
       | (?P<equals> = )  # NAME=value, ?name=value&
-        (?! \[redacted\] )
-        [^\s"'&;,)\]}=\\] [^\s"'&;,)\]}\\]*
+        {_PLAIN}
+        [^\s"'&;,)\]}}=\\] [^\s"'&;,)\]}}\\]*
+      | (?P<colon> : [ ]{{1,3}} )  # name: value, which is long and has letters and digits, as words have not
+        (?= [^\s"'&;,)\]}}\\]{{0,64}} [0-9] ) (?= [^\s"'&;,)\]}}\\]{{0,64}} [a-z] )
+        [^\s"'&;,)\]}}\\\[] [^\s"'&;,)\]}}\\]{{11,}}
     )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 """What is assigned to a secret's name within text, as in pasted settings."""
+
+_LINE = re.compile(
+    rf"""
+    ^ (?P<name> [ \t]* (?: - [ \t]+ )? [\w.-]{{0,64}}? (?: {_NAME} ) [ ]{{0,3}} : [ \t]{{1,8}} )
+    {_PLAIN}
+    [\w+/=.~@$%^-] [^\s\\]* (?= [ \t\r]* (?: \#[^\n]* )? $ )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+"""The same as a line of its own, as in YAML: ``name: value``. More words than one are prose."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -61,6 +89,8 @@ def is_secret_name(name: str) -> bool:
 def redact_text(text: str) -> str:
     """The text, with whatever looks like a secret, or is assigned to a secret's name, taken out."""
     redacted = _LOOKS.sub(REDACTED, text)
-    if "=" in redacted or '"' in redacted or "'" in redacted:  # seldom so in a log's lines, of which each call has one
-        redacted = _NAMED.sub(rf"\g<name>\g<assigns>\g<equals>{REDACTED}", redacted)
+    if "=" in redacted or '"' in redacted or "'" in redacted or ":" in redacted:
+        redacted = _NAMED.sub(rf"\g<name>\g<assigns>\g<equals>\g<colon>{REDACTED}", redacted)
+    if ":" in redacted:
+        redacted = _LINE.sub(rf"\g<name>{REDACTED}", redacted)
     return redacted

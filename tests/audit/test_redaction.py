@@ -5,6 +5,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.audit import REDACTED, is_secret_name, redact_text
 
+OWN_TOKEN = "aB3-_xYz" * 5 + "Qr7"
+"""43 characters, as a daemon makes one."""
+
 
 @pytest.mark.parametrize(
     "name",
@@ -25,6 +28,15 @@ from toold.audit import REDACTED, is_secret_name, redact_text
         "credentials",
         "passphrase",
         "private_key",
+        "private_key_pem",
+        "privateKeyPem",
+        "sshKey",
+        "pwd",
+        "DB_PWD",
+        "auth",
+        "auth_header",
+        "otp",
+        "jwt",
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -32,9 +44,15 @@ def test_names_of_secrets(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["tokens", "input_tokens", "max_tokens", "key", "prompt", "author", "session_id", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tokens", "input_tokens", "max_tokens", "token_count", "key", "prompt", "session_id", ""),
+        *("author", "authority", "oauth_issuer", "auth_method", "stop", "laptop"),
+    ],
+)
 def test_names_of_other_things(name: str) -> None:
-    """Counts of tokens and their like are shown."""
+    """Counts of tokens and their like are shown, and words that only have such a name in them."""
     assert not is_secret_name(name)
 
 
@@ -48,6 +66,10 @@ def test_names_of_other_things(name: str) -> None:
         ("Authorization: Basic dXNlcjpwYXNz", f"Authorization: Basic {REDACTED}"),
         ("pay by sk_live_0123456789abcdef", f"pay by {REDACTED}"),
         ("AIza" + "Sy-_4" * 7, REDACTED),
+        ("ya29." + "a0Af_H6-" * 3 + " as Google has it", f"{REDACTED} as Google has it"),
+        ("dop_v1_" + "0a1b" * 16, REDACTED),
+        (f"with {OWN_TOKEN}, then", f"with {REDACTED}, then"),
+        (f"--token {OWN_TOKEN}", f"--token {REDACTED}"),
         ("hf_" + "abcDEF" * 6, REDACTED),
         ("ghp_0123456789abcdefABCD", REDACTED),
         ("send toold_" + "aB3-_" * 8 + "xyz, then", f"send {REDACTED}, then"),
@@ -74,6 +96,12 @@ def test_what_looks_like_a_secret_is_taken_out(text: str, shown: str) -> None:
         ('token = "abc"', f'token = "{REDACTED}"'),
         ("AccountKey=abc+/d==;Next=1", f"AccountKey={REDACTED};Next=1"),
         ("api_key=sk-abcdef0123456789", f"api_key={REDACTED}"),
+        ("DB_PWD=hunter2 auth=abc", f"DB_PWD={REDACTED} auth={REDACTED}"),
+        ("https://h/?otp=123456&page=2", f"https://h/?otp={REDACTED}&page=2"),
+        ("kind: Secret\ndata:\n  token: x\n  port: 1", f"kind: Secret\ndata:\n  token: {REDACTED}\n  port: 1"),
+        ("- db.password: hunter2  # mine\r\n- user: me", f"- db.password: {REDACTED}  # mine\r\n- user: me"),
+        ("private_key_pem: MIIabc", f"private_key_pem: {REDACTED}"),
+        ("use token: abc123def456 for it", f"use token: {REDACTED} for it"),
     ],
 )
 def test_what_is_assigned_to_a_secrets_name_within_text_is_taken_out(text: str, shown: str) -> None:
@@ -88,8 +116,16 @@ def test_what_is_assigned_to_a_secrets_name_within_text_is_taken_out(text: str, 
         "see https://example.org:8080/a@b",
         "bearer of news",
         "0" * 64,
+        "0" * 43,
+        "a-name-of-many-words-that-has-43-characters",
+        OWN_TOKEN + "A",
         "eyJ",
         "token: missing. `toold token` prints it",
+        "token: missing",
+        "it cannot read the token: timeout",
+        "PWD=/home/me TOOLD_AUTH=false",
+        "password: |",
+        "author: me",
         "max_tokens=5, input_tokens=7",
         "if password == other:",
         "a password of 'eight' letters",
@@ -109,7 +145,13 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(["password", "=", '"', "'", ": ", "\\", "x", REDACTED, "&", "\n", "sk-abcdefabcdef"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["password", "auth", "=", '"', "'", ": ", "\\", "x", "1a2b3c4d5e6f", REDACTED, "&", "\n", "sk-abcdefabcdef"]
+        )
+    )
+)
 def test_redacting_assignments_twice_changes_nothing_more(pieces: list[str]) -> None:
     """The mark of what was taken out is no secret itself, wherever it stands."""
     once = redact_text("".join(pieces))
