@@ -212,15 +212,16 @@ class McpSource:
             self._problem = "its program has ended" if self._settings.command else "it has ended the connection"
             await session.settled(_SETTLE_S)  # others may be about to learn the same
             raise AwayError(self._problem)
-        # A program that does one thing at a time lists nothing until its call is done.
-        busy = self._settings.command is not None and session.busy
+        busy = session.busy
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
                 listing = await session.listing()
         except (AwayError, TimeoutError) as error:
             if session.ended.is_set():
                 raise AwayError(str(error)) from error
-            if busy and isinstance(error, TimeoutError):
+            # A program that does one thing at a time lists nothing until its call is done, which may have begun first.
+            busy = busy or session.busy
+            if busy and self._settings.command is not None and isinstance(error, TimeoutError):
                 return
             # One that lists nothing may well answer its calls.
             self._complained = True
