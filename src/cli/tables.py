@@ -13,10 +13,11 @@ Row = Sequence[str]
 
 
 def print_table(headers: Row, rows: Sequence[Row], *, title: str = "", gives_way: str = "") -> None:
-    """Print a table; cells are single lines. Without a title none is shown.
+    """Print a table; cells are single lines, of what is ``printable``. Without a title none is shown.
 
     Where a terminal is too narrow, the column ``gives_way`` is cut off; in a table without it, long cells are folded.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _print_rich(headers, rows, title, gives_way)
     else:
@@ -24,6 +25,11 @@ def print_table(headers: Row, rows: Sequence[Row], *, title: str = "", gives_way
             click.echo(title)
         for line in plain_table(headers, rows):
             click.echo(line)
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """Others' words without what a terminal would obey, such as colours and titles; ``keep`` stays."""
+    return "".join(char if char.isprintable() or char in keep else " " for char in text)
 
 
 def plain_table(headers: Row, rows: Sequence[Row]) -> list[str]:

@@ -14,7 +14,7 @@ from ..protocol.errors import CallError, ErrorCode
 from ..protocol.suggest import close_names, did_you_mean
 from .connecting import connected, run, toolset_option
 from .schema import Schema, choices, types_in_words
-from .tables import print_table
+from .tables import print_table, printable
 
 
 @click.command(short_help="List the tools, or show one with its arguments.")
@@ -102,7 +102,7 @@ def _example_word(key: str, part: Schema, root: Schema) -> str:
 
 def _print_tool(tool: ToolInfo) -> None:
     click.echo(tool.name + (f"  ({', '.join(hints(tool))})" if hints(tool) else ""))
-    click.echo(tool.description.strip() + "\n")
+    click.echo(printable(tool.description.strip(), keep="\n") + "\n")
     schema = tool.input_schema
     required = schema.get("required", ())
     rows = [
@@ -113,7 +113,7 @@ def _print_tool(tool: ToolInfo) -> None:
         print_table(("ARGUMENT", "TYPE", "DEFAULT", "DESCRIPTION"), rows)
     else:
         click.echo("It takes no arguments.")
-    click.echo(f"{'' if sys.stdout.isatty() else chr(10)}Example: {example(tool)}")
+    click.echo(f"{'' if sys.stdout.isatty() else chr(10)}Example: {printable(example(tool))}")
 
 
 def _default(key: str, part: Mapping[str, Any], required: Sequence[str]) -> str:

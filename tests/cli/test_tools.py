@@ -51,6 +51,26 @@ def test_one_tool_is_shown_with_its_arguments_and_an_example(run: Run, daemon: S
     assert lines[-1] == "Example: toold call echo text='…'"
 
 
+def test_others_words_are_nothing_that_a_terminal_obeys(run: Run, daemon: StubDaemon) -> None:
+    """In the list and of one tool: descriptions, names of arguments, values and defaults; lines stay, and JSON is as it
+    came.
+    """
+    evil = "\x1b]0;mine\x07\x9b31m\u202e"
+    argument = {"enum": [f"a{evil}"], "description": f"d{evil}", "default": evil}
+    properties = {f"k{evil}": argument, "plain": {"default": evil}}
+    daemon.tools = [
+        {
+            **daemon.tools[0],
+            "description": f"Say{evil} it.\r\n\nAll{evil} of it.\nAnd more.",
+            "inputSchema": {"type": "object", "properties": properties, "required": [f"k{evil}"]},
+        }
+    ]
+    shown = run("tools").stdout + run("tools", "echo").stdout
+    assert not [char for char in shown if not (char.isprintable() or char == "\n")]
+    assert "of it.\nAnd more.\n" in shown
+    assert json.loads(run("tools", "echo", "--json").stdout) == daemon.tools[0]
+
+
 def test_a_tool_without_arguments_says_so(run: Run, daemon: StubDaemon) -> None:
     """No empty table."""
     assert "It takes no arguments." in run("tools", "status").stdout
