@@ -118,15 +118,15 @@ _READ_TWICE: Final = 100_000
 
 
 def read(body: bytes) -> Message | list[Message]:
-    """One POST's body: a message, or the messages of a batch. Never raises."""
+    """One POST's body, or one line: a message, or the messages of a batch. Never raises."""
     try:
         return _message(_decode(body))
     except msgspec.DecodeError:
         pass
     except RecursionError:
-        return Malformed(Problem(PARSE_ERROR, "The body is nested too deeply to be read."))
+        return Malformed(Problem(PARSE_ERROR, "The message is nested too deeply to be read."))
     except UnicodeDecodeError:  # in a text of the message: elsewhere msgspec has it as its own error
-        return Malformed(Problem(PARSE_ERROR, "The body is not UTF-8."))
+        return Malformed(Problem(PARSE_ERROR, "The message is not UTF-8."))
     try:
         value = _decode_any(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -169,7 +169,7 @@ def _diagnosed(body: bytes, error: Exception) -> Malformed:
     """What cannot be read is read once more, by a laxer parser, to address the answer: over a pipe, who asked would
     wait for it for ever.
     """
-    what, value = f"The body is not JSON: {error}", None
+    what, value = f"The message is not JSON: {error}", None
     if body.count(b",") <= _READ_TWICE:
         try:
             value = json.loads(body)

@@ -45,10 +45,12 @@ def test_a_batch() -> None:
     ],
 )
 def test_what_is_no_json(body: bytes) -> None:
-    """It is told as a parse error."""
+    """It is told as a parse error of the message: it came as a body, or as a line, which has none."""
     found = read(body)
     assert isinstance(found, Malformed)
     assert (found.problem.code, found.id) == (jsonrpc.PARSE_ERROR, None)
+    assert "body" not in found.problem.message
+    assert "message" in found.problem.message
 
 
 @pytest.mark.parametrize(
