@@ -5,7 +5,7 @@
 """
 
 from .ask import ask, ask_within, pick, prepared
-from .choosing import Choice, Need, nearest, too_long
+from .choosing import Choice, Need, either, nearest, too_long
 from .fitting import ANSWER_TOKENS, room
 from .material import errors_of, read_bytes, read_files, read_images
 from .question import AUTO, Asked, LeftOut, Question, another_depth
@@ -25,6 +25,7 @@ __all__ = [
     "ask",
     "ask_within",
     "complete",
+    "either",
     "errors_of",
     "estimate_request",
     "estimate_tokens",

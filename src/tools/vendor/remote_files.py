@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ...protocol.errors import CallError, ServiceUnavailableError
+from ...protocol.errors import CallError, InvalidArgumentsError, ServiceUnavailableError
 from ...providers import Files, ProviderName, RemoteFile, extracted_text
 from ..asking import errors_of
 from ..context import ToolContext
 from ..files import BinaryFile
+from .contents import useless
 
 MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024
 """Of all files of one call, since they are read before the first is sent; either vendor takes no larger one."""
@@ -37,13 +38,14 @@ async def send(
     """Send files, by the fields that named them, one after the other. None is sent where one is not taken.
 
     Raises:
-        InvalidArgumentsError: the vendor does not take one of them for this purpose.
+        InvalidArgumentsError: the vendor does not take one of them for this purpose, or can do nothing with it.
         CallError: what the vendor said; ``details.uploaded`` has those that were sent before.
     """
     there = files_of(provider, context)
     for field, file in files.items():
         with errors_of(field):
             there.check(file.name, len(file.content), purpose)
+            require_of_use(file, purpose)
     sent: list[RemoteFile] = []
     for number, file in enumerate(files.values()):
         context.progress(f"sending {file.name}", number, len(files))
@@ -54,6 +56,16 @@ async def send(
                 raise
             raise _after(error, sent) from error
     return sent
+
+
+def require_of_use(file: BinaryFile, purpose: str) -> None:
+    """Refuse what no vendor can do anything with.
+
+    Raises:
+        InvalidArgumentsError: says what it is, and what the purpose takes.
+    """
+    if why := useless(file.name, file.content, purpose):
+        raise InvalidArgumentsError(f"{why}.")
 
 
 async def extracted(file_id: str, context: ToolContext) -> str:

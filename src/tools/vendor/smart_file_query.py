@@ -9,12 +9,12 @@ from pydantic import Field, model_validator
 
 from ...protocol.errors import CallError
 from ...providers import AttachedFile, ProviderName
-from ..asking import Question, ask_within, prepared, read_bytes
+from ..asking import Question, ask_within, errors_of, prepared, read_bytes
 from ..chat import TIMEOUT_S
 from ..context import ToolContext
 from ..files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, image_type
 from ..tool import Answer, Arguments, tool
-from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, extracted, files_of
+from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, extracted, files_of, require_of_use
 
 _NAME: Final = "smart_file_query"
 
@@ -105,6 +105,8 @@ async def _material(arguments: SmartFileQueryArguments, context: ToolContext) ->
 
 async def _extract(file: BinaryFile, context: ToolContext) -> _Material:
     files = files_of("kimi", context)
+    with errors_of("file_path"):
+        require_of_use(file, "file-extract")
     context.progress(f"sending {file.name} to Kimi, which reads its text")
     sent = await context.vendor("kimi", partial(files.upload, file.name, file.content, "file-extract"))
     material = _Material("extracted", file.name, file_id=sent.id, uploaded=True)

@@ -55,3 +55,11 @@ async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
     error = await house.refuse(UPLOAD, file="a.txt")
     assert isinstance(error, ServiceUnavailableError)
     assert "GLM_API_KEY" in error.message
+
+
+async def test_what_is_of_no_use_there_is_refused(house: "House") -> None:
+    """A program is one, whatever its name says."""
+    house.write("table.csv", b"\x7fELF\0")
+    error = await house.refuse(UPLOAD, file="table.csv")
+    assert isinstance(error, InvalidArgumentsError)
+    assert error.message.startswith("file: 'table.csv' is a program by its first bytes; agent takes ")

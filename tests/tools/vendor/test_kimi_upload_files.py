@@ -104,3 +104,15 @@ async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message
     assert not error.retryable
+
+
+async def test_what_is_of_no_use_there_is_refused_before_any_is_sent(house: "House") -> None:
+    """By what it is and not by its name; none of the others is sent either."""
+    house.write("a.txt", "alpha")
+    house.write("report.pdf", b"MZ\x90\0")
+    house.write("b.pdf", b"%PDF-1.7\0")
+    error = await house.refuse(UPLOAD, files=["a.txt", "report.pdf"])
+    assert isinstance(error, InvalidArgumentsError)
+    assert error.message.startswith("files.1: 'report.pdf' is a program by its first bytes; file-extract takes ")
+    error = await house.refuse(UPLOAD, files=["b.pdf"], purpose="image")
+    assert error.message == "files.0: 'b.pdf' is a document by its first bytes; image takes images."

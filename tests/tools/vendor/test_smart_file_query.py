@@ -56,6 +56,17 @@ async def test_another_document_is_read_by_kimi(house: "House") -> None:
     assert (second["how"], second["uploaded"], second["file_id"]) == ("extracted", False, first["file_id"])
 
 
+@pytest.mark.parametrize(
+    ("content", "what"), [(b"MZ\x90\0", "a program"), (b"\x01\0\x02", "a binary file of a kind that is not known")]
+)
+async def test_a_binary_file_without_text_is_sent_nowhere(house: "House", content: bytes, what: str) -> None:
+    """The reason says what it is."""
+    house.write("a.pdf", content)
+    error = await house.refuse(QUERY, question="What is it?", file_path="a.pdf")
+    assert isinstance(error, InvalidArgumentsError)
+    assert error.message.startswith(f"file_path: 'a.pdf' is {what}")
+
+
 async def test_who_answers_is_the_callers_choice(house: "House") -> None:
     """What Kimi read can be asked of GLM; a model that is named is that model."""
     house.write("a.pdf", PDF)
