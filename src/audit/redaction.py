@@ -89,8 +89,9 @@ def is_secret_name(name: str) -> bool:
 def redact_text(text: str) -> str:
     """The text, with whatever looks like a secret, or is assigned to a secret's name, taken out."""
     redacted = _LOOKS.sub(REDACTED, text)
-    if "=" in redacted or '"' in redacted or "'" in redacted or ":" in redacted:
+    spaced = ": " in redacted or ":\t" in redacted  # the times and addresses in each line of a log have no such
+    if spaced or "=" in redacted or '"' in redacted or "'" in redacted:
         redacted = _NAMED.sub(rf"\g<name>\g<assigns>\g<equals>\g<colon>{REDACTED}", redacted)
-    if ":" in redacted:
+    if spaced:
         redacted = _LINE.sub(rf"\g<name>{REDACTED}", redacted)
     return redacted

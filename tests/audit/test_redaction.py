@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.audit import REDACTED, is_secret_name, redact_text
+from toold.audit import REDACTED, is_secret_name, redact_text, redaction
 
 OWN_TOKEN = "aB3-_xYz" * 5 + "Qr7"
 """43 characters, as a daemon makes one."""
@@ -156,3 +156,11 @@ def test_redacting_assignments_twice_changes_nothing_more(pieces: list[str]) -> 
     """The mark of what was taken out is no secret itself, wherever it stands."""
     once = redact_text("".join(pieces))
     assert redact_text(once) == once
+
+
+def test_times_and_addresses_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line of the log has such, and each call has a line: what assigns nothing is looked through for no names."""
+    for pattern in ("_NAMED", "_LINE"):
+        monkeypatch.setattr(redaction, pattern, None)
+    for text in ("2026-11-22T09:30:00.123456Z", "127.0.0.1:52341", "gate.py:212", "4f1c09a2b7d3-1f/fetch"):
+        assert redact_text(text) == text
