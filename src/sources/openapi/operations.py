@@ -69,8 +69,8 @@ class Body:
     """The one that is the whole body; None where ``fields`` are."""
     fields: tuple[BodyField, ...] = ()
     types: str | None = None
-    """Of a file, where the document leaves its type open: what it may be, such as ``image/*``. Its ``content_type`` says
-    what it is, else its name; ``media_type`` is sent where neither does."""
+    """Of a file, where the document leaves its type open: what it may be, such as ``image/*``. Its ``content_type``
+    says what it is, else its name; ``media_type`` is sent where neither does."""
 
 
 @dataclass(frozen=True, slots=True)
