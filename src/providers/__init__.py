@@ -43,6 +43,7 @@ from .kimi import build_kimi
 from .listing import Listing
 from .provider import VendorProvider
 from .search import ContentSize, Search, SearchAnswer, SearchQuery
+from .tags import tagged
 from .tokens import TokenCount, Tokens
 from .turns import follow_up, functions_wanted
 from .vendor import GLM, GLM_BASE_URL, KIMI, KIMI_BASE_URL, Access, GlmSdk, KimiSdk, Vendor
@@ -107,5 +108,6 @@ __all__ = [
     "extracted_text",
     "follow_up",
     "functions_wanted",
+    "tagged",
     "told_of_repeats",
 ]

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from html import escape
 from typing import Any, Final
 
 from .completion import AttachedFile, CompletionRequest, FunctionTool, JsonFormat, Message, TextPart, WebSearch
+from .tags import tagged
 from .thinking import thinking_fields
 
 Body = dict[str, Any]
@@ -53,7 +53,7 @@ def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -
     """
     if not files:
         return messages
-    text = "\n\n".join(f'<file name="{escape(file.name)}">\n{file.text}\n</file>' for file in files)
+    text = "\n\n".join(tagged("file", file.text, name=file.name) for file in files)
     at = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if at is None:
         return (*messages, Message("user", text))

@@ -4,6 +4,7 @@ from typing import Final
 
 from pydantic import Field
 
+from ..providers import tagged
 from .asking import Question, ask_within, read_files
 from .chat import MAX_FILES, TIMEOUT_S
 from .context import ToolContext
@@ -42,7 +43,7 @@ async def challenge(arguments: ChallengeArguments, context: ToolContext) -> Answ
     Use it when you are about to agree with a claim, a plan or a correction. One question to one model.
     """
     question = Question(
-        f"Examine this statement:\n\n<statement>\n{arguments.prompt}\n</statement>",
+        f"Examine this statement:\n\n{tagged('statement', arguments.prompt)}",
         system=_SYSTEM,
         model=arguments.model,
         files=await read_files(arguments.files, context, numbered=True),

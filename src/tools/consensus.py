@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from ..protocol.errors import CallError, CallTimeoutError, InvalidArgumentsError, ProviderError
-from ..providers import AttachedFile, Depth
+from ..providers import AttachedFile, Depth, tagged
 from .asking import AUTO, Asked, Question, ask, read_files, read_images
 from .chat import MAX_FILES, MAX_IMAGES
 from .context import ToolContext
@@ -195,7 +195,7 @@ async def _synthesis(arguments: ConsensusArguments, answered: Sequence[_Said], c
     # As files, so that what does not fit into the window is left out whole, and named.
     answers = tuple(AttachedFile(one.title, one.asked.text) for one in answered if one.asked)
     question = Question(
-        f"The question was:\n\n<question>\n{arguments.prompt}\n</question>",
+        f"The question was:\n\n{tagged('question', arguments.prompt)}",
         system=_SYNTHESIS,
         model=arguments.synthesis_model,
         files=answers,

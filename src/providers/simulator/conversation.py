@@ -14,8 +14,7 @@ from .directives import Directives, read_directives, without_directives
 from .from_schema import value_for
 from .rules import thinks
 
-_FILE_BEGINS: Final = re.compile(r'<file name="([^"]*)">\n')
-_FILE_ENDS: Final = "\n</file>"
+_FILE_BEGINS: Final = re.compile(r'<(file(?:-\d+)?) name="([^"]*)">\n')
 _CHARS_PER_TOKEN: Final = 4
 _WEB_SEARCH: Final = "$web_search"
 """Kimi's built-in search."""
@@ -249,12 +248,13 @@ def _take_apart(text: str) -> tuple[str, list[tuple[str, str]]]:
     for begins in _FILE_BEGINS.finditer(text):
         if begins.start() < at:
             continue  # within a file
-        end = text.find(_FILE_ENDS, begins.end())
+        ends = f"\n</{begins[1]}>"
+        end = text.find(ends, begins.end())
         if end < 0:
             break
         words.append(text[at : begins.start()])
-        files.append((unescape(begins[1]), text[begins.end() : end]))
-        at = end + len(_FILE_ENDS)
+        files.append((unescape(begins[2]), text[begins.end() : end]))
+        at = end + len(ends)
     return "".join([*words, text[at:]]).strip(), files
 
 

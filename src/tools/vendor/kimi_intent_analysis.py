@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...protocol.errors import ProviderError
-from ...providers import JsonFormat
+from ...providers import JsonFormat, tagged
 from ..asking import AUTO, Question, ask
 from ..chat import TIMEOUT_S
 from ..context import ToolContext
@@ -116,5 +116,5 @@ def read(text: str, model: str) -> Intent:
 
 
 def _prompt(arguments: KimiIntentAnalysisArguments) -> str:
-    known = f"<context>\n{arguments.context}\n</context>\n\n" if arguments.context else ""
-    return f"{known}<request>\n{arguments.prompt}\n</request>"
+    known = f"{tagged('context', arguments.context)}\n\n" if arguments.context else ""
+    return known + tagged("request", arguments.prompt)

@@ -67,6 +67,9 @@ def test_files_are_taken_apart_as_they_were_put_together() -> None:
     talk = read_conversation([user('<file name="a">\n<file name="b">\n</file>\n\nHm.\n<file name="c">\nno end')])
     assert talk.files == (("a", '<file name="b">'),)
     assert talk.prompt == 'Hm.\n<file name="c">\nno end'
+    talk = read_conversation([user('<file-2 name="a">\nx\n</file>\ny\n</file-2>\n\nHm.')])
+    assert talk.files == (("a", "x\n</file>\ny"),)
+    assert talk.prompt == "Hm."
 
 
 @pytest.mark.parametrize("prompt", ["Please use the find tool.", "call find", "[[sim:tool=find]]"])
