@@ -18,6 +18,8 @@ from ...tools import Answer
 from ..json_text import without_halves
 
 _TEXT: Final = re.compile(r"text/|[\w./+-]*(xml|yaml|javascript|graphql|x-www-form-urlencoded|ndjson|csv)\b")
+_ODD_NUMBER: Final = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
+"""What msgspec refuses for its numbers has one of these."""
 _MARKUP: Final = re.compile(r"<(script|style)\b(?:[^<]|<(?!/\1\b))*+(?:</\1[^<>]*>)?|<[^<>]*>", re.IGNORECASE)
 """Every part of a page is gone through once, also where nothing that is opened is closed."""
 _NO_CHARSETS: Final = frozenset({"idna", "punycode", "undefined"})
@@ -112,6 +114,11 @@ def _read_json(content: bytes, content_type: str) -> Any:
         return msgspec.json.decode(content)
     # As many write it: in another charset, with a byte order mark, half of a character, or NaN.
     text = without_halves(_decoded(content, content_type).removeprefix("\ufeff").encode())
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        if not _ODD_NUMBER.search(text):
+            raise  # before megabytes are read once more, ten times as slowly, and nobody else is served meanwhile
     return json.loads(text, parse_constant=_nothing, parse_float=_finite)
 
 

@@ -1,11 +1,13 @@
 """Answers: what a tool returns of what the API said."""
 
 import base64
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 from toold.protocol.errors import ProviderError
+from toold.sources.openapi import answers
 from toold.sources.openapi.answers import read_answer, without, words
 from toold.tools import Answer
 
@@ -63,6 +65,14 @@ def test_anything_else_is_base64(content_type: str) -> None:
 def test_json_that_is_not_quite_is_read(charset: str, content: bytes, data: Any) -> None:
     """What cannot be said is U+FFFD or null; all else is there."""
     assert read_answer(200, headers(f"application/json{charset}"), content) == Answer(data=data)
+
+
+@pytest.mark.parametrize("content", [b'{"a": "\\ud83d"}', b'\xef\xbb\xbf{"a": 1}', b'{"a": 1'])
+def test_only_odd_numbers_have_the_slow_parser(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """It takes ten times as long, and nobody else is served meanwhile."""
+    monkeypatch.setattr(answers, "json", None)
+    with suppress(ProviderError):
+        read_answer(200, headers("application/json"), content)
 
 
 @pytest.mark.parametrize("content", [b"<html>", b'callback({"a": 1})', b'{"a": 1', b"[" * 100_000])
