@@ -40,6 +40,10 @@ _NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTime
 """By name, since the SDKs bring HTTP clients of their own whose classes are not httpx's."""
 
 
+class NotThereError(ProviderError):
+    """HTTP 404: the vendor has not what the request names. Who named it knows what that is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """An error that the vendor answered with."""
@@ -105,7 +109,8 @@ def refused(vendor: Vendor, refusal: Refusal, *, secret: str, now: datetime) -> 
         )
     if status == 0:
         return ProviderError(f"{vendor.label} broke off its answer with an error ({said}).")
-    return ProviderError(f"{vendor.label} refused the request with HTTP {status} ({said}).", executed="no")
+    kind = NotThereError if status == 404 else ProviderError
+    return kind(f"{vendor.label} refused the request with HTTP {status} ({said}).", executed="no")
 
 
 def unreachable(vendor: Vendor, error: BaseException) -> ServiceUnavailableError:

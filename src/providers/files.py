@@ -4,15 +4,18 @@ Kimi: platform.kimi.ai/docs/api/files-upload and its neighbours. GLM: docs.bigmo
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
+from ..protocol.errors import NotFoundError
 from .answer import NotUnderstoodError
 from .check import refused
 from .exchange import Exchange
+from .failures import NotThereError
 from .road import ApiRequest, Upload
 
 _MB: Final = 1024 * 1024
@@ -153,30 +156,37 @@ class Files:
 
         Raises:
             InvalidArgumentsError: this vendor tells of files in its list alone.
+            NotFoundError: there is none of this id, as far as the key in use goes.
             CallError: a subclass by what the vendor said.
         """
         if not self.rules.tells_of_one:
             raise refused("file_id", f"{self.rules.label} tells of single files in its list alone; list the files.")
         request = ApiRequest(method="GET", path=_path(file_id))
-        return await self._exchange.ask(request, read_file, timeout_s=timeout_s)
+        with _there(file_id):
+            return await self._exchange.ask(request, read_file, timeout_s=timeout_s)
 
     async def delete(self, file_id: str, *, timeout_s: float) -> None:
         """Delete one file.
 
         Raises:
+            NotFoundError: as ``info``.
             CallError: a subclass by what the vendor said.
         """
-        await self._exchange.ask(ApiRequest(method="DELETE", path=_path(file_id)), read_deletion, timeout_s=timeout_s)
+        request = ApiRequest(method="DELETE", path=_path(file_id))
+        with _there(file_id):
+            await self._exchange.ask(request, read_deletion, timeout_s=timeout_s)
 
     async def content(self, file_id: str, *, timeout_s: float) -> bytes:
         """What the vendor gives back of a file whose purpose is one of ``rules.fetched``: of Kimi's ``file-extract``
         the text that it read from the file (see ``extracted_text``), of GLM's ``batch`` the file.
 
         Raises:
+            NotFoundError: as ``info``.
             CallError: a subclass by what the vendor said; of files for other purposes it refuses to give any.
         """
         request = ApiRequest(method="GET", path=f"{_path(file_id)}/content")
-        return (await self._exchange.send(request, timeout_s=timeout_s)).content
+        with _there(file_id):
+            return (await self._exchange.send(request, timeout_s=timeout_s)).content
 
 
 def check_upload(rules: FileRules, name: str, size: int, purpose: str) -> None:
@@ -240,6 +250,15 @@ def read_deletion(document: Any) -> None:
     """Raises ``NotUnderstoodError`` where it does not say that the file is deleted."""
     if not isinstance(document, dict) or document.get("deleted") is not True:
         raise NotUnderstoodError("it does not say that the file is deleted")
+
+
+@contextmanager
+def _there(file_id: str) -> Iterator[None]:
+    """Have the error say so where the vendor knows no file of this id."""
+    try:
+        yield
+    except NotThereError as error:
+        raise NotFoundError(f"There is no file {file_id!r}: {error.message}") from error
 
 
 def _number(value: Any) -> int:

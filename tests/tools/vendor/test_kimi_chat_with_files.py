@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toold.protocol.errors import InvalidArgumentsError, NotFoundError, ProviderError, ServiceUnavailableError
+from toold.protocol.errors import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 
 if TYPE_CHECKING:
     from tests.tools.vendor.conftest import House, OpenHouse
@@ -83,7 +83,7 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
 async def test_what_is_not_there_is_told(house: "House") -> None:
     """A file that Kimi has not, and a conversation that nobody had."""
     error = await house.fail(CHAT, prompt="?", file_ids=["f-0"])
-    assert isinstance(error, ProviderError)
+    assert isinstance(error, NotFoundError)
     assert "f-0 not found" in error.message
     assert house.asked == {"kimi files": 1}
     assert isinstance(await house.refuse(CHAT, prompt="?", file_ids=["f-0"], continuation_id="none"), NotFoundError)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toold.protocol.errors import InvalidArgumentsError, ProviderError, ServiceUnavailableError
+from toold.protocol.errors import InvalidArgumentsError, NotFoundError, ProviderError, ServiceUnavailableError
 from toold.providers import RemoteFile
 from toold.tools.vendor.kimi_manage_files import expired
 
@@ -47,7 +47,7 @@ async def test_one_file_is_told_of_and_deleted(house: "House") -> None:
     assert await house.data(MANAGE, operation="delete", file_id=file_id) == {"file_id": file_id, "deleted": True}
     for operation in ("info", "delete"):
         error = await house.fail(MANAGE, operation=operation, file_id=file_id)
-        assert isinstance(error, ProviderError)
+        assert isinstance(error, NotFoundError)
         assert "not found" in error.message
 
 

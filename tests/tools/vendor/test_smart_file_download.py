@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toold.protocol.errors import InvalidArgumentsError, ProviderError, ServiceUnavailableError
+from toold.protocol.errors import InvalidArgumentsError, NotFoundError, ProviderError, ServiceUnavailableError
 
 if TYPE_CHECKING:
     from tests.tools.vendor.conftest import House, OpenHouse
@@ -67,8 +67,10 @@ async def test_what_is_no_text_is_told(house: "House") -> None:
 async def test_what_is_not_there_is_told(house: "House") -> None:
     """In the vendor's words."""
     error = await house.fail(DOWNLOAD, file_id="f-0")
-    assert isinstance(error, ProviderError)
-    assert "f-0 not found" in error.message
+    assert isinstance(error, NotFoundError)
+    assert error.message.startswith("There is no file 'f-0': Kimi (Moonshot) refused the request with HTTP 404 (")
+    assert (error.executed, error.retryable) == ("no", False)
+    assert isinstance(await house.fail(DOWNLOAD, file_id="f-0", provider="glm"), NotFoundError)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from toold.protocol.errors import (
     InvalidArgumentsError,
     NotFoundError,
     PermissionDeniedError,
-    ProviderError,
     ServiceUnavailableError,
 )
 from toold.tools.files import MAX_TEXT_BYTES
@@ -115,7 +114,7 @@ async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str)
     assert "ask again with file_id" in error.message
     house.simulator.plan("kimi", "chat", "delay=0")
     again = await house.fail(QUERY, question="?", file_id="f-0")
-    assert isinstance(again, ProviderError)
+    assert isinstance(again, NotFoundError)
     assert (await house.call("smart_file_download", file_id=error.details["file_id"])).text
 
 
