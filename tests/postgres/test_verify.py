@@ -238,8 +238,10 @@ async def test_what_expired_before_it_was_sent(
     await store.close()
     short = Store(path, content=json.dumps, retention=Retention(bytes=1), key=audit_key)
     await short.flush()
-    short.record(row(id="late"))
     await short.close()
+    again = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
+    again.record(row(id="late"))
+    await again.close()
     findings = await verified()
     assert findings.problems == []
     assert (findings.checked, findings.checkpoints["unsent"].calls, findings.waiting) == (1, 4, 5)
