@@ -10,11 +10,12 @@ from .fitting import ANSWER_TOKENS, room
 from .material import errors_of, read_bytes, read_files, read_images
 from .question import AUTO, Asked, LeftOut, Question, another_depth
 from .rounds import Rounds, complete
-from .tokens import estimate_request, estimate_tokens
+from .tokens import IMAGE_TOKENS, estimate_request, estimate_tokens
 
 __all__ = [
     "ANSWER_TOKENS",
     "AUTO",
+    "IMAGE_TOKENS",
     "Asked",
     "Choice",
     "LeftOut",

@@ -8,13 +8,33 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ...providers import CompletionRequest, Depth, Message, ToolInvocation, WebSearch, functions_wanted
-from ..asking import Asked, Choice, Need, Question, complete, estimate_tokens, nearest, pick, room, too_long
+from ...providers import (
+    CompletionRequest,
+    Depth,
+    Message,
+    TextPart,
+    ToolInvocation,
+    WebSearch,
+    functions_wanted,
+)
+from ..asking import (
+    IMAGE_TOKENS,
+    Asked,
+    Choice,
+    Need,
+    Question,
+    complete,
+    estimate_tokens,
+    nearest,
+    pick,
+    room,
+    too_long,
+)
 from ..chat import TIMEOUT_S
 from ..context import ToolContext
 from ..tool import Answer, Arguments, tool
 from .functions import FunctionDefinitions
-from .messages import ChatMessage, read, said
+from .messages import ChatMessage, images_in, read, said
 
 
 class KimiChatWithToolsArguments(Arguments):
@@ -74,9 +94,12 @@ def _prepare(
         InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
     """
     functions = tuple(definition.tool for definition in arguments.tools)
+    images = [image.url for message in asked for image in images_in(message.content)]
     need = Need(
-        tokens=estimate_tokens(_texts(asked, arguments)),
+        tokens=estimate_tokens(_texts(asked, arguments)) + len(images) * IMAGE_TOKENS,
         max_tokens=arguments.max_tokens,
+        images=bool(images),
+        linked_images=any(url.startswith("https:") for url in images),
         thinking=arguments.thinking,
         tools=bool(functions),
         web_search=arguments.web_search,
@@ -101,7 +124,10 @@ def _prepare(
 def _texts(asked: tuple[Message, ...], arguments: KimiChatWithToolsArguments) -> Iterator[str]:
     """Everything in the question that has tokens."""
     for message in asked:
-        yield message.content if isinstance(message.content, str) else ""
+        if isinstance(message.content, str):
+            yield message.content
+        else:
+            yield from (part.text for part in message.content if isinstance(part, TextPart))
         yield message.reasoning
         yield from (call.name + call.arguments for call in message.tool_calls)
     yield from (definition.model_dump_json() for definition in arguments.tools)

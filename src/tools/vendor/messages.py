@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from ...protocol.errors import InvalidArgumentsError
-from ...providers import Message, ToolInvocation, follow_up, functions_wanted
+from ...providers import ImagePart, Message, TextPart, ToolInvocation, follow_up, functions_wanted
 from ..asking import Rounds
 from ..tool import Arguments
 
@@ -26,11 +26,31 @@ class CallOfModel(Arguments):
     function: CalledFunction
 
 
+class TextContent(Arguments):
+    """Words, as one of several parts."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ImageAddress(Arguments):
+    """Where an image is."""
+
+    url: str = Field(pattern="^(https:|data:image/)")
+
+
+class ImageContent(Arguments):
+    """An image, as one of several parts."""
+
+    type: Literal["image_url"]
+    image_url: ImageAddress
+
+
 class ChatMessage(Arguments):
     """One turn."""
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: str | None = None
+    content: str | list[TextContent | ImageContent] | None = None
     tool_calls: list[CallOfModel] = Field(default=[])
     tool_call_id: str | None = None
     name: str | None = None
@@ -56,13 +76,16 @@ def read(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
             raise _wrong(place, "it has no content")
         if message.tool_call_id is not None:
             raise _wrong(place, "only a message of a tool has a tool_call_id")
+        content = _content(message)
+        if message.role != "user" and images_in(content):
+            raise _wrong(place, "only a message of the user has images")
         if message.tool_calls and message.role != "assistant":
             raise _wrong(place, "only a message of the assistant has tool_calls")
         open_calls = {call.id: call.function.name for call in message.tool_calls}
         calls = tuple(
             ToolInvocation(call.id, call.function.name, call.function.arguments) for call in message.tool_calls
         )
-        turns.append(Message(message.role, message.content or "", calls, reasoning=message.reasoning_content or ""))
+        turns.append(Message(message.role, content, calls, reasoning=message.reasoning_content or ""))
     _require_results(open_calls, f"messages.{len(messages)}")
     return tuple(turns)
 
@@ -82,7 +105,24 @@ def _result(message: ChatMessage, place: str, open_calls: dict[str, str]) -> Mes
         raise _wrong(place, "a result needs the tool_call_id of its call")
     if open_calls.pop(message.tool_call_id, None) is None:
         raise _wrong(place, f"no call {message.tool_call_id[:100]!r} of the assistant waits for a result here")
-    return Message("tool", message.content or "", tool_call_id=message.tool_call_id, tool_name=message.name)
+    content = _content(message)
+    if images_in(content):
+        raise _wrong(place, "only a message of the user has images")
+    return Message("tool", content, tool_call_id=message.tool_call_id, tool_name=message.name)
+
+
+def images_in(content: str | tuple[TextPart | ImagePart, ...]) -> list[ImagePart]:
+    """The images of a turn."""
+    return [] if isinstance(content, str) else [part for part in content if isinstance(part, ImagePart)]
+
+
+def _content(message: ChatMessage) -> str | tuple[TextPart | ImagePart, ...]:
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    return tuple(
+        TextPart(part.text) if isinstance(part, TextContent) else ImagePart(part.image_url.url)
+        for part in message.content
+    )
 
 
 def _require_results(open_calls: dict[str, str], place: str) -> None:

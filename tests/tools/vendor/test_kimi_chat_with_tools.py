@@ -61,6 +61,20 @@ async def test_a_later_call_brings_the_result(house: "House", model: str) -> Non
     assert house.last["messages"] == [*asked, *first["append"], result]
 
 
+async def test_content_goes_as_the_vendor_writes_it(house: "House") -> None:
+    """Words and images in parts, to a model that sees; an address of an image is more than any of Kimi's takes."""
+    words, image = {"type": "text", "text": "What is it?"}, "data:image/png;base64,AA=="
+    asked = [{"role": "user", "content": [words, {"type": "image_url", "image_url": {"url": image}}]}]
+    result = await house.call(CHAT, messages=asked)
+    assert house.last["messages"] == asked
+    assert "1 image attached" in result.text
+    error = await house.refuse(CHAT, messages=asked, model="moonshot-v1-8k")
+    assert "images: moonshot-v1-8k takes no images; name one that does" in error.message
+    linked = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    error = await house.refuse(CHAT, messages=[{"role": "user", "content": [words, linked]}])
+    assert "no model that is available here can take images by their addresses" in error.message
+
+
 async def test_a_web_search_is_a_loop_within_the_call(house: "House") -> None:
     """Each round is a completion, counted; what was said on the way is in ``append``, so that it can go on."""
     asked = [{"role": "user", "content": "What is new?"}]
@@ -123,6 +137,8 @@ async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> 
         ({"messages": 7}, "messages should be an array, not 7"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0.role should be 'system', 'user'"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0: a result needs the tool_call_id of its call"),
+        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages.0.content"),
         ({"tools": "look"}, 'tools should be an array, not "look"'),
         ({"tools": [LOOK["function"]]}, "tools.0.function is missing"),
         ({"tools": [{**LOOK, "type": "builtin_function"}]}, "tools.0.type should be 'function'"),

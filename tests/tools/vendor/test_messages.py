@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 from toold.protocol.errors import InvalidArgumentsError
-from toold.providers import Completion, Message, ToolInvocation
+from toold.providers import Completion, ImagePart, Message, TextPart, ToolInvocation
 from toold.tools.asking import Rounds
 from toold.tools.vendor.messages import ChatMessage, read, said
 
+IMAGE = "data:image/png;base64,AA=="
+PICTURE = {"type": "image_url", "image_url": {"url": IMAGE}}
 CALL = {"id": "c-1", "function": {"name": "look", "arguments": "{}"}}
 USER = {"role": "user", "content": "Why?"}
 ASKS = {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_content": "hm"}
@@ -33,6 +35,15 @@ def test_a_conversation_is_read_as_it_was() -> None:
     )
 
 
+def test_content_may_be_parts() -> None:
+    """Words and images, as the vendors write them."""
+    parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": IMAGE}}]
+    words = [{"type": "text", "text": "a tree"}]
+    asked, _, found = read(messages({"role": "user", "content": parts}, ASKS, {**RESULT, "content": words}))
+    assert asked.content == (TextPart("What is it?"), ImagePart(IMAGE))
+    assert found.content == (TextPart("a tree"),)
+
+
 @pytest.mark.parametrize(
     ("turns", "says"),
     [
@@ -44,6 +55,9 @@ def test_a_conversation_is_read_as_it_was() -> None:
         (({**USER, "tool_calls": [CALL]},), "messages.0: only a message of the assistant has tool_calls"),
         (({**USER, "tool_call_id": "c-1"},), "messages.0: only a message of a tool has a tool_call_id"),
         ((USER, {"role": "assistant", "content": ""}), "messages.1: it has no content"),
+        (({"role": "user", "content": []},), "messages.0: it has no content"),
+        (({"role": "system", "content": [PICTURE]},), "messages.0: only a message of the user has images"),
+        ((USER, ASKS, {**RESULT, "content": [PICTURE]}), "messages.2: only a message of the user has images"),
     ],
 )
 def test_what_is_out_of_order_is_told(turns: tuple[dict[str, Any], ...], says: str) -> None:
