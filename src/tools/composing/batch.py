@@ -15,7 +15,7 @@ from .batch_run import BatchPlan, BatchRun
 from .cut_off import cut_off
 from .detaching import Detachable, detach
 from .pipeline_arguments import AT_ONCE, MAX_AT_ONCE, MAX_ITEMS, MAX_TIMEOUT_S
-from .pipeline_plan import OF_ITEM, invalid
+from .pipeline_planning import OF_ITEM, invalid
 from .retry import MAX_RETRIES, Retrying
 from .shaping import plan_shaping
 from .step_run import shape_in

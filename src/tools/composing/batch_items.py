@@ -10,7 +10,7 @@ from ...shaping import ShapingError
 from ..context import ToolContext
 from ..tool import Arguments
 from .pipeline_arguments import MAX_ITEMS
-from .pipeline_plan import invalid
+from .pipeline_planning import invalid
 from .shaping import apply, plan_shaping
 
 MAX_DETACHED_ITEMS: Final = 10_000

@@ -14,7 +14,8 @@ from ..tool import tool
 from .cut_off import cut_off
 from .detaching import Detachable, detach
 from .pipeline_arguments import DRY_RUN, MAX_TIMEOUT_S, ON_UNKNOWN, RESUME, Steps
-from .pipeline_plan import PipelinePlan, plan_pipeline
+from .pipeline_plan import PipelinePlan
+from .pipeline_planning import plan_pipeline
 from .pipeline_run import PipelineRun
 from .retry import Retrying
 from .step_run import StepRunner, shape_in

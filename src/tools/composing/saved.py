@@ -17,7 +17,7 @@ from ..json_schema import JsonSchema
 from ..tool import TOOL_NAME, Tool
 from .pipeline import plan_apart, run_pipeline
 from .pipeline_arguments import DRY_RUN, ON_UNKNOWN, RESUME, TIMEOUT_S, Seconds, Steps
-from .pipeline_plan import check_pipeline
+from .pipeline_planning import check_pipeline
 from .time_left import CALL_MARGIN_S
 
 SUFFIXES: Final = (".toml", ".yaml", ".yml")

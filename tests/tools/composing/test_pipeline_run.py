@@ -16,7 +16,7 @@ from toold.protocol.errors import (
     ToolExecutionError,
 )
 from toold.tools.composing.pipeline import PipelineArguments
-from toold.tools.composing.pipeline_plan import plan_pipeline
+from toold.tools.composing.pipeline_planning import plan_pipeline
 from toold.tools.composing.pipeline_run import SIDE_BY_SIDE, PipelineRun
 from toold.tools.composing.room import Room
 from toold.tools.composing.shaping import Shaping

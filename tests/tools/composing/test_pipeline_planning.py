@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from toold.protocol.errors import InvalidArgumentsError, PermissionDeniedError
 from toold.tools.composing.pipeline import PipelineArguments
-from toold.tools.composing.pipeline_plan import PipelinePlan, check_pipeline, plan_pipeline
+from toold.tools.composing.pipeline_plan import PipelinePlan
+from toold.tools.composing.pipeline_planning import check_pipeline, plan_pipeline
 
 
 def planned(tools: Any, *steps: dict[str, Any], **more: Any) -> PipelinePlan:
