@@ -9,8 +9,6 @@ create table if not exists public.toold_baseline_runs (
     format          integer not null check (format >= 1),
     started_at      timestamptz not null,
     finished_at     timestamptz,
-    contention      double precision check (contention between 0 and 1),    -- the share of it in which something waited for a CPU
-    beside          text,                    -- the run that was collected turn by turn with this one
     complete        boolean not null,        -- false where the run was cut off
     simulated       boolean not null,        -- true where no provider was asked
     daemon          text not null,           -- name and version

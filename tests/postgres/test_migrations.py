@@ -76,6 +76,13 @@ def test_applying_again_changes_nothing(database: Any) -> None:
         database.sql("SELECT * FROM toold_calls", role="anon")
 
 
+def test_a_project_that_has_the_tables_gets_their_newer_columns(database: Any) -> None:
+    """A migration that was applied once is not changed: what a table has more comes with another one."""
+    database.sql("ALTER TABLE toold_baseline_runs DROP COLUMN contention, DROP COLUMN beside")
+    database.migrate()
+    assert database.sql("SELECT count(contention) + count(beside) FROM toold_baseline_runs WHERE false") == "0"
+
+
 def test_a_childs_row_says_whose_it_is(database: Any) -> None:
     """By its id, which is its parent's and more; as long as the ids of nested calls are."""
     ids = ("e-1", "e-1/step", "e-1/step/a.0#2", "e-2/" + "/".join(["x" * 80] * 4))
