@@ -2,20 +2,17 @@
 
 import asyncio
 import concurrent.futures
-import contextlib
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
-
-import structlog
+from typing import Final
 
 from . import calls, conversations, copies, detached, notes, outbox, runs, sessions, spending
 from .chain import Checkpoint
 from .committer import Content
 from .conversations import KeptConversation, Spoken
 from .copies import CopiesState, Copy, SettledCopies
+from .reader import Reader
 from .retention import Retention
 from .rows import (
     CallRow,
@@ -31,18 +28,11 @@ from .rows import (
     Started,
     Totals,
 )
-from .schema import MEND_DAMAGE, StoreError, is_damaged, open_for_reading
 from .spending import DaySpent
 from .writer import Writer
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """A disk that does not answer holds up the daemon's end for no longer, but for reads."""
-READER_TIMEOUT_S: Final = 1.0
-"""A read that hangs holds it up for no longer before that."""
-
-T = TypeVar("T")
-
-_log = structlog.get_logger(__name__)
 
 
 class Store:
@@ -69,10 +59,7 @@ class Store:
         self._path = path
         self._result_ttl_s = retention.result_ttl_s
         self._writer = Writer(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
-        self._reader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._reading: sqlite3.Connection | None = None
-        self.damage: str | None = None
-        """What a read found first that is broken in the file, and what to do; None as long as none has."""
+        self._reader = Reader(path)
         self.record: Final[Callable[[CallRow], None]] = self._writer.record
         """Have a call's row written soon. Never blocks, never raises; on the event loop's thread only."""
         self.settle: Final[Callable[[Settled | SettledCopies], None]] = self._writer.settle
@@ -100,6 +87,11 @@ class Store:
     def problem(self) -> str | None:
         """Why rows cannot be written at present; None where they can."""
         return self._writer.problem
+
+    @property
+    def damage(self) -> str | None:
+        """What a read found first that is broken in the file, and what to do; None as long as none has."""
+        return self._reader.damage
 
     @property
     def written(self) -> int:
@@ -153,7 +145,7 @@ class Store:
         """
         await self.flush()
         since = time.time() - self._result_ttl_s
-        return await self._read(
+        return await self._reader.read(
             lambda connection: sessions.child(connection, run, name, principal, results_since=since)
         )
 
@@ -164,7 +156,7 @@ class Store:
             StoreError: the file cannot be read.
         """
         await self.flush()
-        return await self._read(lambda connection: runs.find(connection, call_id, principal, tool))
+        return await self._reader.read(lambda connection: runs.find(connection, call_id, principal, tool))
 
     async def take_up(self, call_id: str, run: str) -> None:
         """Return once it is on the disk that a call that has started goes on with an earlier run.
@@ -181,7 +173,7 @@ class Store:
             StoreError: the file cannot be read.
         """
         await self.flush()
-        return await self._read(detached.begun)
+        return await self._reader.read(detached.begun)
 
     async def call(self, call_id: str, principal: str) -> CallRow | None:
         """A principal's call that has ended, where it is among the last ``calls.SEARCHED_ROWS`` of all.
@@ -190,7 +182,7 @@ class Store:
             StoreError: the file cannot be read.
         """
         await self.flush()
-        return await self._read(lambda connection: calls.find(connection, call_id, principal))
+        return await self._reader.read(lambda connection: calls.find(connection, call_id, principal))
 
     async def keep(self, answers: Sequence[KeptCall]) -> None:
         """Return once the results of local calls are on the disk. Those of sessions that were not opened are left out.
@@ -210,7 +202,7 @@ class Store:
         """
         await self.flush()
         since = time.time() - self._result_ttl_s
-        found = await self._read(lambda connection: sessions.session(connection, key_hash, results_since=since))
+        found = await self._reader.read(lambda connection: sessions.session(connection, key_hash, results_since=since))
         if found:
             self.seen([found.row.id])
         return found
@@ -223,7 +215,7 @@ class Store:
         """
         await self.flush()
         since = time.time() - self._result_ttl_s
-        return await self._read(
+        return await self._reader.read(
             lambda connection: sessions.answered(connection, session_id, request_key, results_since=since)
         )
 
@@ -236,7 +228,7 @@ class Store:
         """
         await self.flush()
         since = time.time() - self._result_ttl_s
-        return await self._read(
+        return await self._reader.read(
             lambda connection: sessions.states(connection, session_id, request_keys, results_since=since)
         )
 
@@ -247,7 +239,7 @@ class Store:
             StoreError: the file cannot be read.
         """
         await self.flush()
-        return await self._read(lambda connection: conversations.find(connection, conversation_id, principal))
+        return await self._reader.read(lambda connection: conversations.find(connection, conversation_id, principal))
 
     async def go_on(self, spoken: Spoken) -> None:
         """Return once it is committed how a conversation went on. A power cut may undo it, as long as no call that
@@ -279,7 +271,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._read(lambda connection: calls.ended(connection, principal, limit, tool, outcome))
+        return await self._reader.read(lambda connection: calls.ended(connection, principal, limit, tool, outcome))
 
     async def recent(self, limit: int) -> list[CallRow]:
         """The calls that ended last, the last one first; those of the last 100 ms may not be there yet.
@@ -287,7 +279,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._read(lambda connection: calls.recent(connection, limit))
+        return await self._reader.read(lambda connection: calls.recent(connection, limit))
 
     async def totals(self) -> Totals:
         """The sums of all calls ever recorded.
@@ -295,7 +287,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._read(calls.totals)
+        return await self._reader.read(calls.totals)
 
     async def spent_since(self, day: str) -> list[DaySpent]:
         """What was spent at the vendors on this day (``YYYY-MM-DD``, UTC) and after it, the newest day first.
@@ -303,7 +295,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._read(lambda connection: spending.since(connection, day))
+        return await self._reader.read(lambda connection: spending.since(connection, day))
 
     async def outbox(self) -> OutboxState:
         """How far the calls have been sent to Supabase.
@@ -311,7 +303,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._read(outbox.state)
+        return await self._reader.read(outbox.state)
 
     async def unsent(self, after: int, limit: int) -> list[ChainedRow]:
         """The oldest calls after a seq (``OutboxState.settled_seq``), in order. They outlive a power cut: what somebody
@@ -322,7 +314,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read, or the disk refuses.
         """
-        rows = await self._read(lambda connection: outbox.unsent(connection, after, limit))
+        rows = await self._reader.read(lambda connection: outbox.unsent(connection, after, limit))
         if rows:
             await asyncio.wrap_future(self._writer.secure(rows[-1].seq))
         return rows
@@ -333,7 +325,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._read(lambda connection: notes.unsent(connection, limit))
+        return await self._reader.read(lambda connection: notes.unsent(connection, limit))
 
     async def copies(self) -> CopiesState:
         """How far copies of conversations have been sent to Supabase.
@@ -341,7 +333,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._read(copies.state)
+        return await self._reader.read(copies.state)
 
     async def unsent_copies(self, after: int, limit: int, max_bytes: int) -> list[Copy]:
         """The oldest copies after a number (``Copy.number``), in order: so many, and of so many bytes, at most, but one
@@ -354,40 +346,17 @@ class Store:
         """
         if not self.copying:
             return []
-        found = await self._read(lambda connection: copies.unsent(connection, after, limit, max_bytes))
+        found = await self._reader.read(lambda connection: copies.unsent(connection, after, limit, max_bytes))
         if found:
             await self.sync()
         return found
 
     async def close(self) -> None:
         """Write what is left, within 5 s, and close the file. A read that takes more than 1 s more is left behind."""
-        loop = asyncio.get_running_loop()
         # The reader first: SQLite moves the log into the database when the last connection that may write is closed.
-        _, hung = await asyncio.wait([loop.run_in_executor(self._reader, self._end_reading)], timeout=READER_TIMEOUT_S)
-        if hung:
-            _log.warning("a read of the database does not end; it is left behind")
-        self._reader.shutdown(wait=False)
+        await self._reader.close()
         # On a thread that nobody else can keep busy.
         closer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-closer")
-        closing = loop.run_in_executor(closer, self._writer.close, CLOSE_TIMEOUT_S)
+        closing = asyncio.get_running_loop().run_in_executor(closer, self._writer.close, CLOSE_TIMEOUT_S)
         closer.shutdown(wait=False)
         await closing
-
-    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._reader, self._run, query)
-
-    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            if self._reading is None:
-                self._reading = open_for_reading(self._path)
-            return query(self._reading)
-        except sqlite3.Error as error:
-            if is_damaged(error) and self.damage is None:
-                _log.error("the database is damaged", path=str(self._path), reason=str(error), remedy=MEND_DAMAGE)
-                self.damage = f"the database is damaged ({error}): {MEND_DAMAGE}"
-            raise StoreError(f"the database cannot be read ({error})", str(error)) from None
-
-    def _end_reading(self) -> None:
-        if self._reading:
-            with contextlib.suppress(sqlite3.Error):
-                self._reading.close()

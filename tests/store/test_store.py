@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from structlog.testing import capture_logs
-from toold.store import CallRow, Retention, Store, StoreError, calls
-from toold.store import store as storing
+from toold.store import CallRow, Retention, Store, StoreError, calls, reader
 from toold.store.rows import ModelSums, Sums
 
 Call = Any  # conftest.Journalled
@@ -319,7 +318,7 @@ async def test_a_read_that_hangs_does_not_hold_up_the_end(
         return []
 
     monkeypatch.setattr(calls, "recent", hangs)
-    monkeypatch.setattr(storing, "READER_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(reader, "READER_TIMEOUT_S", 0.01)
     store = open_store()
     reading = asyncio.create_task(store.recent(1))
     assert await asyncio.to_thread(reached.wait, 30)
