@@ -74,6 +74,31 @@ class FileAccess:
             return self
         return FileAccess(self.roots, denied=self._denied, secrets=self._secrets, start=folder)
 
+    async def objection_to(self, folder: str | None) -> str | None:
+        """Why no file can be read by paths that start at the client's folder, or why they do not start there.
+
+        None where it is well. One that holds a root is: paths may lead from it into the root.
+        """
+        if not folder:
+            return None
+        if "\0" in folder or len(folder) > MAX_PATH_CHARS:
+            return "it is no path, so relative paths start at the first workspace folder"
+        return await asyncio.to_thread(self._objection_to, folder)
+
+    def _objection_to(self, folder: str) -> str | None:
+        try:
+            start = Path(os.path.realpath(os.path.normpath(self.starting_at(folder)._start)))
+        except (OSError, ValueError):  # as in _located
+            start = None
+        if start is not None and not any(map(start.is_relative_to, self._denied)):
+            near = [root for root in self.roots if start.is_relative_to(root) or root.is_relative_to(start)]
+            if near:
+                return None
+        return (
+            "relative paths start there, and it is not below the folders that this daemon may read, so they are "
+            "refused; name a folder there, or let the operator add this one to TOOLD_WORKSPACE"
+        )
+
     async def read_text(self, path: str) -> TextFile:
         """The text file at ``path``, read off the event loop.
 

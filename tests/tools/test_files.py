@@ -74,6 +74,25 @@ async def test_what_looks_like_a_secret_is_not_read(workspace: Path, write: Writ
     assert (await access.read_text(".env")).text == "KEY=s3cret"
 
 
+async def test_a_clients_folder_from_where_nothing_can_be_read_is_objected_to(
+    access: FileAccess, workspace: Path, write: Write
+) -> None:
+    """Outside the roots, by a link too, or denied; one that holds a root or lies in one, there or not, is well."""
+    write("state/token", "x")
+    (workspace / "link").symlink_to(workspace.parent / "elsewhere")
+    for folder in (None, "", str(workspace), "src", str(workspace / "gone"), str(workspace.parent), "/"):
+        assert await access.objection_to(folder) is None
+    for folder in (str(workspace.parent / "elsewhere"), "../elsewhere", "link", str(workspace / "state"), "\ud800"):
+        assert "they are refused; name a folder there" in (await access.objection_to(folder) or "")
+    for folder in ("a\0b", "x" * 5_000):
+        assert (
+            await access.objection_to(folder) == "it is no path, so relative paths start at the first workspace folder"
+        )
+    access.look_below([workspace.parent / "elsewhere"])
+    assert await access.objection_to("link") is None
+    assert await access.objection_to(str(workspace)) is not None
+
+
 async def test_every_spelling_of_a_path_leads_to_the_file(access: FileAccess, write: Write) -> None:
     """Relative, absolute, with dots and through a link inside the root: it is the same file."""
     path = write("docs/a.md", "hi")

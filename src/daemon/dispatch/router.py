@@ -70,6 +70,8 @@ class Router:
         self.gates = gates
         self.bounds = bounds
         self.permits = permits
+        self.files = files
+        """What tools may read."""
         self.sessions = SessionKeeper(lambda: self.bounds, journal, allowances.permits_of)
         self._recorder = recorder
         self._journal = journal

@@ -23,6 +23,8 @@ class Entry:
     """None where the client does not speak of resuming."""
     resumed: bool
     """It is the session that the client came back to."""
+    workspace_objection: str | None = None
+    """Why files cannot be read from the folder that the client names."""
 
 
 async def enter(router: Router, standing: Accepted) -> Entry:
@@ -32,6 +34,7 @@ async def enter(router: Router, standing: Accepted) -> Entry:
     Raises:
         ServiceUnavailableError: the key cannot be looked up at present.
     """
+    objection = await router.files.objection_to(standing.client.workspace)
     sessions, streaming = router.sessions, "stream" in standing.features
     if standing.resume_key is not None:
         key_hash = hash_key(standing.resume_key)
@@ -43,7 +46,7 @@ async def enter(router: Router, standing: Accepted) -> Entry:
             if standing.client != ClientInfo():
                 session.client = standing.client
             session.streaming, session.usable = streaming, standing.access.toolsets
-            return Entry(session, standing.resume_key, resumed=True)
+            return Entry(session, standing.resume_key, resumed=True, workspace_objection=objection)
     resume_key = token_urlsafe(_KEY_BYTES) if standing.resumable else None
     session = sessions.open(
         standing.label,
@@ -58,7 +61,7 @@ async def enter(router: Router, standing: Accepted) -> Entry:
     )
     if resume_key is not None:
         await sessions.written()
-    return Entry(session, resume_key, resumed=False)
+    return Entry(session, resume_key, resumed=False, workspace_objection=objection)
 
 
 def acknowledge(
@@ -72,6 +75,8 @@ def acknowledge(
         notices.append(f"session_id: {standing.label_objection}, so {instead}")
     if standing.notice is not None:
         notices.append(standing.notice)
+    if entry.workspace_objection is not None:
+        notices.append(f"client.workspace: {entry.workspace_objection}")
     if standing.resume_key is not None and not entry.resumed:
         notices.append("resume: no session of yours has this key any more; this is a new one")
     if standing.toolset not in {None, session.toolset}:
