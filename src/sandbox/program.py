@@ -25,7 +25,8 @@ _CODE: Final = re.compile(
     )
     | {_READ}
     | (?P<gather> (?<![\w.]) asyncio\.gather \b )
-    | (?P<imports> (?<![\w.]) from [ \t]+ asyncio [ \t]+ import \b ) (?P<names> [\w, \t]+ )
+    | (?P<imports> (?<![\w.]) from [ \t]+ asyncio [ \t]+ import \b )
+      (?P<names> [ \t]* \( [\w,\s]* \) | [\w, \t]+ )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -125,9 +126,14 @@ def _rewrite(match: re.Match[str]) -> str:
 
 
 def _imports(head: str, names: str) -> str:
-    """Without ``gather``, which is there already, and would be the engine's."""
-    kept = [name for name in names.split(",") if name.strip() != "gather"]
-    return f"{head}{','.join(kept)}" if kept else "pass"
+    """Without ``gather``, which is there already, and would be the engine's; by another name it is ours."""
+    imported = [name.split() for name in names.strip("() \t\n").split(",")]
+    if not any(words[:1] == ["gather"] for words in imported):
+        return head + names
+    kept = [" ".join(words) for words in imported if words and words[0] != "gather"]
+    renamed = [f"{words[-1]} = toold_gather" for words in imported if words[:2] == ["gather", "as"]]
+    statements = [*([f"{head} {', '.join(kept)}"] if kept else []), *renamed]
+    return ("; ".join(statements) or "pass") + "\n" * names.count("\n")
 
 
 def _read(match: re.Match[str]) -> str:

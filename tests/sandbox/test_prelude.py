@@ -52,7 +52,12 @@ async def test_gather_settled_tells_how_each_ended(run: Any) -> None:
 
 @pytest.mark.parametrize(
     ("imported", "name"),
-    [("import asyncio", "asyncio.gather"), ("from asyncio import gather", "gather"), ("", "gather")],
+    [
+        ("import asyncio", "asyncio.gather"),
+        ("from asyncio import gather", "gather"),
+        ("from asyncio import (\n    gather as both,\n)", "both"),
+        ("", "gather"),
+    ],
 )
 async def test_gather_takes_return_exceptions(run: Any, imported: str, name: str) -> None:
     """Which the engine's own does not."""

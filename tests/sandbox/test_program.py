@@ -24,6 +24,8 @@ CRM = {"crm": Module(frozenset({"search"}), lambda _chosen: "")}
         ("await asyncio.gather(a, b)", "await toold_gather(a, b)"),
         ("from asyncio import gather  # x", "pass# x"),
         ("from asyncio import sleep, gather\nx", "from asyncio import sleep\nx"),
+        ("from asyncio import gather as g, sleep as s\nx", "from asyncio import sleep as s; g = toold_gather\nx"),
+        ("from asyncio import (\n    gather,\n    sleep,\n)\nx", "from asyncio import sleep\n\n\n\nx"),
     ],
 )
 def test_what_the_engine_lacks_is_read_through_functions(code: str, expected: str) -> None:
@@ -46,7 +48,8 @@ def test_what_the_engine_lacks_is_read_through_functions(code: str, expected: st
         "e.codes",
         "my_asyncio.gather(x)",
         "from asyncio import sleep, run",
-        "from asyncio import gather as g",
+        "from asyncio import \\\n    gather",
+        "from asyncio import (sleep,\n    run)",
         "from my_asyncio import gather",
         "f'e.code'",
         "b'e.code'",
