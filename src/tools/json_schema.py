@@ -6,22 +6,20 @@ is left to whoever wrote the schema.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator, FormatChecker, SchemaError, ValidationError
-from jsonschema.exceptions import best_match
+from jsonschema import Draft202012Validator, FormatChecker, SchemaError
 from jsonschema.protocols import Validator
-from jsonschema.validators import extend, validator_for
+from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from ..shaping import PatternError, compile_pattern
-from .complaints import JSON_TYPES, MAX_FIELDS_IN_DETAILS, Complaints, given, missing, surplus, write_only
+from .complaints import MAX_FIELDS_IN_DETAILS, Complaints
+from .schema_complaints import complain
+from .schema_keywords import cautious
 
 MAX_VALUES_AT_ONCE: Final = 500
 """Arguments with more values within are checked in a thread: jsonschema takes some 20 µs a value."""
@@ -55,7 +53,7 @@ class JsonSchema:
         if schema.get("type") != "object":
             raise ValueError('the schema of arguments must have "type": "object"')
         self.schema = schema
-        self._validator: Validator = _cautious(draft)(schema, registry=Registry())
+        self._validator: Validator = cautious(draft)(schema, registry=Registry())
 
     def __repr__(self) -> str:
         return f"<JsonSchema of {', '.join(self.schema.get('properties', ())) or 'any object'}>"
@@ -71,7 +69,7 @@ class JsonSchema:
             complaints.add((), f"arguments are nested more than {MAX_DEPTH} levels deep")
             raise complaints.error(tool)
         for error in islice(self._validator.iter_errors(arguments), MAX_FIELDS_IN_DETAILS):
-            _complain(complaints, error)
+            complain(complaints, error)
             if complaints.enough:
                 break
         else:
@@ -156,173 +154,3 @@ def _check_references(schema: dict[str, Any]) -> None:
                     resolver.lookup(target)
                 except (Unresolvable, NoSuchResource, ValueError):
                     raise ValueError(f"the schema refers to {target[:200]}, which it does not hold") from None
-
-
-# --- keywords, where jsonschema's own would take too long ------------------------------------------------------------
-
-
-def _cautious(draft: Any) -> Any:
-    return extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave it open
-        draft,
-        {
-            "pattern": _pattern,
-            "patternProperties": _pattern_properties,
-            "additionalProperties": _additional_properties,
-            "unevaluatedProperties": _not_checked,
-            "unevaluatedItems": _not_checked,
-            "uniqueItems": _unique_items,
-        },
-    )
-
-
-def _not_checked(*_: Any) -> Iterator[ValidationError]:
-    return iter(())
-
-
-@lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> Callable[[str], bool] | None:
-    try:
-        return compile_pattern(pattern)
-    except PatternError:
-        return None
-
-
-def _fits(pattern: str, text: str) -> bool | None:
-    """Whether the text has the pattern; None where RE2 does not take it."""
-    matches = _matcher(pattern)
-    return None if matches is None else matches(text)
-
-
-def _pattern(_: Validator, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and _fits(pattern, instance) is False:
-        yield ValidationError("does not match")
-
-
-def _pattern_properties(validator: Validator, patterns: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        for pattern, schema in patterns.items():
-            for name, value in instance.items():
-                if _fits(pattern, name):
-                    yield from validator.descend(value, schema, path=name, schema_path=pattern)  # type: ignore[attr-defined] # of jsonschema's validators, and not of the protocol
-
-
-def _additional_properties(validator: Validator, rest: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    for name in list(_extras(instance, schema)):
-        if rest is False:
-            yield ValidationError("surplus", path=[name])
-        else:
-            yield from validator.descend(instance[name], rest, path=name)  # type: ignore[attr-defined] # as above
-
-
-def _extras(instance: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    for name in instance:
-        if name not in known and not any(_fits(pattern, name) in {True, None} for pattern in patterns):
-            yield name
-
-
-def _unique_items(_: Validator, unique: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
-    if unique is True and isinstance(instance, list):
-        different = {json.dumps(item, sort_keys=True) for item in instance}
-        if len(different) < len(instance):
-            yield ValidationError("has equal items")
-
-
-# --- words -----------------------------------------------------------------------------------------------------------
-
-
-def _complain(complaints: Complaints, error: ValidationError) -> None:
-    path = [str(step) for step in error.absolute_path]
-    value: Any = error.validator_value
-    instance: Any = error.instance
-    match error.validator:
-        case "required":
-            properties = _mapping(error.schema).get("properties", {})
-            for name in islice((name for name in value if name not in instance), 64):
-                complaints.add([*path, name], missing(_mapping(properties.get(name))))
-        case "additionalProperties" if value is False:
-            complaints.add(path, surplus(path[-1], _mapping(error.schema).get("properties", {})))
-        case "dependentRequired":
-            for name, needed in value.items():
-                if name in instance:
-                    for other in needed:
-                        if other not in instance:
-                            complaints.add([*path, other], f"is missing; it goes with {name}")
-        case "anyOf" | "oneOf" if error.context:
-            _complain_of_branches(complaints, error, path)
-        case _:
-            complaints.add(path, _wrong(error))
-
-
-def _complain_of_branches(complaints: Complaints, error: ValidationError, path: list[str]) -> None:
-    """None of several forms fits: the types that would, or what is wrong by the form that is nearest."""
-    context = error.context or []
-    if all(one.validator == "type" and one.absolute_path == error.absolute_path for one in context):
-        types = [kind for one in context for kind in _listed(one.validator_value)]
-        complaints.add(path, _wrong_type(types, error))
-        return
-    nearest = best_match([error])
-    if nearest is None or nearest is error or nearest.validator in {"anyOf", "oneOf"}:
-        complaints.add(path, "fits none of the forms that it may have")
-    else:
-        _complain(complaints, nearest)
-
-
-_BOUNDS: Final[Mapping[str, str]] = {
-    "minimum": "should be {bound} or more",
-    "maximum": "should be {bound} or less",
-    "exclusiveMinimum": "should be more than {bound}",
-    "exclusiveMaximum": "should be less than {bound}",
-    "multipleOf": "should be a multiple of {bound}",
-}
-_SIZES: Final[Mapping[str, str]] = {
-    "minLength": "should have {bound} characters or more",
-    "maxLength": "should have {bound} characters or fewer",
-    "minItems": "should have {bound} items or more",
-    "maxItems": "should have {bound} items or fewer",
-    "minProperties": "should have {bound} fields or more",
-    "maxProperties": "should have {bound} fields or fewer",
-    "pattern": "should match the pattern {bound}",
-    "uniqueItems": "should have no two equal items",
-    "contains": "has no item of the kind that it needs",
-    "not": "is of a form that is not allowed",
-    "oneOf": "fits several forms, and must fit one alone",
-}
-
-
-def _wrong(error: ValidationError) -> str:
-    """What is wrong with one value, to be read after its name."""
-    keyword = str(error.validator)
-    bound: Any = error.validator_value
-    if keyword == "type":
-        return _wrong_type(_listed(bound), error)
-    if keyword in _BOUNDS:
-        return f"{_BOUNDS[keyword].format(bound=bound)}, not {_given(error)}"
-    if keyword in _SIZES:
-        return _SIZES[keyword].format(bound=str(bound)[:200])
-    if keyword == "enum":
-        choices = ", ".join(given(choice, secret=False) for choice in bound[:20]) + (", …" if len(bound) > 20 else "")
-        return f"should be one of {choices}, not {_given(error)}"
-    if keyword == "const":
-        return f"should be {given(bound, secret=False)}, not {_given(error)}"
-    return f"does not fit its schema ({keyword[:40]})" if error.validator else "is not allowed here"
-
-
-def _wrong_type(types: list[str], error: ValidationError) -> str:
-    expected = " or ".join(dict.fromkeys(JSON_TYPES.get(kind, kind) for kind in types))
-    return f"should be {expected}, not {_given(error)}"
-
-
-def _given(error: ValidationError) -> str:
-    schema = _mapping(error.schema)
-    return given(error.instance, secret=write_only(schema) or schema.get("format") == "password")
-
-
-def _listed(types: Any) -> list[str]:
-    return [types] if isinstance(types, str) else list(types)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,82 @@
+"""JSON Schema's keywords, where jsonschema's own would take too long. Pure."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
+
+from ..shaping import PatternError, compile_pattern
+
+
+def cautious(draft: Any) -> Any:
+    """The draft's class of validators, with these keywords."""
+    return extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave it open
+        draft,
+        {
+            "pattern": _pattern,
+            "patternProperties": _pattern_properties,
+            "additionalProperties": _additional_properties,
+            "unevaluatedProperties": _not_checked,
+            "unevaluatedItems": _not_checked,
+            "uniqueItems": _unique_items,
+        },
+    )
+
+
+def _not_checked(*_: Any) -> Iterator[ValidationError]:
+    return iter(())
+
+
+@lru_cache(maxsize=1024)
+def _matcher(pattern: str) -> Callable[[str], bool] | None:
+    try:
+        return compile_pattern(pattern)
+    except PatternError:
+        return None
+
+
+def _fits(pattern: str, text: str) -> bool | None:
+    """Whether the text has the pattern; None where RE2 does not take it."""
+    matches = _matcher(pattern)
+    return None if matches is None else matches(text)
+
+
+def _pattern(_: Validator, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and _fits(pattern, instance) is False:
+        yield ValidationError("does not match")
+
+
+def _pattern_properties(validator: Validator, patterns: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, dict):
+        for pattern, schema in patterns.items():
+            for name, value in instance.items():
+                if _fits(pattern, name):
+                    yield from validator.descend(value, schema, path=name, schema_path=pattern)  # type: ignore[attr-defined] # of jsonschema's validators, and not of the protocol
+
+
+def _additional_properties(validator: Validator, rest: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    for name in list(_extras(instance, schema)):
+        if rest is False:
+            yield ValidationError("surplus", path=[name])
+        else:
+            yield from validator.descend(instance[name], rest, path=name)  # type: ignore[attr-defined] # as above
+
+
+def _extras(instance: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for name in instance:
+        if name not in known and not any(_fits(pattern, name) in {True, None} for pattern in patterns):
+            yield name
+
+
+def _unique_items(_: Validator, unique: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    if unique is True and isinstance(instance, list):
+        different = {json.dumps(item, sort_keys=True) for item in instance}
+        if len(different) < len(instance):
+            yield ValidationError("has equal items")
