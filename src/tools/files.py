@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,8 @@ MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
 MAX_PATH_CHARS: Final = 4_096
 """As long as a path can be on Linux. Resolving one takes time that grows with the square of its length."""
 
+_LOOK_S: Final = 5.0
+"""Where a client's folder leads is found out within this, or not told."""
 _SHOWN_PATH_CHARS: Final = 200
 
 
@@ -77,13 +80,17 @@ class FileAccess:
     async def objection_to(self, folder: str | None) -> str | None:
         """Why no file can be read by paths that start at the client's folder, or why they do not start there.
 
-        None where it is well. One that holds a root is: paths may lead from it into the root.
+        None where it is well, or a disk that hangs does not say: who names a folder must not wait for it to be let in.
+        One that holds a root is well: paths may lead from it into the root.
         """
         if not folder:
             return None
         if "\0" in folder or len(folder) > MAX_PATH_CHARS:
             return "it is no path, so relative paths start at the first workspace folder"
-        return await asyncio.to_thread(self._objection_to, folder)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                return await asyncio.to_thread(self._objection_to, folder)
+        return None
 
     def _objection_to(self, folder: str) -> str | None:
         try:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import os
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,6 +92,17 @@ async def test_a_clients_folder_from_where_nothing_can_be_read_is_objected_to(
     access.look_below([workspace.parent / "elsewhere"])
     assert await access.objection_to("link") is None
     assert await access.objection_to(str(workspace)) is not None
+
+
+async def test_nobody_waits_long_to_hear_of_a_folder(access: FileAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that hangs keeps out nobody who names a folder on it, and is no objection."""
+    answers = threading.Event()
+    monkeypatch.setattr(FileAccess, "_objection_to", lambda *_: answers.wait(10) or "late")
+    monkeypatch.setattr("toold.tools.files._LOOK_S", 0.01)
+    try:
+        assert await access.objection_to("src") is None
+    finally:
+        answers.set()
 
 
 async def test_every_spelling_of_a_path_leads_to_the_file(access: FileAccess, write: Write) -> None:
