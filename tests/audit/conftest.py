@@ -4,8 +4,11 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from toold.audit.lane import Lane
+from toold.audit.outgoing import Calls
 from toold.audit.remote import NotWrittenError
 from toold.audit.verdict import Failure, Verdict
 from toold.store import CallRow, ChainedRow, Checkpoint, Copy, KeptTurn, Retention, Said, Spoken, Store
@@ -110,3 +113,11 @@ def say(store: Store) -> Callable[..., Awaitable[None]]:
         )
 
     return go_on
+
+
+@pytest.fixture
+async def lane(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[Lane[ChainedRow]]:
+    """One for calls that has not started."""
+    lane = Lane(store, Calls(store), lambda: table)
+    yield lane
+    await lane.close(30)

@@ -2,37 +2,21 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.waiting import until
 from toold.audit.lane import BATCH, Lane
 from toold.audit.outgoing import Calls
-from toold.audit.remote import NotWrittenError
-from toold.audit.verdict import Failure, Verdict
+from toold.audit.verdict import Verdict
 from toold.store import ChainedRow, Settled, Store
+
+from .conftest import failing
 
 CallLane = Lane[ChainedRow]
 Record = Callable[..., None]
-
-
-def failing(verdict: Verdict, reason: str = "words") -> NotWrittenError:
-    return NotWrittenError(Failure(verdict, reason))
-
-
-@pytest.fixture
-async def lane(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[CallLane]:
-    """One for calls that has not started."""
-    lane = Lane(store, Calls(store), lambda: table)
-    yield lane
-    await lane.close(30)
-
-
-async def until(reached: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not reached():
-            await asyncio.sleep(0.005)
 
 
 async def test_calls_go_in_order_in_batches(lane: CallLane, store: Store, record: Record, table: Any) -> None:

@@ -1,6 +1,5 @@
 """What lanes carry: calls with the notes on their chain, and copies; sent once, set aside where refused, counted."""
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -8,8 +7,9 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.waiting import until
 from toold.audit.lane import Lane
-from toold.audit.outgoing import MAX_COPIED_BYTES, Calls, Copies
+from toold.audit.outgoing import MAX_COPIED_BYTES, Copies
 from toold.store import ChainedRow, Copy, Settled, Store
 
 CallLane = Lane[ChainedRow]
@@ -19,25 +19,11 @@ Say = Callable[..., Awaitable[None]]
 
 
 @pytest.fixture
-async def lane(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[CallLane]:
-    """One for calls that has not started."""
-    lane = Lane(store, Calls(store), lambda: table)
-    yield lane
-    await lane.close(30)
-
-
-@pytest.fixture
 async def copying(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[CopyLane]:
     """One for copies that has not started."""
     lane = Lane(store, Copies(store), lambda: table)
     yield lane
     await lane.close(30)
-
-
-async def until(reached: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not reached():
-            await asyncio.sleep(0.005)
 
 
 async def test_what_retention_removed_is_counted(

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.waiting import until
 from toold.audit import Sender
 from toold.store import Store
 
@@ -15,12 +16,6 @@ async def sender(store: Store, table: Any, hardly_pausing: None) -> AsyncIterato
     sender = Sender(store, lambda: table)
     yield sender
     await sender.close(30)
-
-
-async def until(reached: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not reached():
-            await asyncio.sleep(0.005)
 
 
 async def test_calls_and_copies_go(

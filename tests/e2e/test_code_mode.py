@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import psutil
 import pytest
+from tests.waiting import until
 
 BOMBS = {
     "cpu": "while True:\n    pass",
@@ -23,12 +24,6 @@ LITTLE = {
     "TOOLD_CODE_MEMORY_BYTES": str(24 * 1024**2),
     "TOOLD_CODE_CALLS": "50",
 }
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def workers(pid: int) -> list[psutil.Process]:

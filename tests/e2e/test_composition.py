@@ -1,23 +1,19 @@
 """Pipelines and batches on the daemon as it runs: taken up again, cut off, cancelled, counted."""
 
-import asyncio
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from tests.waiting import until
 
 
 def effects(daemon: Any, mark: str) -> list[str]:
     """The lines with this mark that were written so far."""
     log: Path = daemon.state / "sim_effect.log"
     return [line for line in log.read_text().splitlines() if mark in line] if log.exists() else []
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def five_steps(mark: str) -> list[dict[str, Any]]:
@@ -191,10 +187,9 @@ async def test_cancel_stops_the_rest(daemon: Any, make_peer: Any) -> None:
     batch = {"tool_name": "sim_effect", "items": [item] * 20, "options": {"concurrency": 2}}
     async with make_peer(features=["ack"]) as peer:
         for name, arguments in (("execute_batch", batch), ("execute_pipeline", {"steps": pipeline})):
-            before = len(effects(daemon, mark))
-            running = 2 if name == "execute_batch" else 1
+            begun = len(effects(daemon, mark)) + (2 if name == "execute_batch" else 1)
             await peer.send(op="call_tool", request_id=name, name=name, arguments=arguments)
-            await until(lambda before=before, running=running: len(effects(daemon, mark)) == before + running)
+            await until(partial(lambda count: len(effects(daemon, mark)) == count, begun))
             await peer.send(op="cancel", request_id=name)
             answer = await peer.until("call_tool_res", name)
             assert answer["error"]["code"] == "CANCELLED"
@@ -203,7 +198,7 @@ async def test_cancel_stops_the_rest(daemon: Any, make_peer: Any) -> None:
                 assert (done["unknown"], done["skipped"]) == (2, 18)
             else:
                 assert [done["step_results"][step]["state"] for step in "ab"] == ["unknown", "not_run"]
-            assert len(effects(daemon, mark)) == before + running
+            assert len(effects(daemon, mark)) == begun
         again = await peer.call(
             uuid4().hex, "execute_pipeline", steps=pipeline, resume=answer["error"]["details"]["run_id"]
         )

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tests.waiting import until
+
 ITEMS = 2000
 
 
@@ -16,12 +18,6 @@ def effects(daemon: Any) -> list[str]:
     """The lines that were written so far."""
     log: Path = daemon.state / "sim_effect.log"
     return log.read_text().splitlines() if log.exists() else []
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def detached(peer: Any, tool: str, **arguments: Any) -> str:

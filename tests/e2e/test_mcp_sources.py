@@ -5,12 +5,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from tests.waiting import until
 from toold.client import MCPWebSocketClient
 from toold.daemon import following
 from toold.daemon.daemon import Daemon
@@ -81,12 +82,6 @@ async def daemon(house: House) -> AsyncIterator[Daemon]:
 async def client(daemon: Daemon) -> AsyncIterator[MCPWebSocketClient]:
     async with MCPWebSocketClient(daemon.address().url) as client:
         yield client
-
-
-async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not done():
-            await asyncio.sleep(0.02)
 
 
 async def named(client: MCPWebSocketClient, words: Sequence[str]) -> list[str]:

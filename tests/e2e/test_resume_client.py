@@ -4,12 +4,13 @@ import asyncio
 import random
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 from toold.client import ConnectionLostError, MCPWebSocketClient, connection, exchange, returning
 from toold.protocol.calls import Progress
 from toold.protocol.errors import CallTimeoutError, OutcomeUnknownError
@@ -115,12 +116,6 @@ def executed(daemon: Any) -> Counter[str]:
     """How often ``sim_effect`` ran, by its text."""
     log = Path(daemon.state / "sim_effect.log")
     return Counter(log.read_text().split() if log.exists() else [])
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def start(client: MCPWebSocketClient, text: str, delay_ms: int = 0, **options: Any) -> asyncio.Task[Any]:

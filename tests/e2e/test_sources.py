@@ -1,8 +1,7 @@
 """Sources on the real road: an API's operations are called as any tool is, and the configuration's file is followed."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from tests.waiting import until
 from toold.client import MCPWebSocketClient
 from toold.daemon import following
 from toold.daemon.daemon import Daemon
@@ -87,12 +87,6 @@ async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configure: Any
 async def client(daemon: Daemon) -> AsyncIterator[MCPWebSocketClient]:
     async with MCPWebSocketClient(daemon.address().url) as client:
         yield client
-
-
-async def until(said: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
-        while not await said():
-            await asyncio.sleep(0.02)
 
 
 async def named(client: MCPWebSocketClient, beginning: str = "crm_") -> list[str]:

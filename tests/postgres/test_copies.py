@@ -4,13 +4,14 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from pydantic import SecretStr
+from tests.waiting import until
 from toold.audit import REDACTED, Sender, SupabaseRemote
 from toold.client import MCPWebSocketClient
 from toold.daemon.life import running
@@ -58,13 +59,6 @@ async def say(store: Store, conversation_id: str, number: int, at: float | None 
             said=[Said(number=number, role=role, content={"tool": "chat", "text": text}, at=at)],
         )
     )
-
-
-async def until(reached: Callable[[], Awaitable[object]]) -> None:
-    """Wait for what other processes and threads do."""
-    async with asyncio.timeout(60):
-        while not await reached():
-            await asyncio.sleep(0.02)
 
 
 async def settled(store: Store, copies: int) -> None:

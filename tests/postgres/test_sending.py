@@ -3,12 +3,13 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from tests.waiting import until
 from toold.audit import Sender, SupabaseRemote
 from toold.client import MCPWebSocketClient
 from toold.daemon.life import running
@@ -41,13 +42,6 @@ async def start(store: Store, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> 
     yield begin
     for sender in senders:
         await sender.close(30)
-
-
-async def until(reached: Callable[[], Awaitable[object]]) -> None:
-    """Wait for what other processes and threads do."""
-    async with asyncio.timeout(60):
-        while not await reached():
-            await asyncio.sleep(0.02)
 
 
 async def settled(store: Store, rows: int) -> None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import Any
 
 import psutil
 import pytest
+from tests.waiting import until
 from toold.sandbox import Sandbox, SandboxBusyError, WorkerDiedError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -15,12 +15,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 def workers() -> list[psutil.Process]:
     """The processes that run programs."""
     return [child for child in psutil.Process().children() if "monty" in child.name()]
-
-
-async def until(true: Callable[[], Any]) -> None:
-    """Wait until it is."""
-    while not true():
-        await asyncio.sleep(0.01)
 
 
 async def test_a_program_waits_for_a_free_worker(make: Any, run_in: Any) -> None:

@@ -1,10 +1,11 @@
 """The keeper has at work what is configured, and puts the tools of all together."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from tests.waiting import until
 from toold.protocol.calls import Annotations
 from toold.sources import SourceKeeper, SourceSettings, keeper, read_sources
 from toold.sources.notes import Note
@@ -95,13 +96,6 @@ async def house() -> AsyncIterator[House]:
     yield house
     await house.keeper.close()
     assert all(source.closed for source in house.opened)
-
-
-async def until(said: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    async with asyncio.timeout(30):
-        while not said():
-            await asyncio.sleep(0.01)
 
 
 async def test_tools_of_all_sources_stand_together(house: House) -> None:
