@@ -325,7 +325,6 @@ async def test_a_web_search_is_offered_to_the_model(context: "Context") -> None:
 @pytest.mark.parametrize(
     ("arguments", "model"),
     [
-        ({"thinking": "low"}, "glm-muse"),
         ({"images": ["https://example.com/a.png"]}, "glm-eyes"),
         ({"max_tokens": 300_000}, "glm-muse"),
     ],

@@ -168,26 +168,28 @@ def choose(
     """The model of this name, listed by its vendor or not; for ``AUTO`` the ``cheapest``.
 
     Where the caller named none it is the one of the name ``default``, if that can do what is needed, else the
-    ``cheapest``. It goes before it too where it can think nearly as deeply as is asked, and others exactly so. Whether
-    all of the question has the room is no matter: what does not is left out of it.
+    ``cheapest``, of the same vendor if any of its models can. That goes before it too where it can think nearly as
+    deeply as is asked, and others of the vendor exactly so. Whether all of the question has the room is no matter: what
+    does not is left out of it.
 
     Raises:
         InvalidArgumentsError: the name is unknown, or no model, or not the one that was named, can do what is needed.
     """
-    able = partial(cheapest, need, usable, answer_tokens=answer_tokens, room=room, unlisted=unlisted)
+    able = partial(cheapest, usable=usable, answer_tokens=answer_tokens, room=room, unlisted=unlisted)
     if name is None:
         model = catalogue.resolve(default)
+        same = replace(need, provider=need.provider or model.provider)
         missing = lacking(model, need)
         if missing is not None:
             why = missing[1]
-        elif has_the_depth(model, need.thinking) or not _with_the_depth(usable, need):
+        elif has_the_depth(model, need.thinking) or not _with_the_depth(usable, same):
             return Choice(model)
         else:
             why = _depths(model, need.thinking)
-        choice = able()
+        choice = able(same if any(lacking(other, same) is None for other in usable) else need)
         return replace(choice, because=f"{choice.because}; the default model was passed over: {why}")
     if name.strip().lower() == AUTO:
-        return able()
+        return able(need)
     model = catalogue.resolve(name)
     require_able(model, need, usable)
     return Choice(model)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.errors import InvalidArgumentsError
-from toold.providers import Catalogue, Model, Price
+from toold.providers import Catalogue, Model, Price, ProviderName
 from toold.tools.asking.choosing import Choice, Need, cheapest, choose, lacking, require_able, too_long, usable_models
 
 known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))
@@ -152,13 +152,15 @@ def test_models_that_think_to_the_very_depth_go_before_others() -> None:
 
 
 def test_the_default_model_goes_before_others_but_for_those_that_think_to_the_very_depth() -> None:
-    """A depth is something that the call asks for."""
-    catalogue = Catalogue(replace(model, default=model in {THINKER, SEEKER}) for model in MODELS)
+    """A depth is something that the call asks for, though no reason to ask another vendor."""
+    low = known("low", "glm", 200_000, thinking="always", efforts=("low",), price=Price("USD", 50, 50))
+    catalogue = Catalogue(replace(model, default=model in {THINKER, SEEKER}) for model in (*MODELS, low))
     by = partial(choose, None, answer_tokens=1_000, room=lambda model: model.context_window, default="seeker")
     assert by(Need(100, thinking="max"), catalogue, catalogue.models) == Choice(catalogue.resolve("seeker"))
     assert by(Need(100, thinking="medium"), catalogue, catalogue.models) == Choice(catalogue.resolve("seeker"))
+    assert by(Need(100, thinking="low"), catalogue, catalogue.models[:-1]) == Choice(catalogue.resolve("seeker"))
     other = by(Need(100, thinking="low"), catalogue, catalogue.models)
-    assert other.model.id == "thinker"
+    assert other.model.id == "low"
     assert other.because is not None
     assert other.because.endswith("the default model was passed over: seeker can think minimal or max, not low")
 
@@ -286,26 +288,30 @@ def test_a_model_that_cannot_be_asked_is_not_chosen_but_may_be_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("need", "says"),
+    ("need", "says", "vendor"),
     [
-        (Need(100), None),
-        (Need(2_000_000), None),  # what has no room is left out
-        (Need(100, temperature=True), "thinker has a temperature of its own"),
-        (Need(100, thinking="minimal"), "thinker can think low or max, not minimal"),
-        (Need(100, web_search=True), "thinker cannot search the web"),
-        (Need(100, images=True), "thinker takes no images"),
+        (Need(100), None, None),
+        (Need(2_000_000), None, None),  # what has no room is left out
+        (Need(100, temperature=True), "thinker has a temperature of its own", "kimi"),
+        (Need(100, thinking="minimal"), "thinker can think low or max, not minimal", "kimi"),
+        (Need(100, web_search=True), "thinker cannot search the web", None),
+        (Need(100, images=True), "thinker takes no images", None),
     ],
     ids=["nothing", "room", "temperature", "minimal", "web search", "images"],
 )
-def test_where_none_is_named_the_default_one_answers_if_it_can(need: Need, says: str | None) -> None:
-    """Else it is the one that ``auto`` would have taken, and the reason says what the default one lacks."""
+def test_where_none_is_named_the_default_one_answers_if_it_can(
+    need: Need, says: str | None, vendor: ProviderName | None
+) -> None:
+    """Else it is the one that ``auto`` would have taken of the same vendor's models, or of all where none of those can;
+    the reason says what the default one lacks.
+    """
     catalogue = Catalogue(replace(model, default=model in {THINKER, EYES}) for model in MODELS)
     by = partial(choose, answer_tokens=1_000, room=lambda model: model.context_window - 1_000, default="thinker")
     choice = by(None, need, catalogue, catalogue.models)
     if says is None:
         assert (choice.model.id, choice.because) == ("thinker", None)
         return
-    auto = by("auto", need, catalogue, catalogue.models)
+    auto = by("auto", replace(need, provider=vendor), catalogue, catalogue.models)
     assert choice.model is auto.model
     assert choice.because == f"{auto.because}; the default model was passed over: {says}"
     with pytest.raises(InvalidArgumentsError, match=says):
