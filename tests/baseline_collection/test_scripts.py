@@ -115,7 +115,7 @@ def test_a_run_is_marked_whatever_its_toolset_lists(tmp_path: Path, run: Run) ->
 def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) -> None:
     """SIGINT ends a run with 130 and a record of the calls so far, SIGTERM and SIGHUP too; the run can be gone on with
     each time, and is whole in the end."""
-    process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "100", "--out", "cut.json")
+    process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "200", "--out", "cut.json")
     wait_for_calls(process, tmp_path / "cut.ndjson", 5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_S)
@@ -124,7 +124,7 @@ def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) ->
     assert "--continue cut.ndjson --matrix matrix.toml" in err
     cut = record(tmp_path / "cut.json")
     assert cut["complete"] is False
-    assert 5 <= len(cut["calls"]) == cut["summaries"][0]["count"] < 100
+    assert 5 <= len(cut["calls"]) == cut["summaries"][0]["count"] < 200
     ends = [signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is of tests that are run under nohup
         ends.append(signal.SIGHUP)
@@ -138,7 +138,7 @@ def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) ->
     assert code == 0, err
     whole = record(tmp_path / "cut.json")
     assert (whole["id"], whole["complete"]) == (cut["id"], True)
-    assert sorted(call["iteration"] for call in whole["calls"]) == list(range(1, 101))
+    assert sorted(call["iteration"] for call in whole["calls"]) == list(range(1, 201))
     assert [call for call in whole["calls"] if call["segment"] == 1] == cut["calls"]
     assert not (tmp_path / "cut.ndjson").exists()
 
