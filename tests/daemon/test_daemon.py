@@ -179,7 +179,7 @@ async def test_a_disk_that_refuses_is_told_with_what_follows_from_it(
 async def test_a_damaged_database_is_a_problem_until_it_is_mended(run_with: Any) -> None:
     """What a read has found broken is told by ``health``, ``status`` and ``self-check`` from then on."""
     daemon = await run_with()
-    daemon._store.damage = "the database is damaged: mend it"
+    daemon._store._reader.damage = "the database is damaged: mend it"
     assert daemon.view.health()["problems"] == ["the database is damaged: mend it"]
     shown = await daemon.view.status(recent=0, days=0)
     assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: mend it"]
