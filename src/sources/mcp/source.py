@@ -232,11 +232,11 @@ class McpSource:
 
     async def _take(self, listing: Listing, outlet: Outlet) -> None:
         await self._catalogue_of(listing)
+        self._put(outlet)  # at once: another source would take names that were found free, and are not put out yet
         if not self._pins and listing.tools:
             pins = accepted(None, self._catalogue.judged)
             await asyncio.to_thread(self._pin_file.write, pins)
             self._pins = pins
-        self._put(outlet)
 
     async def _catalogue_of(self, listing: Listing) -> None:
         prepared = await asyncio.to_thread(prepare, listing, self._pins)

@@ -200,10 +200,15 @@ async def test_a_changed_tool_is_quarantined_until_it_is_approved(opened: Any, b
     assert shelf.source.approve(None) == ()
 
 
+async def pinned(shelf: Any, folder: Path) -> None:
+    """Return once the pins are on the disk, which is after the tools are put out."""
+    await shelf.until(lambda: any((folder / "pins").glob("*.json")))
+
+
 async def test_pins_hold_over_a_restart(opened: Any, behave: Any, tmp_path: Path) -> None:
     """The tools of before are there while the server starts; what has changed since is held back."""
     shelf = await opened(command=behave())
-    assert any((tmp_path / "pins").glob("*.json"))
+    await pinned(shelf, tmp_path)
     shelf = await opened(command=behave(description="Else."))
     assert set(shelf.recalled) == NAMES
     assert shelf.listed == NAMES - {"echo"}
@@ -264,9 +269,10 @@ async def test_a_program_at_a_call_need_not_list_its_tools(
     assert shelf.listed == {"echo"}
 
 
-async def test_names_that_are_taken_have_the_sources_before_them(opened: Any, behave: Any) -> None:
+async def test_names_that_are_taken_have_the_sources_before_them(opened: Any, behave: Any, tmp_path: Path) -> None:
     """And keep it, whatever becomes of the other."""
     shelf = await opened(command=behave(), taken={"echo"})
+    await pinned(shelf, tmp_path)
     assert (shelf.listed - NAMES, NAMES - shelf.listed) == ({"s_echo"}, {"echo"})
     assert data(await shelf.call("s_echo", text="x")) == "x"
     again = await opened(command=behave(), taken=set())
