@@ -1,26 +1,12 @@
 """What is known of calls by their ids: those that run, those that are kept, those that the audit tells of."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from msgspec.structs import replace
 from toold.protocol.calls import LOCAL, Principal
 from toold.store import CallRow, KeptCall
 from toold.tools import KnownCall
-
-ROW = CallRow(
-    id="e-1",
-    started_at=5.0,
-    transport="websocket",
-    principal="local",
-    session_id="s",
-    session_label="l",
-    client="",
-    request_id='"1"',
-    tool="chat",
-    outcome="ok",
-    latency_ms=1.0,
-)
 
 
 async def look_up(home: Any, call_id: str) -> KnownCall:
@@ -75,10 +61,10 @@ async def test_a_child_is_known_from_the_journal(house: Any, make: Any) -> None:
         assert known.result.structured == {"written": 1}
 
 
-async def test_of_other_calls_the_audit_tells_how_they_ended(house: Any) -> None:
+async def test_of_other_calls_the_audit_tells_how_they_ended(house: Any, row: Callable[..., CallRow]) -> None:
     """Without a result, which went to the client that made them."""
     home = house()
-    rows = {"e-1": ROW, "e-2": replace(ROW, id="e-2", outcome="TIMEOUT")}
+    rows = {"e-1": row(id="e-1", tool="chat"), "e-2": row(id="e-2", tool="chat", outcome="TIMEOUT")}
 
     async def ended(call_id: str, child: tuple[str, str], principal: Principal) -> KeptCall | CallRow | None:
         return rows.get(call_id)
