@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 import psutil
-from toold.protocol.rendezvous import ADDRESS_FILE, Address, decode_address
+from toold.protocol.daemon_address import ADDRESS_FILE, DaemonAddress, decode_address
 from websockets.sync.client import connect
 
 from .load import Order, cpu_s
@@ -216,7 +216,7 @@ def _process(
                 process.kill()
 
 
-def _address(process: "subprocess.Popen[str]", folder: Path) -> Address:
+def _address(process: "subprocess.Popen[str]", folder: Path) -> DaemonAddress:
     give_up = time.perf_counter() + _START_S
     while process.poll() is None and time.perf_counter() < give_up:
         with suppress(OSError, msgspec.DecodeError):

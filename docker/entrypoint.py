@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rendering import Container, ContainerError, container, fill_in, htpasswd, listen_conf, pages_conf, with_secrets
-from toold.protocol.rendezvous import TOKEN_FILE, default_state_dir
+from toold.protocol.daemon_address import TOKEN_FILE, default_state_dir
 
 HERE = Path(__file__).resolve().parent
 

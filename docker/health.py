@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rendering import ContainerError, container, with_secrets
 from toold.client import MCPWebSocketClient
-from toold.protocol.errors import CallError
+from toold.protocol.error_codes import CallError
 
 TIMEOUT_S = 8.0
 

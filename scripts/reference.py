@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from toold.protocol.calls import DEFAULT_TIMEOUT_S
+from toold.protocol.tool_call import DEFAULT_TIMEOUT_S
 from toold.tools import (
     DEFAULT_TOOLSET,
     EFFECT_LOG,
-    Offer,
-    Registry,
-    Selection,
     Tool,
+    ToolCatalog,
+    ToolRegistry,
+    ToolsetView,
     estimate_tokens,
     load_registry,
     shipped_toolsets,
@@ -36,13 +36,13 @@ _STEPS: Final = "next_step_required"
 Schema = Mapping[str, Any]
 
 
-def offered() -> Offer:
+def offered() -> ToolCatalog:
     """What the daemon's own tools are, the simulator's among them; not those that others bring."""
     own = [tool for tool in load_registry().tools if tool.source == "toold"]
-    return Offer(Registry([*own, *simulated_tools(Path(EFFECT_LOG))]), shipped_toolsets(), DEFAULT_TOOLSET)
+    return ToolCatalog(ToolRegistry([*own, *simulated_tools(Path(EFFECT_LOG))]), shipped_toolsets(), DEFAULT_TOOLSET)
 
 
-def written(name: str, text: str, offer: Offer) -> str:
+def written(name: str, text: str, offer: ToolCatalog) -> str:
     """The page of this name with its tables as they should be.
 
     Raises:
@@ -72,8 +72,8 @@ def _with_section(text: str, tool: Tool) -> str:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _table_of(name: str, offer: Offer) -> Iterator[str]:
-    tables: dict[str, Callable[[Offer], Iterator[str]]] = {
+def _table_of(name: str, offer: ToolCatalog) -> Iterator[str]:
+    tables: dict[str, Callable[[ToolCatalog], Iterator[str]]] = {
         "toolsets": _toolsets,
         "tools": _tools,
         "summary": _summary,
@@ -98,17 +98,17 @@ def _row(cells: Iterable[str]) -> str:
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in escaped)
 
 
-def _toolsets(offer: Offer) -> Iterator[str]:
+def _toolsets(offer: ToolCatalog) -> Iterator[str]:
     head = ("toolset", "tools", "its listing, in tokens (estimate)", "which")
     return _table(head, (_toolset(offer.of(name), offer) for name in offer.names))
 
 
-def _toolset(selection: Selection, offer: Offer) -> tuple[str, ...]:
+def _toolset(selection: ToolsetView, offer: ToolCatalog) -> tuple[str, ...]:
     name, tokens = selection.toolset.name, round(_tokens(selection.infos), -2)
     return f"`{name}`", str(len(selection.tools)), f"{tokens:,}", _which(selection, offer)
 
 
-def _which(selection: Selection, offer: Offer) -> str:
+def _which(selection: ToolsetView, offer: ToolCatalog) -> str:
     said = (
         "all" if len(selection.tools) == len(offer.registry.tools) else ", ".join(f"`{one}`" for one in selection.tools)
     )
@@ -119,7 +119,7 @@ def _tokens(listing: object) -> int:
     return estimate_tokens([msgspec.json.encode(listing).decode()])
 
 
-def _tools(offer: Offer) -> Iterator[str]:
+def _tools(offer: ToolCatalog) -> Iterator[str]:
     return _table(
         ("tool", "what it does", "hints", "permits", "deadline", "toolsets"),
         (
@@ -136,7 +136,7 @@ def _tools(offer: Offer) -> Iterator[str]:
     )
 
 
-def _summary(offer: Offer) -> Iterator[str]:
+def _summary(offer: ToolCatalog) -> Iterator[str]:
     return _table(
         ("tool", "what it does"), ((f"`{tool.name}`", _first_sentence(tool)) for tool in offer.registry.tools)
     )
@@ -165,7 +165,7 @@ def _permits(tool: Tool) -> str:
     return "daemon, session, vendor" if tool.annotations.open_world_hint else "daemon, session"
 
 
-def _holders(tool: Tool, offer: Offer) -> str:
+def _holders(tool: Tool, offer: ToolCatalog) -> str:
     holders = [name for name in offer.names if tool.name in offer.of(name).tools]
     return "all" if len(holders) == len(offer.names) else ", ".join(f"`{name}`" for name in holders)
 
@@ -173,7 +173,7 @@ def _holders(tool: Tool, offer: Offer) -> str:
 # --- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _arguments_of(tool: Tool, offer: Offer) -> Iterator[str]:
+def _arguments_of(tool: Tool, offer: ToolCatalog) -> Iterator[str]:
     schema = tool.info.input_schema
     own = _properties(tool)
     if _STEPS in own:
@@ -184,12 +184,12 @@ def _arguments_of(tool: Tool, offer: Offer) -> Iterator[str]:
     return iter(["It takes no arguments."])
 
 
-def _shared_arguments(offer: Offer) -> Iterator[str]:
+def _shared_arguments(offer: ToolCatalog) -> Iterator[str]:
     tool = next(tool for tool in offer.registry.tools if _STEPS in _properties(tool))
     return _arguments(_in_all_steps(offer), tool.info.input_schema)
 
 
-def _in_all_steps(offer: Offer) -> dict[str, Schema]:
+def _in_all_steps(offer: ToolCatalog) -> dict[str, Schema]:
     """The arguments that every tool has which works in steps, and has alike."""
     all_of_them = [own for tool in offer.registry.tools if _STEPS in (own := _properties(tool))]
     first, *others = all_of_them

@@ -12,9 +12,9 @@ from typing import get_args
 import msgspec
 import pytest
 from toold.daemon import Settings
-from toold.protocol.errors import ErrorCode
+from toold.protocol.daemon_address import DaemonAddress, decode_address
+from toold.protocol.error_codes import ErrorCode
 from toold.protocol.frames import ClientFrame, ServerFrame
-from toold.protocol.rendezvous import Address, decode_address
 from toold.tools import load_registry
 
 ROOT = Path(__file__).parents[1]
@@ -188,7 +188,7 @@ def test_the_readmes_tool_is_the_one_that_is_tried() -> None:
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Address, dict[str, str]]]:
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DaemonAddress, dict[str, str]]]:
     """A simulated daemon in the repository's folder: where it listens, and the environment that finds it."""
     state = tmp_path_factory.mktemp("state")
     foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
@@ -217,7 +217,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Address, 
     ],
 )
 def test_programs_run_as_they_stand(
-    daemon: tuple[Address, dict[str, str]], page_name: str, place: int, prints: str
+    daemon: tuple[DaemonAddress, dict[str, str]], page_name: str, place: int, prints: str
 ) -> None:
     """A program copied from a page does what the page says; but for the port, which is the test's own."""
     address, env = daemon

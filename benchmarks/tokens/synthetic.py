@@ -6,7 +6,7 @@ Their listing takes about as many tokens a tool as that of the daemon's own tool
 from itertools import islice, product
 from typing import Any, Final
 
-from toold.protocol.calls import Annotations
+from toold.protocol.tool_call import Annotations
 from toold.tools import JsonSchema, Tool, ToolContext
 
 Schema = dict[str, Any]

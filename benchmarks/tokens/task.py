@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from toold.protocol.calls import TextContent, ToolInfo
+from toold.protocol.tool_call import TextContent, ToolInfo
 from toold.tools import (
-    Offer,
     Presentation,
-    Registry,
-    Selection,
+    ToolCatalog,
     ToolContext,
+    ToolRegistry,
     Toolset,
+    ToolsetView,
     bind,
     content,
     instructions,
@@ -77,12 +77,14 @@ async def texts(presentation: Presentation, count: int) -> Texts:
     return Texts(listing, use)
 
 
-def _selection(presentation: Presentation, count: int) -> Selection:
+def _selection(presentation: Presentation, count: int) -> ToolsetView:
     needed = (INIT_TOOL,) if presentation == "classic" else CODE_TOOLS
     own = [tool for tool in load_registry().tools if tool.name in needed]
     listed = _LISTED if presentation == "hybrid" else ()
     toolset = Toolset(presentation, ("*",), (), presentation, listed)
-    return Offer(Registry([*own, *synthetic_tools(count)]), {presentation: toolset}, presentation).of(presentation)
+    return ToolCatalog(ToolRegistry([*own, *synthetic_tools(count)]), {presentation: toolset}, presentation).of(
+        presentation
+    )
 
 
 def definition(info: ToolInfo) -> str:
@@ -94,7 +96,7 @@ def _call(name: str, arguments: dict[str, Any]) -> str:
     return json.dumps({"name": name, "arguments": arguments})
 
 
-async def _found(selection: Selection) -> list[str]:
+async def _found(selection: ToolsetView) -> list[str]:
     """A search for each tool, and the three signatures, as the tools themselves answer."""
     asked: list[tuple[str, dict[str, Any]]] = [("search_tools", {"query": query}) for query in _SEARCHES]
     asked.append(("read_stubs", {"names": [name for name, _, _ in _CALLS]}))
@@ -119,7 +121,7 @@ def _ran() -> list[str]:
 class _Asking:
     """As much of a running call as tools have that only look at tools."""
 
-    selection: Selection
+    selection: ToolsetView
 
     def offered(self) -> list[ToolInfo]:
         return [tool.info for tool in self.selection.tools.values()]

@@ -1,24 +1,24 @@
 """The audit: what is kept of each call, and what never is; and its way to Supabase."""
 
-from .content import content_kept, redact
-from .project import QUOTES_ITS_CALLER, project
-from .reading import NotReadError, SupabaseReader
+from .audit_content import content_kept, redact
+from .audit_projection import QUOTES_ITS_CALLER, project
+from .audit_sender import AuditSender
+from .audit_verification import ChainKeyError, verify_local, verify_remote
+from .chain_walk import ChainFindings, ChainProblem
 from .redaction import REDACTED, is_secret_name, redact_text
-from .remote import SupabaseRemote
-from .sender import Sender
-from .verify import OtherKeyError, verify_local, verify_remote
-from .walk import Findings, Problem
+from .supabase_reader import SupabaseReader, SupabaseReadError
+from .supabase_writer import SupabaseWriter
 
 __all__ = [
     "QUOTES_ITS_CALLER",
     "REDACTED",
-    "Findings",
-    "NotReadError",
-    "OtherKeyError",
-    "Problem",
-    "Sender",
+    "AuditSender",
+    "ChainFindings",
+    "ChainKeyError",
+    "ChainProblem",
+    "SupabaseReadError",
     "SupabaseReader",
-    "SupabaseRemote",
+    "SupabaseWriter",
     "content_kept",
     "is_secret_name",
     "project",

@@ -20,10 +20,10 @@ class LazyGroup(click.Group):
         return list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
-        """The real command: ``command`` of the module of this name."""
+        """The real command: ``command`` of the module ``NAME_command``."""
         if cmd_name not in self.commands:
             return None
-        command: click.Command = import_module(f".{cmd_name}", __package__).command
+        command: click.Command = import_module(f".{cmd_name}_command", __package__).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from ..client import CallResult
-from ..protocol.calls import Metadata, Progress
-from ..protocol.errors import CallError
+from ..protocol.error_codes import CallError
+from ..protocol.tool_call import Metadata, Progress
 
 if TYPE_CHECKING:
     from rich.status import Status

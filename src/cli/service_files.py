@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..protocol.rendezvous import ENDING_S
+from ..protocol.daemon_address import ENDING_S
 
 LABEL: Final = "toold"
 UNIT: Final = f"{LABEL}.service"

@@ -1,10 +1,10 @@
 """The client library: ``MCPWebSocketClient`` and what it returns and raises (docs/client.md)."""
 
-from .answers import OnChunk, OnProgress, OnToolsChanged
+from .call_result import CallResult
 from .client import MCPWebSocketClient
-from .endpoint import local_token, read_announcement
-from .errors import ConnectionFailedError, ConnectionLostError
-from .records import CallResult
+from .client_errors import ConnectionFailedError, ConnectionLostError
+from .daemon_endpoint import local_token, read_announcement
+from .pending_answers import OnChunk, OnProgress, OnToolsChanged
 
 __all__ = [
     "CallResult",

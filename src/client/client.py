@@ -15,20 +15,20 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ..protocol.calls import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, ToolInfo
-from ..protocol.errors import CallError
+from ..protocol.daemon_address import default_state_dir
+from ..protocol.error_codes import CallError
 from ..protocol.frames import CallToolRes, HealthRes, HelloAck, ListToolsRes, Pong
-from ..protocol.rendezvous import default_state_dir
+from ..protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, ToolInfo
 from ..version import __version__
-from . import requests
-from .answers import OnChunk, OnProgress, OnToolsChanged, answered_with
-from .connection import Connection
-from .endpoint import Endpoint, Wish, read_announcement, resolve
-from .errors import ConnectionFailedError, ConnectionLostError
-from .exchange import Exchange
-from .link import ATTEMPTS, BACKOFF_FACTOR, Link
-from .records import CallResult, error_text, metrics_record, result_of, version_and_timeout
-from .session import Session
+from . import request_frames
+from .call_result import CallResult, error_text, metrics_record, result_of, version_and_timeout
+from .client_connection import ClientConnection
+from .client_errors import ConnectionFailedError, ConnectionLostError
+from .client_link import ATTEMPTS, BACKOFF_FACTOR, ClientLink
+from .client_session import ClientSession
+from .daemon_endpoint import DaemonEndpoint, EndpointRequest, read_announcement, resolve
+from .pending_answers import OnChunk, OnProgress, OnToolsChanged, answered_with
+from .request_exchange import RequestExchange
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,9 @@ class MCPWebSocketClient:
         self.session_id = session_id or f"client-{uuid.uuid4().hex[:8]}"
         self.max_message_size = max_message_size
         self._context = tls if isinstance(tls, ssl.SSLContext) else None
-        self._wish = Wish(host, port, token, True if self._context else bool(tls) if tls is not None else None)
+        self._wish = EndpointRequest(
+            host, port, token, True if self._context else bool(tls) if tls is not None else None
+        )
         self._features = (*features, "tools_changed") if on_tools_changed else tuple(features)
         self._toolset = toolset
         self._client = {
@@ -87,9 +89,9 @@ class MCPWebSocketClient:
             "workspace": os.fspath(workspace) if workspace is not None else None,
         }
         self._endpoint = self._find_endpoint()
-        self._session = Session(on_tools_changed)
-        self._link = Link(self._session, self._dial)
-        self._exchange = Exchange(self._session, self._link)
+        self._session = ClientSession(on_tools_changed)
+        self._link = ClientLink(self._session, self._dial)
+        self._exchange = RequestExchange(self._session, self._link)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url} {'connected' if self.connected else 'not connected'}>"
@@ -315,15 +317,15 @@ class MCPWebSocketClient:
 
     # --- within ------------------------------------------------------------------------------------------------------
 
-    def _find_endpoint(self) -> Endpoint:
+    def _find_endpoint(self) -> DaemonEndpoint:
         return resolve(self._wish, os.environ, read_announcement(default_state_dir(os.environ)))
 
-    async def _dial(self) -> Connection:
+    async def _dial(self) -> ClientConnection:
         try:
             self._endpoint = self._find_endpoint()
         except ValueError as exc:
             raise ConnectionFailedError(str(exc), retryable=False) from exc
-        hello = requests.hello(
+        hello = request_frames.hello(
             session_id=self.session_id,
             token=self._endpoint.token,
             features=self._features,
@@ -331,7 +333,7 @@ class MCPWebSocketClient:
             toolset=self._toolset,
             resume_key=self._session.key,
         )
-        connection = await Connection.connect(
+        connection = await ClientConnection.connect(
             self._endpoint, hello, tls_context=self._context, max_message_size=self.max_message_size
         )
         if connection.ack.notice:

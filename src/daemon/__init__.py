@@ -4,14 +4,14 @@ Who calls it: the command line, and tests that run a daemon. What it knows: ever
 joined. What it must never know: what a vendor's SDK looks like, or what a tool does.
 """
 
-from .check import Check
-from .doctor import diagnose
-from .run import run
-from .setting_sources import SettingsError, load_settings, variables_in
-from .settings import Settings
+from .checks.check_result import CheckResult
+from .checks.doctor import diagnose
+from .config.setting_sources import SettingsError, load_settings, variables_in
+from .config.settings import Settings
+from .serve import run
 
 __all__ = [
-    "Check",
+    "CheckResult",
     "Settings",
     "SettingsError",
     "diagnose",

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from .calls import CallStatus, Json, Metadata, RequestId, ToolInfo
-from .errors import ToolError
+from .error_codes import ToolError
+from .tool_call import CallStatus, Json, Metadata, RequestId, ToolInfo
 
 PROTOCOL_VERSION: Final = 1
 
@@ -117,7 +117,7 @@ class ServerInfo(msgspec.Struct, frozen=True):
     epoch: str
 
 
-class Limits(msgspec.Struct, frozen=True):
+class FrameLimits(msgspec.Struct, frozen=True):
     """``hello_ack.limits``: bytes, counts and seconds as the names say."""
 
     max_frame_bytes: int
@@ -147,7 +147,7 @@ class HelloAck(_Frame, tag="hello_ack", omit_defaults=True, frozen=True):
     resumed: bool | None = None
     resume_key: str | None = None
     durability: Literal["disk", "memory"] | None = None
-    limits: Limits | None = None
+    limits: FrameLimits | None = None
     error: ToolError | None = None
 
 

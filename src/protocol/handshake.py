@@ -7,10 +7,8 @@ from typing import Final
 
 import msgspec
 
-from .access import Access, Denied
-from .calls import ClientInfo, Principal
-from .decoding import decode_client_frame
-from .errors import (
+from .authorization import Authorization, AuthorizationDenied
+from .error_codes import (
     CallError,
     PermissionDeniedError,
     ProtocolError,
@@ -18,8 +16,10 @@ from .errors import (
     ToolError,
     UnauthorizedError,
 )
+from .frame_decoding import decode_client_frame
 from .frames import CLOSE_NO_HELLO, CLOSE_NOT_HELLO, CLOSE_NOT_JSON, CLOSE_RESTART, CLOSE_UNAUTHORIZED, Hello
-from .suggest import MAX_WORD_CHARS, close_names, did_you_mean
+from .name_suggestions import MAX_WORD_CHARS, close_names, did_you_mean
+from .tool_call import ClientInfo, Principal
 
 SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away", "tools_changed")
 """What this server understands beyond plain."""
@@ -30,14 +30,14 @@ _MAX_RESUME_KEY_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class HelloAccepted:
     """The hello is good: what the connection is from now on."""
 
     label: str
     """The client's, or a made one."""
     label_objection: str | None
     """Why it is not the client's; None where it is."""
-    access: Access
+    access: Authorization
     features: tuple[str, ...]
     """What both sides have, in the order of ``SERVER_FEATURES``."""
     client: ClientInfo
@@ -64,14 +64,14 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class HelloRefused:
     """The connection ends: a ``hello_ack`` with the error, then this close code."""
 
     close_code: int
     error: ToolError
 
 
-def read_hello(data: str | bytes) -> Hello | Refused:
+def read_hello(data: str | bytes) -> Hello | HelloRefused:
     """The first frame, where it is a hello."""
     try:
         value = msgspec.json.decode(data) if isinstance(data, str) else None
@@ -92,16 +92,16 @@ def token_of(frame: Hello) -> str | None:
 
 def judge_hello(
     frame: Hello,
-    access: Access | Denied,
+    access: Authorization | AuthorizationDenied,
     *,
     make_label: Callable[[], str],
     toolsets: Collection[str],
-) -> Accepted | Refused:
+) -> HelloAccepted | HelloRefused:
     """A hello, and who it is from → the connection's standing, or why there is none.
 
     ``toolsets`` are the names that there are.
     """
-    if isinstance(access, Denied):
+    if isinstance(access, AuthorizationDenied):
         return _denied(access)
     usable = access.usable(toolsets)
     if not usable or (frame.toolset is not None and frame.toolset not in usable):
@@ -109,12 +109,12 @@ def judge_hello(
     return _accepted(frame, access, make_label)
 
 
-def no_hello(timeout_s: float) -> Refused:
+def no_hello(timeout_s: float) -> HelloRefused:
     """What a connection gets that said nothing for ``timeout_s`` seconds."""
     return _refused(CLOSE_NO_HELLO, ProtocolError(f"No hello came within {timeout_s:g} s."))
 
 
-def _denied(denied: Denied) -> Refused:
+def _denied(denied: AuthorizationDenied) -> HelloRefused:
     match denied.why:
         case "missing":
             message = "token: missing. `toold token` prints the daemon's; send it in hello."
@@ -127,7 +127,7 @@ def _denied(denied: Denied) -> Refused:
             return _refused(CLOSE_UNAUTHORIZED, UnauthorizedError(f"token: {denied.message}"))
 
 
-def _accepted(frame: Hello, access: Access, make_label: Callable[[], str]) -> Accepted:
+def _accepted(frame: Hello, access: Authorization, make_label: Callable[[], str]) -> HelloAccepted:
     notices: list[str] = []
     objection = _objection(frame.session_id)
     label = str(frame.session_id) if objection is None else make_label()
@@ -135,7 +135,7 @@ def _accepted(frame: Hello, access: Access, make_label: Callable[[], str]) -> Ac
     client = _client(frame.client, notices)
     resume_key = _resume_key(frame.resume, features, notices)
     notice = "; ".join(notices) or None
-    return Accepted(label, objection, access, features, client, resume_key, frame.toolset, notice)
+    return HelloAccepted(label, objection, access, features, client, resume_key, frame.toolset, notice)
 
 
 def _objection(label: object) -> str | None:
@@ -191,5 +191,5 @@ def _no_such_toolset(wished: object, toolsets: Collection[str]) -> PermissionDen
     return PermissionDeniedError(message, details={"toolsets": names})
 
 
-def _refused(close_code: int, error: CallError) -> Refused:
-    return Refused(close_code, error.to_tool_error())
+def _refused(close_code: int, error: CallError) -> HelloRefused:
+    return HelloRefused(close_code, error.to_tool_error())

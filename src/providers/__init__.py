@@ -3,21 +3,8 @@
 The simulator is a room within: ``from ..providers.simulator import Simulator``; a daemon without it need not load it.
 """
 
-from .abilities import Abilities, Provider
-from .breaker import Breaker, BreakerState, counts_against_vendor
-from .catalogue import (
-    Catalogue,
-    CatalogueError,
-    Currency,
-    Depth,
-    Effort,
-    Modality,
-    Model,
-    Price,
-    ProviderName,
-    Structured,
-    Thinking,
-)
+from .call_connections import told_of_repeats
+from .circuit_breaker import BreakerState, CircuitBreaker, counts_against_vendor
 from .completion import (
     AttachedFile,
     Completion,
@@ -35,18 +22,31 @@ from .completion import (
     ToolInvocation,
     WebSearch,
 )
-from .connections import told_of_repeats
-from .estimate import ESTIMATE_ERROR, estimate_text
-from .files import FileList, FileRules, Files, PurposeRule, RemoteFile, extracted_text
 from .glm import build_glm
 from .kimi import build_kimi
-from .listing import Listing
-from .provider import VendorProvider
-from .search import ContentSize, Search, SearchAnswer, SearchQuery
-from .tags import tagged
-from .tokens import TokenCount, Tokens
-from .turns import follow_up, functions_wanted
-from .vendor import GLM, GLM_BASE_URL, KIMI, KIMI_BASE_URL, Access, GlmSdk, KimiSdk, Vendor
+from .model_catalog import (
+    Currency,
+    Depth,
+    Effort,
+    Modality,
+    Model,
+    ModelCatalog,
+    ModelCatalogError,
+    ModelPrice,
+    ProviderName,
+    Structured,
+    Thinking,
+)
+from .model_listing import ModelListing
+from .prompt_tags import tagged
+from .provider_interface import Provider, ProviderAbilities
+from .token_count import TokenCount, TokenCounter
+from .token_estimate import ESTIMATE_ERROR, estimate_text
+from .tool_turns import follow_up, functions_wanted
+from .vendor_files import FileList, FileRules, PurposeRule, RemoteFile, VendorFiles, extracted_text
+from .vendor_info import GLM, GLM_BASE_URL, KIMI, KIMI_BASE_URL, GlmSdk, KimiSdk, VendorAccess, VendorInfo
+from .vendor_provider import VendorProvider
+from .vendor_search import ContentSize, SearchAnswer, SearchQuery, VendorSearch
 
 __all__ = [
     "ESTIMATE_ERROR",
@@ -54,13 +54,9 @@ __all__ = [
     "GLM_BASE_URL",
     "KIMI",
     "KIMI_BASE_URL",
-    "Abilities",
-    "Access",
     "AttachedFile",
-    "Breaker",
     "BreakerState",
-    "Catalogue",
-    "CatalogueError",
+    "CircuitBreaker",
     "Completion",
     "CompletionRequest",
     "ContentSize",
@@ -70,25 +66,26 @@ __all__ = [
     "Effort",
     "FileList",
     "FileRules",
-    "Files",
     "FinishReason",
     "FunctionTool",
     "GlmSdk",
     "ImagePart",
     "JsonFormat",
     "KimiSdk",
-    "Listing",
     "Message",
     "Modality",
     "Model",
+    "ModelCatalog",
+    "ModelCatalogError",
+    "ModelListing",
+    "ModelPrice",
     "OnDelta",
-    "Price",
     "Provider",
+    "ProviderAbilities",
     "ProviderName",
     "PurposeRule",
     "Recency",
     "RemoteFile",
-    "Search",
     "SearchAnswer",
     "SearchQuery",
     "SearchResult",
@@ -96,10 +93,13 @@ __all__ = [
     "TextPart",
     "Thinking",
     "TokenCount",
-    "Tokens",
+    "TokenCounter",
     "ToolInvocation",
-    "Vendor",
+    "VendorAccess",
+    "VendorFiles",
+    "VendorInfo",
     "VendorProvider",
+    "VendorSearch",
     "WebSearch",
     "build_glm",
     "build_kimi",

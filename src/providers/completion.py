@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..protocol.calls import Cost, Usage
-from .catalogue import Depth, Model
+from ..protocol.tool_call import Cost, Usage
+from .model_catalog import Depth, Model
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,36 +12,36 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from . import question
-from .check import refused
+from . import request_body
+from .call_connections import CallConnections
 from .completion import CompletionRequest, OnDelta, WebSearch
-from .connections import Connections
-from .files import GLM_FILES
-from .http import HttpRoad, http_timeout
-from .opening import Opening, RoadChoice
-from .provider import VendorProvider
-from .question import Body
-from .road import ApiAnswer, ApiRequest, Attempts, Errors, ReadChunk
-from .search import Searching, SearchQuery
-from .threaded import LoopTransport, ThreadedCall, Threads
-from .tokens import Counting, count_at
-from .vendor import GLM, Access, GlmSdk, Vendor
+from .http_transport import HttpTransport, http_timeout
+from .request_body import Body
+from .request_check import refused
+from .sdk_threads import LoopTransport, SdkThreads, ThreadedCall
+from .token_count import TokenCountApi, count_at
+from .transport_loader import TransportChoice, TransportLoader
+from .vendor_files import GLM_FILES
+from .vendor_info import GLM, GlmSdk, VendorAccess, VendorInfo
+from .vendor_provider import VendorProvider
+from .vendor_search import Searching, SearchQuery
+from .vendor_transport import ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors
 
-_COUNTING: Final = Counting("/tokenizer", count_at("usage", "prompt_tokens"))
+_COUNTING: Final = TokenCountApi("/tokenizer", count_at("usage", "prompt_tokens"))
 """docs.bigmodel.cn/api-reference, 文本分词器."""
 
 _UNKNOWN_TO_THE_SDKS: Final = ("reasoning_effort",)
 """Fields that ``create`` of zhipuai, or of an older zai-sdk, has no argument for."""
 
 
-def build_glm(access: Access, *, sdk: GlmSdk = "auto") -> VendorProvider:
+def build_glm(access: VendorAccess, *, sdk: GlmSdk = "auto") -> VendorProvider:
     """GLM's provider. ``auto`` takes zhipuai, else zai-sdk, else plain HTTP: the first that can be imported."""
     choices = {
-        "zhipuai": RoadChoice("zhipuai", "zhipuai", _zhipuai),
-        "zai": RoadChoice("zai-sdk", "zai", _zai),
-        "http": RoadChoice("httpx", "httpx", HttpRoad),
+        "zhipuai": TransportChoice("zhipuai", "zhipuai", _zhipuai),
+        "zai": TransportChoice("zai-sdk", "zai", _zai),
+        "http": TransportChoice("httpx", "httpx", HttpTransport),
     }
-    opening = Opening(GLM, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    opening = TransportLoader(GLM, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
     engine = search_engine(access.base_url)
     return VendorProvider(
         opening,
@@ -72,7 +72,7 @@ def glm_body(request: CompletionRequest, *, stream: bool, engine: str = "search_
     if any(searches) and not all(searches):
         raise refused("tools", "GLM takes the web search or functions, not both (docs.bigmodel.cn/cn/faq/api-issues).")
     web_search = partial(_web_search, engine=engine)
-    body = question.body(request, stream=stream, image_url=_image_url, web_search=web_search)
+    body = request_body.body(request, stream=stream, image_url=_image_url, web_search=web_search)
     if request.max_tokens is not None:
         body["max_tokens"] = request.max_tokens
     return body
@@ -104,35 +104,37 @@ def _image_url(url: str) -> str:
     return url.split("base64,", 1)[-1] if url.startswith("data:image/") else url
 
 
-def _zhipuai(vendor: Vendor, access: Access) -> "SyncSdkRoad":
+def _zhipuai(vendor: VendorInfo, access: VendorAccess) -> "SyncSdkTransport":
     sdk: Any = import_module("zhipuai")
-    return SyncSdkRoad(vendor, access, f"zhipuai {version('zhipuai')}", sdk.ZhipuAI, sdk.core)
+    return SyncSdkTransport(vendor, access, f"zhipuai {version('zhipuai')}", sdk.ZhipuAI, sdk.core)
 
 
-def _zai(vendor: Vendor, access: Access) -> "SyncSdkRoad":
+def _zai(vendor: VendorInfo, access: VendorAccess) -> "SyncSdkTransport":
     sdk: Any = import_module("zai")
-    return SyncSdkRoad(vendor, access, f"zai-sdk {version('zai-sdk')}", sdk.ZhipuAiClient, sdk.core)
+    return SyncSdkTransport(vendor, access, f"zai-sdk {version('zai-sdk')}", sdk.ZhipuAiClient, sdk.core)
 
 
-class SyncSdkRoad:
+class SyncSdkTransport:
     """Either SDK: its client's class, and the module that holds its errors."""
 
-    def __init__(self, vendor: Vendor, access: Access, name: str, client: Callable[..., Any], errors: Any) -> None:
+    def __init__(
+        self, vendor: VendorInfo, access: VendorAccess, name: str, client: Callable[..., Any], errors: Any
+    ) -> None:
         self.name = name
         self._access = access
         self._new_client = client
         self._sdk_errors = errors
-        self._errors = Errors(vendor, access)
-        self._connections = Connections(access, httpx.AsyncClient)
-        self._threads = Threads(access.limit, f"toold-{vendor.name}")
+        self._errors = TransportErrors(vendor, access)
+        self._connections = CallConnections(access, httpx.AsyncClient)
+        self._threads = SdkThreads(access.limit, f"toold-{vendor.name}")
 
-    async def ask(self, body: Body, attempts: Attempts) -> tuple[Any, Mapping[str, str]]:
+    async def ask(self, body: Body, attempts: AttemptPlan) -> tuple[Any, Mapping[str, str]]:
         def ask(client: Any) -> Any:
             return _as_json(client.chat.completions.create(**_arguments(body)))
 
         return await self._in_thread(ask, attempts)
 
-    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
+    async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         call = ThreadedCall(asyncio.get_running_loop())
 
         def deliver(delta: Any) -> None:
@@ -148,7 +150,7 @@ class SyncSdkRoad:
         _, headers = await self._in_thread(ask, attempts, call)
         return headers
 
-    async def send(self, request: ApiRequest, attempts: Attempts) -> ApiAnswer:
+    async def send(self, request: ApiRequest, attempts: AttemptPlan) -> ApiAnswer:
         options: dict[str, Any] = {"params": dict(request.query)}
         posted: dict[str, Any] = {} if request.body is None else {"body": request.body}
         if request.upload is not None:
@@ -163,7 +165,7 @@ class SyncSdkRoad:
         return ApiAnswer(response.content, headers)
 
     async def _in_thread(
-        self, work: Callable[[Any], Any], attempts: Attempts, call: ThreadedCall | None = None
+        self, work: Callable[[Any], Any], attempts: AttemptPlan, call: ThreadedCall | None = None
     ) -> tuple[Any, Mapping[str, str]]:
         """What ``work`` returns for the SDK's client, and the headers of the answer it got last."""
         call = call or ThreadedCall(asyncio.get_running_loop())
@@ -177,7 +179,7 @@ class SyncSdkRoad:
             return await self._threads.run(call, run), transport.headers
 
     @contextmanager
-    def _client(self, transport: LoopTransport, attempts: Attempts) -> Iterator[Any]:
+    def _client(self, transport: LoopTransport, attempts: AttemptPlan) -> Iterator[Any]:
         """The SDK's client for one call, with its errors mapped. It opens nothing, so it costs little."""
         sdk = self._sdk_errors
         try:

@@ -7,18 +7,18 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Final
 
-from . import question
-from .check import refused
+from . import request_body
+from .call_connections import CallConnections
 from .completion import CompletionRequest, OnDelta, WebSearch
-from .connections import Connections
-from .files import KIMI_FILES
-from .http import HttpRoad
-from .opening import Opening, RoadChoice
-from .provider import VendorProvider
-from .question import Body
-from .road import CONNECT_TIMEOUT_S, ApiAnswer, ApiRequest, Attempts, Errors, ReadChunk
-from .tokens import Counting, count_at
-from .vendor import KIMI, Access, KimiSdk, Vendor
+from .http_transport import HttpTransport
+from .request_body import Body
+from .request_check import refused
+from .token_count import TokenCountApi, count_at
+from .transport_loader import TransportChoice, TransportLoader
+from .vendor_files import KIMI_FILES
+from .vendor_info import KIMI, KimiSdk, VendorAccess, VendorInfo
+from .vendor_provider import VendorProvider
+from .vendor_transport import CONNECT_TIMEOUT_S, ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors
 
 WEB_SEARCH: Final = "$web_search"
 """The name of the built-in tool (platform.kimi.ai/docs/guide/use-web-search)."""
@@ -26,14 +26,17 @@ WEB_SEARCH: Final = "$web_search"
 _UNKNOWN_TO_OPENAI: Final = ("thinking",)
 """Fields that the SDK's ``create`` has no argument for."""
 
-_COUNTING: Final = Counting("/tokenizers/estimate-token-count", count_at("data", "total_tokens"))
+_COUNTING: Final = TokenCountApi("/tokenizers/estimate-token-count", count_at("data", "total_tokens"))
 """platform.kimi.ai/docs/api/estimate."""
 
 
-def build_kimi(access: Access, *, sdk: KimiSdk = "auto") -> VendorProvider:
+def build_kimi(access: VendorAccess, *, sdk: KimiSdk = "auto") -> VendorProvider:
     """Kimi's provider. ``auto`` takes the openai SDK where it can be imported, and plain HTTP where not."""
-    choices = {"openai": RoadChoice("openai", "openai", OpenAIRoad), "http": RoadChoice("httpx", "httpx", HttpRoad)}
-    opening = Opening(KIMI, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    choices = {
+        "openai": TransportChoice("openai", "openai", OpenAITransport),
+        "http": TransportChoice("httpx", "httpx", HttpTransport),
+    }
+    opening = TransportLoader(KIMI, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
     return VendorProvider(opening, kimi_body, files=KIMI_FILES, counting=_COUNTING)
 
 
@@ -43,7 +46,7 @@ def kimi_body(request: CompletionRequest, *, stream: bool) -> Body:
     Raises:
         InvalidArgumentsError: an image has an address, or the web search has settings or meets thinking.
     """
-    body = question.body(request, stream=stream, image_url=_image_url, web_search=_web_search)
+    body = request_body.body(request, stream=stream, image_url=_image_url, web_search=_web_search)
     if any(isinstance(tool, WebSearch) for tool in request.tools):
         body |= _without_thinking(request)
     if request.max_tokens is not None:
@@ -76,22 +79,22 @@ def _without_thinking(request: CompletionRequest) -> Body:
     return {"thinking": {"type": "disabled"}} if request.model.thinking == "switch" else {}
 
 
-class OpenAIRoad:
+class OpenAITransport:
     """``AsyncOpenAI`` with another base URL. Construct it in a thread: it imports the SDK."""
 
-    def __init__(self, vendor: Vendor, access: Access) -> None:
+    def __init__(self, vendor: VendorInfo, access: VendorAccess) -> None:
         self._openai: Any = import_module("openai")
         self.name = f"openai {version('openai')}"
         self._access = access
-        self._errors = Errors(vendor, access)
-        self._connections: Connections[Any] = Connections(access, self._openai.DefaultAsyncHttpxClient)
+        self._errors = TransportErrors(vendor, access)
+        self._connections: CallConnections[Any] = CallConnections(access, self._openai.DefaultAsyncHttpxClient)
 
-    async def ask(self, body: Body, attempts: Attempts) -> tuple[Any, Mapping[str, str]]:
+    async def ask(self, body: Body, attempts: AttemptPlan) -> tuple[Any, Mapping[str, str]]:
         async with self._client(attempts) as client:
             answer = await client.chat.completions.with_raw_response.create(**_arguments(body))
             return json.loads(answer.http_response.text), dict(answer.http_response.headers)
 
-    async def stream(self, body: Body, attempts: Attempts, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
+    async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         async with (
             self._client(attempts) as client,
             await client.chat.completions.create(**_arguments(body)) as chunks,
@@ -102,7 +105,7 @@ class OpenAIRoad:
                     on_delta(delta)
             return dict(chunks.response.headers)
 
-    async def send(self, request: ApiRequest, attempts: Attempts) -> ApiAnswer:
+    async def send(self, request: ApiRequest, attempts: AttemptPlan) -> ApiAnswer:
         options: dict[str, Any] = {"params": dict(request.query)}
         posted: dict[str, Any] = {} if request.body is None else {"body": request.body}
         if request.upload is not None:
@@ -115,7 +118,7 @@ class OpenAIRoad:
             return ApiAnswer(answer.content, dict(answer.response.headers))
 
     @asynccontextmanager
-    async def _client(self, attempts: Attempts) -> AsyncIterator[Any]:
+    async def _client(self, attempts: AttemptPlan) -> AsyncIterator[Any]:
         """The SDK's client for one call, with its errors mapped."""
         openai = self._openai
         try:

@@ -7,8 +7,8 @@ remaps what it does not know, so what a model cannot do is refused here.
 
 from typing import Any
 
-from ..protocol.errors import InvalidArgumentsError
-from .catalogue import Depth, Model
+from ..protocol.error_codes import InvalidArgumentsError
+from .model_catalog import Depth, Model
 
 
 def check_thinking(model: Model, wanted: bool | Depth | None) -> None:

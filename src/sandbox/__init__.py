@@ -4,7 +4,10 @@ Who calls it: ``execute_code``, which says what may be called and does the calls
 What it must never know: tools, calls, sessions, permits.
 """
 
-from .errors import (
+from .program import MAX_CODE_BYTES, Program, ProgramModule
+from .program_output import ProgramOutput
+from .sandbox import Sandbox
+from .sandbox_errors import (
     ProgramFailedError,
     ProgramRefusedError,
     ProgramStoppedError,
@@ -14,23 +17,20 @@ from .errors import (
     ToolFailedError,
     WorkerDiedError,
 )
-from .limits import Limits
-from .output import Output
-from .program import MAX_CODE_BYTES, Module, Program
-from .sandbox import Sandbox
+from .sandbox_limits import SandboxLimits
 
 __all__ = [
     "MAX_CODE_BYTES",
-    "Limits",
-    "Module",
-    "Output",
     "Program",
     "ProgramFailedError",
+    "ProgramModule",
+    "ProgramOutput",
     "ProgramRefusedError",
     "ProgramStoppedError",
     "Sandbox",
     "SandboxBusyError",
     "SandboxError",
+    "SandboxLimits",
     "SandboxMissingError",
     "ToolFailedError",
     "WorkerDiedError",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pydantic_monty as monty
 
-from .errors import ProgramStoppedError, ToolFailedError
-from .failures import TOOL_ERROR
+from .engine_failures import TOOL_ERROR
+from .sandbox_errors import ProgramStoppedError, ToolFailedError
 
 Call = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 """``await call(module, function, arguments)`` does a call and returns its value as plain JSON.

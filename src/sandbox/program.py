@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .errors import ProgramStoppedError
+from .sandbox_errors import ProgramStoppedError
 
 MAX_CODE_BYTES: Final = 64 * 1024
 
@@ -39,7 +39,7 @@ _AWAIT: Final = re.compile(rb"[^\w\x80-\xff.]await")
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class ProgramModule:
     """Functions that a program may call as ``await module.function(argument=…)``."""
 
     functions: frozenset[str]
@@ -53,17 +53,17 @@ class Program:
     """What is to be run."""
 
     code: str
-    modules: Mapping[str, Module]
+    modules: Mapping[str, ProgramModule]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedProgram:
     """A program as the engine gets it: a line of imports, and the rewritten code below it."""
 
     text: str
     code: str
     """As it was written."""
-    modules: Mapping[str, Module]
+    modules: Mapping[str, ProgramModule]
     """Those that it names."""
     words: frozenset[str]
     """All names in it."""
@@ -87,7 +87,7 @@ class Prepared:
         return len(before) - len("await") if _AWAIT.fullmatch(before[-6:]) else None
 
 
-def prepare(program: Program) -> Prepared:
+def prepare(program: Program) -> PreparedProgram:
     """The program, made ready for the engine.
 
     Raises:
@@ -107,7 +107,7 @@ def prepare(program: Program) -> Prepared:
     words = frozenset(re.findall(r"\w+", program.code))
     named = {name: module for name, module in program.modules.items() if name in words}
     text = f"import {', '.join(['asyncio', *named])}\n{rewritten(program.code)}"
-    return Prepared(text, program.code, named, words)
+    return PreparedProgram(text, program.code, named, words)
 
 
 def rewritten(code: str) -> str:

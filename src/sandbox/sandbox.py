@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from .errors import SandboxBusyError, SandboxMissingError
-from .limits import Limits
-from .output import Output
 from .program import Program
+from .program_output import ProgramOutput
+from .sandbox_errors import SandboxBusyError, SandboxMissingError
+from .sandbox_limits import SandboxLimits
 
 if TYPE_CHECKING:  # it needs the engine, which need not be installed
-    from .engine import Engine
     from .inner_calls import Call
+    from .sandbox_engine import SandboxEngine
 
 
 def share_of_one(programs: int) -> int:
@@ -24,18 +24,20 @@ def share_of_one(programs: int) -> int:
 class Sandbox:
     """Runs programs, so many at once; ``limits`` may be replaced at any time, for those that come then."""
 
-    def __init__(self, limits: Limits, *, programs: int) -> None:
+    def __init__(self, limits: SandboxLimits, *, programs: int) -> None:
         self.limits = limits
         self._programs = programs
         self._opening = asyncio.Lock()
         # Of those who have programs that run or wait.
         self._lines: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._engine: Engine | None = None
+        self._engine: SandboxEngine | None = None
 
     def __repr__(self) -> str:
         return f"<Sandbox programs={self._programs} {'open' if self._engine else 'not loaded'}>"
 
-    async def run(self, program: Program, call: "Call", output: Output, *, timeout_s: float, owner: str = "") -> Any:
+    async def run(
+        self, program: Program, call: "Call", output: ProgramOutput, *, timeout_s: float, owner: str = ""
+    ) -> Any:
         """Run a program and return its value as plain JSON. It has ``timeout_s`` seconds, its waiting included.
 
         All programs of one ``owner`` together hold three quarters of the workers at most. ``call`` does what it calls;
@@ -70,17 +72,17 @@ class Sandbox:
         if self._engine is not None:
             await self._engine.close()
 
-    async def _opened(self) -> "Engine":
+    async def _opened(self) -> "SandboxEngine":
         async with self._opening:
             if self._engine is None:
                 try:
                     # In a thread: it is a library of 10 MB, and calls go on meanwhile.
-                    module = await asyncio.to_thread(import_module, f"{__package__}.engine")
+                    module = await asyncio.to_thread(import_module, f"{__package__}.sandbox_engine")
                 except ModuleNotFoundError as error:
                     if error.name != "pydantic_monty":
                         raise
                     raise SandboxMissingError from None
-                engine: Engine = module.Engine(self._programs)
+                engine: SandboxEngine = module.Engine(self._programs)
                 try:
                     await engine.open()
                 except RuntimeError as error:  # it is installed in part, or the system has no room for a process

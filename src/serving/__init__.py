@@ -3,8 +3,8 @@
 Beside the rooms, as ``version`` is: those who serve stand on both ends of the arrows. It imports nothing of the house.
 """
 
-from .connection import COMPLETE
-from .server import HttpServer, listen
-from .turns import BEHIND_BYTES, TurnTransport
+from .http_connection import COMPLETE
+from .http_server import HttpServer, listen
+from .write_batching import BEHIND_BYTES, TurnTransport
 
 __all__ = ["BEHIND_BYTES", "COMPLETE", "HttpServer", "TurnTransport", "listen"]

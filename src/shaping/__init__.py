@@ -9,18 +9,18 @@ text; ``compile_template(value)`` and its ``resolve(context)`` fill in; ``as_jso
 Values are what JSON decodes to: dict, list, str, int, float, bool, None.
 """
 
-from .errors import LanguageError, MissingValueError, NoListError, ShapingError
+from .filter_matching import compile_filter
 from .filter_parser import parse_filter
 from .filters import Filter, conditions_of, paths_of
-from .matching import compile_filter
-from .options import plan
-from .paths import MISSING, Path, Said, find, parse_path
-from .patterns import PatternError, compile_pattern
-from .plan import Plan, Report, Shaped
-from .reading import from_csv, from_json, from_ndjson
+from .json_size import weight
+from .re2_patterns import PatternError, compile_pattern
+from .row_readers import from_csv, from_json, from_ndjson
+from .row_writers import as_csv, as_json, as_ndjson
+from .shaping_errors import LanguageError, MissingValueError, NoListError, ShapingError
+from .shaping_options import plan
+from .shaping_plan import ShapedValue, ShapingPlan, ShapingReport
 from .templates import Template, compile_template
-from .weight import weight
-from .writing import as_csv, as_json, as_ndjson
+from .value_paths import MISSING, Said, ValuePath, find, parse_path
 
 __all__ = [
     "MISSING",
@@ -28,14 +28,14 @@ __all__ = [
     "LanguageError",
     "MissingValueError",
     "NoListError",
-    "Path",
     "PatternError",
-    "Plan",
-    "Report",
     "Said",
-    "Shaped",
+    "ShapedValue",
     "ShapingError",
+    "ShapingPlan",
+    "ShapingReport",
     "Template",
+    "ValuePath",
     "as_csv",
     "as_json",
     "as_ndjson",

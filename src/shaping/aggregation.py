@@ -6,20 +6,20 @@ from typing import Any, Final
 
 import msgspec
 
-from .kinds import is_null, is_number
-from .ordering import identity, order_key
-from .paths import Path, getter
+from .sort_order import identity, order_key
+from .value_kinds import is_null, is_number
+from .value_paths import ValuePath, getter
 
 
 class Aggregation(msgspec.Struct, frozen=True):
     """Which figures, of which fields; ``figures`` by their names in ``FIGURES``."""
 
-    group_by: tuple[Path, ...]
+    group_by: tuple[ValuePath, ...]
     count: bool
-    figures: Mapping[str, tuple[Path, ...]]
+    figures: Mapping[str, tuple[ValuePath, ...]]
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[ValuePath, ...]:
         """Every field that it looks at."""
         return (*self.group_by, *(path for paths in self.figures.values() for path in paths))
 
@@ -60,7 +60,7 @@ def _figures(rows: Sequence[Any], wanted: Aggregation) -> dict[str, Any]:
     return figures
 
 
-def _values(rows: Iterable[Any], path: Path) -> list[Any]:
+def _values(rows: Iterable[Any], path: ValuePath) -> list[Any]:
     """What stands there in all rows; with ``[*]`` every element counts by itself."""
     get = getter(path)
     values = [value for row in rows if not is_null(value := get(row))]

@@ -11,12 +11,12 @@ An operator is what stands where one has to stand, so a value may hold any word 
 import re
 from typing import Final
 
-from ..protocol.suggest import close_names, did_you_mean
-from .filters import ON_TEXT, ORDERING, WITHOUT_VALUE, And, Condition, Filter, Not, Operator, Or
-from .literals import Literal, typed
-from .paths import Path, read_path
-from .patterns import PatternError, compile_pattern
-from .reader import Reader
+from ..protocol.name_suggestions import close_names, did_you_mean
+from .filter_literals import Literal, typed
+from .filters import ON_TEXT, ORDERING, WITHOUT_VALUE, And, Filter, FilterCondition, FilterOperator, Not, Or
+from .re2_patterns import PatternError, compile_pattern
+from .text_cursor import TextCursor
+from .value_paths import ValuePath, read_path
 
 MAX_FILTER_CHARS: Final = 65_536
 MAX_DEPTH: Final = 50
@@ -31,7 +31,7 @@ _KEYWORD: Final = {word: re.compile(rf"{word}(?![^\s('\"])", re.IGNORECASE) for 
 _JOIN: Final = r"""(?<![^\s(,=!<>])(?:AND|OR)(?![^\s'"(),=!<>])"""
 _BARE: Final = re.compile(rf"""(?:(?!{_JOIN})[^'"(),=!<>])*""", re.IGNORECASE)
 _DOUBLED: Final = re.compile(r"&&|\|\|")
-_BY_TEXT: Final = {operator.value: operator for operator in Operator}
+_BY_TEXT: Final = {operator.value: operator for operator in FilterOperator}
 _INSTEAD: Final = {
     "==": "= compares",
     "===": "= compares",
@@ -53,7 +53,7 @@ _INSTEAD: Final = {
 """What is written elsewhere, and how it is said here."""
 
 
-class _FilterReader(Reader):
+class _FilterReader(TextCursor):
     """Counts the patterns that it has read."""
 
     __slots__ = ("patterns",)
@@ -115,23 +115,23 @@ def _keyword(reader: _FilterReader, word: str) -> bool:
     return bool(reader.take(_KEYWORD[word]))
 
 
-def _condition(reader: _FilterReader) -> Condition:
+def _condition(reader: _FilterReader) -> FilterCondition:
     path = _field(reader)
     reader.blanks()
     operator = _operator(reader, path)
     reader.blanks()
     value: Literal | tuple[Literal, ...] = None
-    if operator is Operator.IN:
+    if operator is FilterOperator.IN:
         value = _list(reader)
     elif operator in ON_TEXT:
         value = _text(reader, operator)
     elif operator not in WITHOUT_VALUE:
         value = _value(reader, operator)
     _end_of_condition(reader)
-    return Condition(path, operator, value)
+    return FilterCondition(path, operator, value)
 
 
-def _field(reader: _FilterReader) -> Path:
+def _field(reader: _FilterReader) -> ValuePath:
     for word, keyword in _KEYWORD.items():
         if keyword.match(reader.text, reader.at):
             raise reader.error(f"a condition is missing before {word}; as a name it is quoted: ['{word.lower()}']")
@@ -142,7 +142,7 @@ def _field(reader: _FilterReader) -> Path:
     return read_path(reader)
 
 
-def _operator(reader: _FilterReader, path: Path) -> Operator:
+def _operator(reader: _FilterReader, path: ValuePath) -> FilterOperator:
     start = reader.at
     word = reader.take(_SIGNS) or reader.take(_WORD)
     if operator := _BY_TEXT.get(word.upper()):
@@ -154,7 +154,7 @@ def _operator(reader: _FilterReader, path: Path) -> Operator:
     raise reader.error(f"{word[:20]!r} is no operator; {hint}", at=start)
 
 
-def _value(reader: _FilterReader, operator: Operator) -> Literal:
+def _value(reader: _FilterReader, operator: FilterOperator) -> Literal:
     start = reader.at
     value = _literal(reader)
     if operator in ORDERING and (value is None or isinstance(value, bool)):
@@ -169,10 +169,10 @@ def _literal(reader: _FilterReader) -> Literal:
     return typed(_bare(reader), reader, start)
 
 
-def _text(reader: _FilterReader, operator: Operator) -> str:
+def _text(reader: _FilterReader, operator: FilterOperator) -> str:
     start = reader.at
     text = reader.quoted() if reader.here in {"'", '"'} else _bare(reader)
-    if operator is Operator.MATCHES:
+    if operator is FilterOperator.MATCHES:
         reader.patterns += 1
         if reader.patterns > MAX_PATTERNS:
             raise reader.error(f"a filter has at most {MAX_PATTERNS} patterns; one can be 'a|b'", at=start)

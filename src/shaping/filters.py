@@ -5,11 +5,11 @@ from enum import StrEnum
 
 import msgspec
 
-from .literals import Literal, written
-from .paths import Path
+from .filter_literals import Literal, written
+from .value_paths import ValuePath
 
 
-class Operator(StrEnum):
+class FilterOperator(StrEnum):
     """How a field is held against a value."""
 
     EQUAL = "="
@@ -26,16 +26,16 @@ class Operator(StrEnum):
     IS_NOT_NULL = "IS_NOT_NULL"
 
 
-ORDERING = frozenset({Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST})
-ON_TEXT = frozenset({Operator.CONTAINS, Operator.STARTS_WITH, Operator.MATCHES})
-WITHOUT_VALUE = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
+ORDERING = frozenset({FilterOperator.LESS, FilterOperator.AT_MOST, FilterOperator.GREATER, FilterOperator.AT_LEAST})
+ON_TEXT = frozenset({FilterOperator.CONTAINS, FilterOperator.STARTS_WITH, FilterOperator.MATCHES})
+WITHOUT_VALUE = frozenset({FilterOperator.IS_NULL, FilterOperator.IS_NOT_NULL})
 
 
-class Condition(msgspec.Struct, frozen=True):
+class FilterCondition(msgspec.Struct, frozen=True):
     """``path operator value``; with IN the value is a tuple, with IS_NULL and IS_NOT_NULL it is None."""
 
-    path: Path
-    operator: Operator
+    path: ValuePath
+    operator: FilterOperator
     value: Literal | tuple[Literal, ...] = None
 
     def __str__(self) -> str:
@@ -72,22 +72,22 @@ class Not(msgspec.Struct, frozen=True):
         return f"NOT {_grouped(self.part, And | Or)}"
 
 
-Filter = Condition | And | Or | Not
+Filter = FilterCondition | And | Or | Not
 
 
 def _grouped(part: Filter, looser: object) -> str:
     return f"({part})" if isinstance(part, looser) else str(part)  # type: ignore[arg-type]
 
 
-def paths_of(condition: Filter) -> Iterator[Path]:
+def paths_of(condition: Filter) -> Iterator[ValuePath]:
     """The path of every condition, from left to right."""
     return (one.path for one in conditions_of(condition))
 
 
-def conditions_of(condition: Filter) -> Iterator[Condition]:
+def conditions_of(condition: Filter) -> Iterator[FilterCondition]:
     """Every single condition, from left to right."""
     match condition:
-        case Condition():
+        case FilterCondition():
             yield condition
         case Not(part=part):
             yield from conditions_of(part)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .paths import EVERY, MISSING, Path, Step
+from .value_paths import EVERY, MISSING, Step, ValuePath
 
 _Steps = tuple[Step, ...]
 
@@ -13,7 +13,7 @@ class Projection:
     list has no fields and stays as it is. What comes out shares its values with what went in.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[ValuePath]) -> None:
         self.paths = tuple(paths)
         self._tree = _Tree(path.steps for path in paths)
         names = [path.steps[0] for path in paths if len(path.steps) == 1 and isinstance(path.steps[0], str)]

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
-from .errors import LanguageError, MissingValueError, ShapingError
-from .paths import MISSING, NOTHING_SAID, Path, Said, explain_missing, find, read_path
-from .reader import Reader
-from .weight import weight
+from .json_size import weight
+from .shaping_errors import LanguageError, MissingValueError, ShapingError
+from .text_cursor import TextCursor
+from .value_paths import MISSING, NOTHING_SAID, Said, ValuePath, explain_missing, find, read_path
 
 MAX_DEPTH: Final = 200
 """Of lists and objects within one another."""
@@ -37,7 +37,7 @@ class Template:
 
     __slots__ = ("_fill", "_uses", "paths")
 
-    def __init__(self, uses: dict[Path, int], fill: _Fill) -> None:
+    def __init__(self, uses: dict[ValuePath, int], fill: _Fill) -> None:
         self.paths = tuple(uses)
         self._uses = uses
         self._fill = fill
@@ -77,7 +77,7 @@ class Template:
 
 
 class _Reference(msgspec.Struct, frozen=True):
-    path: Path
+    path: ValuePath
     default: Any = MISSING
 
     def __call__(self, context: Context, said: Said) -> Any:
@@ -105,12 +105,12 @@ def compile_template(value: Any) -> Template:
     Raises:
         LanguageError: a template cannot be parsed, or stands in a field's name; the message says in which text.
     """
-    uses: dict[Path, int] = {}
+    uses: dict[ValuePath, int] = {}
     fill = _compiled(value, (), uses)
     return Template(uses, fill)
 
 
-def _compiled(value: Any, place: tuple[str | int, ...], uses: dict[Path, int]) -> _Fill:
+def _compiled(value: Any, place: tuple[str | int, ...], uses: dict[ValuePath, int]) -> _Fill:
     """What fills in the value that stands at ``place``; how often it refers to which path is added to ``uses``."""
     if not isinstance(value, str | list | dict):
         return _Constant(value)
@@ -138,7 +138,7 @@ def _field_name(name: str, place: tuple[str | int, ...]) -> str:
     return "".join(map(str, parts))
 
 
-def _text(parts: list[str | _Reference], uses: dict[Path, int]) -> _Fill:
+def _text(parts: list[str | _Reference], uses: dict[ValuePath, int]) -> _Fill:
     references = [part for part in parts if isinstance(part, _Reference)]
     for reference in references:
         uses[reference.path] = uses.get(reference.path, 0) + 1
@@ -168,7 +168,7 @@ def _parts(text: str, place: tuple[str | int, ...]) -> list[str | _Reference]:
         if backslashes % 2:
             parts.append("{{")
             continue
-        reader = Reader(text, _EXAMPLE, at=done)
+        reader = TextCursor(text, _EXAMPLE, at=done)
         try:
             parts.append(_reference(reader))
         except LanguageError as error:
@@ -179,10 +179,10 @@ def _parts(text: str, place: tuple[str | int, ...]) -> list[str | _Reference]:
 
 
 def _placed(what: str, place: tuple[str | int, ...]) -> str:
-    return f"{Path(place)}: {what}" if place else what
+    return f"{ValuePath(place)}: {what}" if place else what
 
 
-def _reference(reader: Reader) -> _Reference:
+def _reference(reader: TextCursor) -> _Reference:
     """The template that is open here, up to and with its end."""
     reader.blanks()
     path = read_path(reader)
@@ -196,7 +196,7 @@ def _reference(reader: Reader) -> _Reference:
     return _Reference(path, default)
 
 
-def _default(reader: Reader) -> Any:
+def _default(reader: TextCursor) -> Any:
     reader.blanks()
     start = reader.at
     if reader.take(_WORD) != "default":
@@ -212,7 +212,7 @@ def _default(reader: Reader) -> Any:
     return value
 
 
-def _json(reader: Reader) -> Any:
+def _json(reader: TextCursor) -> Any:
     try:
         value, reader.at = _decoder.raw_decode(reader.text, reader.at)
     except (ValueError, RecursionError):

@@ -5,21 +5,21 @@ Who calls it: the daemon, which keeps the sources that are configured, and the c
 tools, and what a call lends to one. What it must never know: sessions, limits, transports, where results lie.
 """
 
-from .keeper import SourceKeeper, SourceState
-from .mcp.pins import PINS_FOLDER, PinError
-from .notes import Note
-from .opening import check_source, may_have, open_source
-from .settings import SourceSettings, SourceSettingsError, anchored, read_sources
-from .source import Checked, Outlet, Source
+from .mcp.tool_pins import PINS_FOLDER, PinError
+from .source import Source, SourceCheck, SourceOutlet
+from .source_factory import check_source, may_have, open_source
+from .source_manager import SourceManager, SourceState
+from .source_notes import SourceNote
+from .source_settings import SourceSettings, SourceSettingsError, anchored, read_sources
 
 __all__ = [
     "PINS_FOLDER",
-    "Checked",
-    "Note",
-    "Outlet",
     "PinError",
     "Source",
-    "SourceKeeper",
+    "SourceCheck",
+    "SourceManager",
+    "SourceNote",
+    "SourceOutlet",
     "SourceSettings",
     "SourceSettingsError",
     "SourceState",

@@ -5,26 +5,26 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ..tools import Tool
-from .notes import Note
+from .source_notes import SourceNote
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class SourceCheck:
     """What a source comes to, for `toold sources check`."""
 
     title: str = ""
     """What it calls itself."""
     tools: tuple[str, ...] = ()
     """Their names."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[SourceNote, ...] = ()
     problem: str | None = None
     """Why nothing can be made of it."""
 
 
-class Outlet(Protocol):
+class SourceOutlet(Protocol):
     """Where a source puts what it has."""
 
-    def put(self, tools: Sequence[Tool], notes: Sequence[Note]) -> None:
+    def put(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
         """These are its tools from now on, in place of those before; what was wrong before is right again."""
         ...
 
@@ -40,7 +40,7 @@ class Outlet(Protocol):
 class Source(Protocol):
     """One source at work."""
 
-    async def run(self, outlet: Outlet) -> None:
+    async def run(self, outlet: SourceOutlet) -> None:
         """Find the tools, put them out, and again when they change; until it is cancelled. Never raises for what the
         other side does.
         """

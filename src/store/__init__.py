@@ -4,28 +4,38 @@ All SQL of the house is here.
 """
 
 from .archive import Archive, open_archive
-from .chain import GENESIS, KEY_BYTES, Checkpoint, Head, Seal, Trail, canonical, clean, microseconds
-from .conversations import KeptConversation, KeptTurn, Spoken
-from .copies import CopiesState, Copy, Said, SettledCopies
-from .retention import Retention
-from .rows import (
-    CallRow,
-    ChainedRow,
-    Ended,
-    KeptCall,
-    KeptDetached,
-    KeptSession,
-    KeptState,
-    Order,
-    OutboxState,
-    SessionRow,
-    Settled,
-    Started,
-    Totals,
+from .audit_chain import (
+    GENESIS,
+    KEY_BYTES,
+    ChainHead,
+    ChainSeal,
+    ChainTrail,
+    Checkpoint,
+    canonical,
+    clean,
+    microseconds,
 )
-from .schema import MEND_DAMAGE, SCHEMA, StoreError, find_damage, schema_version
-from .spending import DaySpent, day_of
+from .conversation_outbox import ConversationCopy, ConversationOutboxState, NewCopy, SettledConversationCopies
+from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
+from .retention import Retention
+from .spending_sql import DaySpent, day_of
 from .store import Store
+from .store_rows import (
+    AuditOutboxState,
+    CallEnd,
+    CallOrder,
+    CallRow,
+    CallStart,
+    CallTotals,
+    ChainedRow,
+    SessionRow,
+    SettledCalls,
+    StoredCall,
+    StoredCallState,
+    StoredDetachedCall,
+    StoredSession,
+)
+from .store_schema import MEND_DAMAGE, SCHEMA, StoreError, find_damage, schema_version
 
 __all__ = [
     "GENESIS",
@@ -33,34 +43,34 @@ __all__ = [
     "MEND_DAMAGE",
     "SCHEMA",
     "Archive",
+    "AuditOutboxState",
+    "CallEnd",
+    "CallOrder",
     "CallRow",
+    "CallStart",
+    "CallTotals",
+    "ChainHead",
+    "ChainSeal",
+    "ChainTrail",
     "ChainedRow",
     "Checkpoint",
-    "CopiesState",
-    "Copy",
+    "ConversationCopy",
+    "ConversationOutboxState",
+    "ConversationUpdate",
     "DaySpent",
-    "Ended",
-    "Head",
-    "KeptCall",
-    "KeptConversation",
-    "KeptDetached",
-    "KeptSession",
-    "KeptState",
-    "KeptTurn",
-    "Order",
-    "OutboxState",
+    "NewCopy",
     "Retention",
-    "Said",
-    "Seal",
     "SessionRow",
-    "Settled",
-    "SettledCopies",
-    "Spoken",
-    "Started",
+    "SettledCalls",
+    "SettledConversationCopies",
     "Store",
     "StoreError",
-    "Totals",
-    "Trail",
+    "StoredCall",
+    "StoredCallState",
+    "StoredConversation",
+    "StoredDetachedCall",
+    "StoredSession",
+    "StoredTurn",
     "canonical",
     "clean",
     "day_of",

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import calls, notes
-from .chain import Trail
-from .rows import CallRow, ChainedRow, Totals
-from .schema import SCHEMA, StoreError, open_for_reading, schema_version
+from . import audit_sql, chain_checkpoints
+from .audit_chain import ChainTrail
+from .store_rows import CallRow, CallTotals, ChainedRow
+from .store_schema import SCHEMA, StoreError, open_for_reading, schema_version
 
 
 class Archive:
@@ -20,30 +20,30 @@ class Archive:
 
     def recent(self, limit: int) -> list[CallRow]:
         """The calls that ended last, the last one first."""
-        return calls.recent(self._connection, limit)
+        return audit_sql.recent(self._connection, limit)
 
     def since(self, started_at: float) -> Iterator[ChainedRow]:
         """All calls that started at a Unix time or later, in the order in which they ended."""
         found = self._connection.execute(
-            f"SELECT seq, mac, {', '.join(calls.COLUMNS)} FROM call WHERE started_at >= ? ORDER BY seq",  # noqa: S608 - our own names
+            f"SELECT seq, mac, {', '.join(audit_sql.COLUMNS)} FROM call WHERE started_at >= ? ORDER BY seq",  # noqa: S608 - our own names
             (started_at,),
         )
-        return (ChainedRow(seq=seq, mac=mac, call=calls.row(fields)) for seq, mac, *fields in found)
+        return (ChainedRow(seq=seq, mac=mac, call=audit_sql.row(fields)) for seq, mac, *fields in found)
 
-    def trail(self) -> Trail:
+    def trail(self) -> ChainTrail:
         """What is noted of the audit's chain."""
-        return notes.trail(self._connection)
+        return chain_checkpoints.trail(self._connection)
 
     def chained(self) -> Iterator[tuple[int, Sequence[Any], bytes | None]]:
         """All calls in the order of the chain: seq, values as ``canonical`` takes them, mac."""
         found = self._connection.execute(
-            f"SELECT seq, mac, {', '.join(calls.COLUMNS)} FROM call ORDER BY seq"  # noqa: S608 - our own names
+            f"SELECT seq, mac, {', '.join(audit_sql.COLUMNS)} FROM call ORDER BY seq"  # noqa: S608 - our own names
         )
         return ((seq, values, mac) for seq, mac, *values in found)
 
-    def totals(self) -> Totals:
+    def totals(self) -> CallTotals:
         """The sums of all calls ever recorded."""
-        return calls.totals(self._connection)
+        return audit_sql.totals(self._connection)
 
 
 @contextlib.contextmanager

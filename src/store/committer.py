@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import structlog
 
-from . import calls, commit, journal, sessions, spending
-from .commit import Item, Kept, Restarted, TakenUp
-from .conversations import Spoken
-from .files import OpenedFiles
-from .journal import Interrupted
-from .ledger import Ledger
+from . import audit_sql, commit_group, journal_sql, session_sql, spending_sql
+from .chain_writer import ChainWriter
+from .commit_group import CommitItem, DaemonRestarted, LocalResults, RunTakenUp
+from .conversation_sql import ConversationUpdate
+from .database_files import OpenedFiles
+from .journal_sql import InterruptedCall
 from .retention import Retention, keep_bounds
-from .rows import CallRow, Ended, Started
-from .schema import MEND_DAMAGE, StoreError, is_damaged, open_database, sync_commits, unusable
+from .store_rows import CallEnd, CallRow, CallStart
+from .store_schema import MEND_DAMAGE, StoreError, is_damaged, open_database, sync_commits, unusable
 
 RETENTION_EVERY_S: Final = 3600.0
 OVERFULL: Final = 17 / 16
@@ -55,7 +55,7 @@ class Committer:
         self._connection = open_database(path)
         self._files = OpenedFiles(path)
         self._syncing = False  # whether the connection's commits are synced
-        self.group: list[Item] = []
+        self.group: list[CommitItem] = []
         """Added and not yet committed."""
         self.problem: str | None = None
         """Why nothing can be written at present."""
@@ -74,7 +74,7 @@ class Committer:
         self.overflowed = 0
         """Rows that were not added, since too many waited. The only one that is counted on another thread."""
 
-        self._ledger = Ledger(key, expects_chain=expects_chain)
+        self._ledger = ChainWriter(key, expects_chain=expects_chain)
         self.chain = self._ledger.chain
         """The chain's name."""
         self.synced_seq = 0
@@ -94,15 +94,15 @@ class Committer:
         self._retention = retention
         self.retention_due = 0.0  # should it be set on the other thread in this moment, it is looked at within the hour
 
-    def left_over(self) -> list[Item]:
+    def left_over(self) -> list[CommitItem]:
         """What the process before this one left undone, to be added first.
 
         Raises:
             StoreError: the database cannot be read.
         """
         try:
-            interrupted = journal.started(self._connection, time.time())
-            plain = sessions.has_plain(self._connection)
+            interrupted = journal_sql.started(self._connection, time.time())
+            plain = session_sql.has_plain(self._connection)
         except sqlite3.Error as error:
             raise unusable(self._path, error) from None
         if interrupted:
@@ -111,19 +111,19 @@ class Committer:
         if lost:
             _log.error("audit rows of interrupted calls cannot be read and are lost", rows=lost)
             self.unfit += lost
-        return [*map(Item, interrupted), *([Item(Restarted())] if plain else [])]
+        return [*map(CommitItem, interrupted), *([CommitItem(DaemonRestarted())] if plain else [])]
 
-    def add(self, item: Item) -> None:
+    def add(self, item: CommitItem) -> None:
         """Make the item's audit row, let go of its arguments, and have it in the next commit."""
         match item.entry:
             case CallRow() as row:
-                item.row, item.entry = calls.values(row, self._kept(row)), None
+                item.row, item.entry = audit_sql.values(row, self._kept(row)), None
                 self.described_bytes += row.arguments_bytes
-            case Ended(row=CallRow() as row) | Interrupted(row=CallRow() as row):
-                item.row = calls.values(row, self._kept(row))
+            case CallEnd(row=CallRow() as row) | InterruptedCall(row=CallRow() as row):
+                item.row = audit_sql.values(row, self._kept(row))
                 self.described_bytes += row.arguments_bytes
-        if isinstance(item.entry, Ended):
-            item.spent = spending.by_day(item.entry.row, item.entry.spent, item.entry.at)
+        if isinstance(item.entry, CallEnd):
+            item.spent = spending_sql.by_day(item.entry.row, item.entry.spent, item.entry.at)
         self.group.append(item)
 
     def attempt(self) -> None:
@@ -144,7 +144,7 @@ class Committer:
         self.problem = _reason(error)
         for item in self.group:
             _tell(item, self.problem)
-        self.group = [item for item in self.group if not isinstance(item.entry, Started | Kept | TakenUp)]
+        self.group = [item for item in self.group if not isinstance(item.entry, CallStart | LocalResults | RunTakenUp)]
 
     def close(self) -> None:
         """Close the file, and sign the chain as ended where nothing is left to write."""
@@ -181,17 +181,19 @@ class Committer:
             _log.info("the store works again", dropped=self.dropped)
             self.problem = None
 
-    def _commit_items(self, items: Sequence[Item]) -> None:
+    def _commit_items(self, items: Sequence[CommitItem]) -> None:
         entered = [item for item in items if item.entry is not None]  # of most there is the row alone
         sync = any(item.durable for item in entered)
         if sync != self._syncing:
             sync_commits(self._connection, each=sync)
             self._syncing = sync
-        commit.write(self._connection, items, self._ledger, dropped=self.dropped, kept_bytes=self._retention.kept_bytes)
+        commit_group.write(
+            self._connection, items, self._ledger, dropped=self.dropped, kept_bytes=self._retention.kept_bytes
+        )
         if sync:
             self.synced_seq = self._ledger.last_seq
         self.written += sum(item.row is not None for item in items)
-        self.copied += sum(len(item.entry.said) for item in entered if isinstance(item.entry, Spoken))
+        self.copied += sum(len(item.entry.said) for item in entered if isinstance(item.entry, ConversationUpdate))
         for item in entered:
             if item.done:
                 item.done.set_result(item.answer)
@@ -230,13 +232,13 @@ class Committer:
         many as make up for it: with one slice a group, busy callers would fill the disk.
         """
         now, bound = time.monotonic(), OVERFULL * self._retention.bytes
-        kept = calls.kept_bytes(self._connection)
+        kept = audit_sql.kept_bytes(self._connection)
         if now >= self.retention_due or kept > bound:
             self.retention_due = now + RETENTION_EVERY_S
             more = grown = True
             while more and grown:
                 more = keep_bounds(self._connection, self._ledger, self._retention, time.time())
-                kept = calls.kept_bytes(self._connection)
+                kept = audit_sql.kept_bytes(self._connection)
                 grown = kept > max(bound, self._most_bytes) and time.monotonic() - now < LONGEST_S
             if more:
                 self.retention_due = now
@@ -244,7 +246,7 @@ class Committer:
         self._most_bytes = max(bound, min(kept, self._most_bytes))
 
 
-def _tell(item: Item, reason: str) -> None:
+def _tell(item: CommitItem, reason: str) -> None:
     """Tell who waits for an item, if anybody does, that it is not written."""
     if item.done:
         item.done.set_exception(not_written(reason))

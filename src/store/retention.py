@@ -3,8 +3,8 @@
 import sqlite3
 from dataclasses import dataclass
 
-from . import calls, conversations, copies, journal, spending
-from .ledger import Ledger
+from . import audit_sql, conversation_outbox, conversation_sql, journal_sql, spending_sql
+from .chain_writer import ChainWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +26,24 @@ class Retention:
     may take as much again; past it the oldest go."""
 
 
-def keep_bounds(connection: sqlite3.Connection, ledger: Ledger, retention: Retention, now: float) -> bool:
+def keep_bounds(connection: sqlite3.Connection, ledger: ChainWriter, retention: Retention, now: float) -> bool:
     """Remove a slice of what is past its bounds at a Unix time; returns whether there may be more."""
     with ledger.extending(connection) as chain:
-        spending.forget_old(connection, now)
+        spending_sql.forget_old(connection, now)
         removed = max(
-            journal.forget_old(connection, now, result_ttl_s=retention.result_ttl_s),
-            conversations.forget_old(
+            journal_sql.forget_old(connection, now, result_ttl_s=retention.result_ttl_s),
+            conversation_sql.forget_old(
                 connection,
                 before=now - retention.conversation_days * 86400,
                 now=now,
                 keep_bytes=retention.conversation_bytes,
             ),
-            copies.forget_old(
+            conversation_outbox.forget_old(
                 connection,
                 before=now - retention.conversation_days * 86400,
                 keep_bytes=retention.conversation_bytes,
             ),
-            calls.forget(
+            audit_sql.forget(
                 connection,
                 chain,
                 before=now - retention.days * 86400,
@@ -53,5 +53,5 @@ def keep_bounds(connection: sqlite3.Connection, ledger: Ledger, retention: Reten
         )
     if removed:
         # As a script: the sqlite3 module takes a single step of a statement that returns no columns, here one page.
-        connection.executescript(f"PRAGMA incremental_vacuum({calls.SLICE})")
-    return removed >= calls.SLICE
+        connection.executescript(f"PRAGMA incremental_vacuum({audit_sql.SLICE})")
+    return removed >= audit_sql.SLICE

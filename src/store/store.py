@@ -7,29 +7,39 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from . import calls, conversations, copies, detached, notes, outbox, runs, sessions, spending
-from .chain import Checkpoint
-from .committer import Content
-from .conversations import KeptConversation, Spoken
-from .copies import CopiesState, Copy, SettledCopies
-from .reader import Reader
-from .retention import Retention
-from .rows import (
-    CallRow,
-    ChainedRow,
-    Ended,
-    KeptCall,
-    KeptDetached,
-    KeptSession,
-    KeptState,
-    OutboxState,
-    SessionRow,
-    Settled,
-    Started,
-    Totals,
+from . import (
+    audit_outbox,
+    audit_sql,
+    chain_checkpoints,
+    conversation_outbox,
+    conversation_sql,
+    detached_sql,
+    run_sql,
+    session_sql,
+    spending_sql,
 )
-from .spending import DaySpent
-from .writer import Writer
+from .audit_chain import Checkpoint
+from .committer import Content
+from .conversation_outbox import ConversationCopy, ConversationOutboxState, SettledConversationCopies
+from .conversation_sql import ConversationUpdate, StoredConversation
+from .retention import Retention
+from .spending_sql import DaySpent
+from .store_reader import StoreReader
+from .store_rows import (
+    AuditOutboxState,
+    CallEnd,
+    CallRow,
+    CallStart,
+    CallTotals,
+    ChainedRow,
+    SessionRow,
+    SettledCalls,
+    StoredCall,
+    StoredCallState,
+    StoredDetachedCall,
+    StoredSession,
+)
+from .store_writer import StoreWriter
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """A disk that does not answer holds up the daemon's end for no longer, but for reads."""
@@ -58,11 +68,11 @@ class Store:
         """Whether what is said in conversations is to be copied, and copies that wait may be sent."""
         self._path = path
         self._result_ttl_s = retention.result_ttl_s
-        self._writer = Writer(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
-        self._reader = Reader(path)
+        self._writer = StoreWriter(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
+        self._reader = StoreReader(path)
         self.record: Final[Callable[[CallRow], None]] = self._writer.record
         """Have a call's row written soon. Never blocks, never raises; on the event loop's thread only."""
-        self.settle: Final[Callable[[Settled | SettledCopies], None]] = self._writer.settle
+        self.settle: Final[Callable[[SettledCalls | SettledConversationCopies], None]] = self._writer.settle
         """Have it written soon what became of calls, or copies, that were unsent. Never blocks."""
         self.open_session: Final[Callable[[SessionRow], None]] = self._writer.open_session
         """Have a session written soon, before any call of it that is started after this. Never blocks."""
@@ -116,7 +126,7 @@ class Store:
         self._result_ttl_s = retention.result_ttl_s
         self._writer.go_by(content, retention)
 
-    async def start(self, started: Started) -> bool:
+    async def start(self, started: CallStart) -> bool:
         """Return once it is on the disk that a call starts, safe from a power cut too; then it may.
 
         False: this id of this session is known already, and nothing was written. A wait that is cut off may have
@@ -127,7 +137,7 @@ class Store:
         """
         return await asyncio.wrap_future(self._writer.start(started))
 
-    async def end(self, ended: Ended) -> None:
+    async def end(self, ended: CallEnd) -> None:
         """Return once it is on the disk how a call ended, with its result and its audit row: all of it or nothing.
 
         Of a call that is not written down as started only the row is kept. Results past their bound of bytes are not.
@@ -137,7 +147,7 @@ class Store:
         """
         await asyncio.wrap_future(self._writer.end(ended))
 
-    async def child(self, run: str, name: str, principal: str) -> KeptCall | None:
+    async def child(self, run: str, name: str, principal: str) -> StoredCall | None:
         """What is known of a child of a run; None where it never started, is forgotten, or is somebody else's.
 
         Raises:
@@ -146,7 +156,7 @@ class Store:
         await self.flush()
         since = time.time() - self._result_ttl_s
         return await self._reader.read(
-            lambda connection: sessions.child(connection, run, name, principal, results_since=since)
+            lambda connection: session_sql.child(connection, run, name, principal, results_since=since)
         )
 
     async def run(self, call_id: str, principal: str, tool: str) -> str | None:
@@ -156,7 +166,7 @@ class Store:
             StoreError: the file cannot be read.
         """
         await self.flush()
-        return await self._reader.read(lambda connection: runs.find(connection, call_id, principal, tool))
+        return await self._reader.read(lambda connection: run_sql.find(connection, call_id, principal, tool))
 
     async def take_up(self, call_id: str, run: str) -> None:
         """Return once it is on the disk that a call that has started goes on with an earlier run.
@@ -166,14 +176,14 @@ class Store:
         """
         await asyncio.wrap_future(self._writer.take_up(call_id, run))
 
-    async def detached(self) -> list[KeptDetached]:
+    async def detached(self) -> list[StoredDetachedCall]:
         """The detached calls that have started and not ended, the oldest first.
 
         Raises:
             StoreError: the file cannot be read.
         """
         await self.flush()
-        return await self._reader.read(detached.begun)
+        return await self._reader.read(detached_sql.begun)
 
     async def call(self, call_id: str, principal: str) -> CallRow | None:
         """A principal's call that has ended, where it is among the last ``calls.SEARCHED_ROWS`` of all.
@@ -182,9 +192,9 @@ class Store:
             StoreError: the file cannot be read.
         """
         await self.flush()
-        return await self._reader.read(lambda connection: calls.find(connection, call_id, principal))
+        return await self._reader.read(lambda connection: audit_sql.find(connection, call_id, principal))
 
-    async def keep(self, answers: Sequence[KeptCall]) -> None:
+    async def keep(self, answers: Sequence[StoredCall]) -> None:
         """Return once the results of local calls are on the disk. Those of sessions that were not opened are left out.
 
         Raises:
@@ -192,7 +202,7 @@ class Store:
         """
         await asyncio.wrap_future(self._writer.keep(answers))
 
-    async def session(self, key_hash: bytes) -> KeptSession | None:
+    async def session(self, key_hash: bytes) -> StoredSession | None:
         """The session of a key's hash, with its calls that have ended, which counts as seen; None where there is none.
 
         Its last 4,096 calls at most; local ones only as long as their result is kept.
@@ -202,12 +212,14 @@ class Store:
         """
         await self.flush()
         since = time.time() - self._result_ttl_s
-        found = await self._reader.read(lambda connection: sessions.session(connection, key_hash, results_since=since))
+        found = await self._reader.read(
+            lambda connection: session_sql.session(connection, key_hash, results_since=since)
+        )
         if found:
             self.seen([found.row.id])
         return found
 
-    async def answered(self, session_id: str, request_key: str) -> KeptCall | None:
+    async def answered(self, session_id: str, request_key: str) -> StoredCall | None:
         """A session's journalled call that has ended, also one that is past its last 4,096; None where there is none.
 
         Raises:
@@ -216,10 +228,10 @@ class Store:
         await self.flush()
         since = time.time() - self._result_ttl_s
         return await self._reader.read(
-            lambda connection: sessions.answered(connection, session_id, request_key, results_since=since)
+            lambda connection: session_sql.answered(connection, session_id, request_key, results_since=since)
         )
 
-    async def states(self, session_id: str, request_keys: Sequence[str]) -> dict[str, KeptState]:
+    async def states(self, session_id: str, request_keys: Sequence[str]) -> dict[str, StoredCallState]:
         """What is known of these of a session's journalled calls, of each that is; ``expired`` also where one has not
         ended as far as the disk knows.
 
@@ -229,19 +241,19 @@ class Store:
         await self.flush()
         since = time.time() - self._result_ttl_s
         return await self._reader.read(
-            lambda connection: sessions.states(connection, session_id, request_keys, results_since=since)
+            lambda connection: session_sql.states(connection, session_id, request_keys, results_since=since)
         )
 
-    async def conversation(self, conversation_id: str, principal: str) -> KeptConversation | None:
+    async def conversation(self, conversation_id: str, principal: str) -> StoredConversation | None:
         """A principal's conversation as it is now; None where there is none, or it is somebody else's.
 
         Raises:
             StoreError: the file cannot be read.
         """
         await self.flush()
-        return await self._reader.read(lambda connection: conversations.find(connection, conversation_id, principal))
+        return await self._reader.read(lambda connection: conversation_sql.find(connection, conversation_id, principal))
 
-    async def go_on(self, spoken: Spoken) -> None:
+    async def go_on(self, spoken: ConversationUpdate) -> None:
         """Return once it is committed how a conversation went on. A power cut may undo it, as long as no call that
         came after it has ended.
 
@@ -271,7 +283,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._reader.read(lambda connection: calls.ended(connection, principal, limit, tool, outcome))
+        return await self._reader.read(lambda connection: audit_sql.ended(connection, principal, limit, tool, outcome))
 
     async def recent(self, limit: int) -> list[CallRow]:
         """The calls that ended last, the last one first; those of the last 100 ms may not be there yet.
@@ -279,15 +291,15 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._reader.read(lambda connection: calls.recent(connection, limit))
+        return await self._reader.read(lambda connection: audit_sql.recent(connection, limit))
 
-    async def totals(self) -> Totals:
+    async def totals(self) -> CallTotals:
         """The sums of all calls ever recorded.
 
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._reader.read(calls.totals)
+        return await self._reader.read(audit_sql.totals)
 
     async def spent_since(self, day: str) -> list[DaySpent]:
         """What was spent at the vendors on this day (``YYYY-MM-DD``, UTC) and after it, the newest day first.
@@ -295,18 +307,19 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._reader.read(lambda connection: spending.since(connection, day))
+        return await self._reader.read(lambda connection: spending_sql.since(connection, day))
 
-    async def outbox(self) -> OutboxState:
+    async def outbox(self) -> AuditOutboxState:
         """How far the calls have been sent to Supabase.
 
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._reader.read(outbox.state)
+        return await self._reader.read(audit_outbox.state)
 
     async def unsent(self, after: int, limit: int) -> list[ChainedRow]:
-        """The oldest calls after a seq (``OutboxState.settled_seq``), in order. They outlive a power cut: what somebody
+        """The oldest calls after a seq (``AuditOutboxState.settled_seq``), in order. They outlive a power cut:
+        what somebody
         else has, and its number, must not be given to another call.
 
         Seqs have no gaps but where retention has removed calls.
@@ -314,7 +327,7 @@ class Store:
         Raises:
             StoreError: the file cannot be read, or the disk refuses.
         """
-        rows = await self._reader.read(lambda connection: outbox.unsent(connection, after, limit))
+        rows = await self._reader.read(lambda connection: audit_outbox.unsent(connection, after, limit))
         if rows:
             await asyncio.wrap_future(self._writer.secure(rows[-1].seq))
         return rows
@@ -325,18 +338,19 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._reader.read(lambda connection: notes.unsent(connection, limit))
+        return await self._reader.read(lambda connection: chain_checkpoints.unsent(connection, limit))
 
-    async def copies(self) -> CopiesState:
+    async def copies(self) -> ConversationOutboxState:
         """How far copies of conversations have been sent to Supabase.
 
         Raises:
             StoreError: the file cannot be read.
         """
-        return await self._reader.read(copies.state)
+        return await self._reader.read(conversation_outbox.state)
 
-    async def unsent_copies(self, after: int, limit: int, max_bytes: int) -> list[Copy]:
-        """The oldest copies after a number (``Copy.number``), in order: so many, and of so many bytes, at most, but one
+    async def unsent_copies(self, after: int, limit: int, max_bytes: int) -> list[ConversationCopy]:
+        """The oldest copies after a number (``ConversationCopy.number``), in order: so many, and of so many bytes, at
+        most, but one
         in any case. They outlive a power cut: an id that Supabase has must not be given to another message.
 
         None as long as nothing is to be copied: what waits stays here.
@@ -346,7 +360,9 @@ class Store:
         """
         if not self.copying:
             return []
-        found = await self._reader.read(lambda connection: copies.unsent(connection, after, limit, max_bytes))
+        found = await self._reader.read(
+            lambda connection: conversation_outbox.unsent(connection, after, limit, max_bytes)
+        )
         if found:
             await self.sync()
         return found

@@ -4,25 +4,25 @@ Who calls it: dispatch, which binds, runs and answers; and packages that bring t
 providers' neutral request and the catalogue. What it must never know: sockets, sessions, limits, who waits.
 """
 
-from .asking import ANSWER_TOKENS, estimate_request, estimate_tokens
-from .binding import bind
-from .bound import BoundValue, mask_of, read_values, with_bound
-from .bound_settings import Binding, BindingError, anchored_table, read_bindings, read_source_bindings
-from .composing import named_by, pipelines_in
-from .context import CHILD_NAME, DaemonView, Operation, ToolContext
+from .argument_binding import bind
+from .binding_settings import Binding, BindingError, anchored_table, read_bindings, read_source_bindings
+from .bound_arguments import BoundValue, mask_of, read_values, with_bound
+from .builtin.sim_effect import EFFECT_LOG, simulated_tools
+from .builtin.workflow import workflows_in
+from .call_info import CallInfo, CallState
+from .client_instructions import instructions
+from .completions import ANSWER_TOKENS, estimate_request, estimate_tokens
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
-from .files import BinaryFile, FileAccess
-from .instructions import instructions
 from .json_schema import JsonSchema
-from .known_call import CallState, KnownCall
-from .mask import MASKED, Mask
-from .offer import Offer, Selection
-from .registry import Registry, find_tools, load_registry
-from .result import content, described
-from .results import RESULT_FORMATS, ResultFile, ResultFormat, Results
-from .simulated import EFFECT_LOG, simulated_tools
+from .orchestration import named_by, pipelines_in
+from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .stubs import StubSet, module_for
 from .tool import TOOL_NAME, Answer, Arguments, Tool, tool
+from .tool_catalog import ToolCatalog, ToolsetView
+from .tool_context import CHILD_NAME, DaemonView, ToolContext, VendorOperation
+from .tool_loading import find_tools, load_registry
+from .tool_registry import ToolRegistry
+from .tool_result import content, described
 from .toolsets import (
     DEFAULT_TOOLSET,
     FULL_TOOLSET,
@@ -32,7 +32,8 @@ from .toolsets import (
     read_toolsets,
     shipped_toolsets,
 )
-from .workflow import workflows_in
+from .value_mask import MASKED, ValueMask
+from .workspace_files import BinaryFile, FileAccess
 
 __all__ = [
     "ANSWER_TOKENS",
@@ -50,27 +51,27 @@ __all__ = [
     "Binding",
     "BindingError",
     "BoundValue",
+    "CallInfo",
     "CallState",
     "Conversation",
     "DaemonView",
     "FileAccess",
     "JsonSchema",
-    "KnownCall",
-    "Mask",
-    "Offer",
-    "Operation",
     "Presentation",
-    "Registry",
-    "ResultFile",
     "ResultFormat",
-    "Results",
-    "Selection",
+    "RetainedResult",
+    "RetainedResults",
     "StubSet",
     "Tool",
+    "ToolCatalog",
     "ToolContext",
+    "ToolRegistry",
     "Toolset",
     "ToolsetError",
+    "ToolsetView",
     "Turn",
+    "ValueMask",
+    "VendorOperation",
     "anchored_table",
     "bind",
     "content",

@@ -5,7 +5,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-from ..protocol.calls import Json
+from ..protocol.tool_call import Json
 
 MAX_STATE_BYTES: Final = 1024 * 1024
 """Of a conversation's ``state``, as JSON: findings of some thousand steps."""

@@ -17,9 +17,9 @@ from referencing import Registry
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from .complaints import MAX_FIELDS_IN_DETAILS, Complaints
-from .schema_complaints import complain
-from .schema_keywords import cautious
+from .bounded_keywords import cautious
+from .schema_validation import complain
+from .validation_errors import MAX_FIELDS_IN_DETAILS, ValidationErrors
 
 MAX_VALUES_AT_ONCE: Final = 500
 """Arguments with more values within are checked in a thread: jsonschema takes some 20 µs a value."""
@@ -64,7 +64,7 @@ class JsonSchema:
         Raises:
             InvalidArgumentsError: as ``bind`` has it.
         """
-        complaints = Complaints()
+        complaints = ValidationErrors()
         if _is_deeper(arguments, MAX_DEPTH):
             complaints.add((), f"arguments are nested more than {MAX_DEPTH} levels deep")
             raise complaints.error(tool)

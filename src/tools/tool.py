@@ -12,12 +12,12 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema
 
-from ..protocol.calls import MAX_TIMEOUT_S, Annotations, ContentBlock, Json, ToolInfo
-from .complaints import MAX_SURPLUS_FIELDS
-from .context import ToolContext
-from .hiding import without_arguments
+from ..protocol.tool_call import MAX_TIMEOUT_S, Annotations, ContentBlock, Json, ToolInfo
 from .json_schema import JsonSchema, takes_long
-from .mask import Mask
+from .schema_filter import without_arguments
+from .tool_context import ToolContext
+from .validation_errors import MAX_SURPLUS_FIELDS
+from .value_mask import ValueMask
 
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What both vendors accept as a function's name, so that every tool can be offered to every model."""
@@ -85,7 +85,7 @@ class Tool:
     """The JSON Schema of the data that it returns, where that is known."""
     bound: Mapping[str, Json] = field(default_factory=dict, repr=False)
     """Arguments that the operator has set: no caller sees them or may send them."""
-    mask: Mask | None = field(default=None, repr=False)
+    mask: ValueMask | None = field(default=None, repr=False)
     """Hides their values in what it answers."""
     withheld: str | None = None
     """Why it is neither listed nor run, in a sentence for who calls it all the same."""

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, Literal, get_args
 
-from ..protocol.suggest import close_names, did_you_mean
+from ..protocol.name_suggestions import close_names, did_you_mean
 
 DEFAULT_TOOLSET: Final = "standard"
 """What a session has that asks for none, unless the operator says otherwise."""

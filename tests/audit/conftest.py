@@ -7,11 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.audit.lane import Lane
-from toold.audit.outgoing import Calls
-from toold.audit.remote import NotWrittenError
-from toold.audit.verdict import Failure, Verdict
-from toold.store import CallRow, ChainedRow, Checkpoint, Copy, KeptTurn, Retention, Said, Spoken, Store
+from toold.audit.delivery_failure import DeliveryFailure, Verdict
+from toold.audit.outbox_batches import CallBatches
+from toold.audit.outbox_sender import OutboxSender
+from toold.audit.supabase_writer import SupabaseWriteError
+from toold.store import (
+    CallRow,
+    ChainedRow,
+    Checkpoint,
+    ConversationCopy,
+    ConversationUpdate,
+    NewCopy,
+    Retention,
+    Store,
+    StoredTurn,
+)
 
 
 class Table:
@@ -42,7 +52,7 @@ class Table:
             raise failing("refused", "no checkpoints")
         self.checkpoints += checkpoints
 
-    async def write_copies(self, copies: Sequence[Copy]) -> None:
+    async def write_copies(self, copies: Sequence[ConversationCopy]) -> None:
         if self.bad_copies & {copy.id for copy in copies}:
             raise failing("refused", "not this one")
         if self.no_copies:
@@ -53,8 +63,8 @@ class Table:
         self.closed = True
 
 
-def failing(verdict: Verdict, reason: str = "words") -> NotWrittenError:
-    return NotWrittenError(Failure(verdict, reason))
+def failing(verdict: Verdict, reason: str = "words") -> SupabaseWriteError:
+    return SupabaseWriteError(DeliveryFailure(verdict, reason))
 
 
 @pytest.fixture
@@ -74,10 +84,10 @@ async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
 @pytest.fixture
 def hardly_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The way to Supabase is tried again at once."""
-    monkeypatch.setattr("toold.audit.lane.pause_s", lambda *_: 0.001)
-    monkeypatch.setattr("toold.audit.lane.PACE_S", 0.001)
-    monkeypatch.setattr("toold.audit.lane.SEARCH_PACE_S", 0.001)
-    monkeypatch.setattr("toold.audit.lane.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.001)
+    monkeypatch.setattr("toold.audit.outbox_sender.PACE_S", 0.001)
+    monkeypatch.setattr("toold.audit.outbox_sender.SEARCH_PACE_S", 0.001)
+    monkeypatch.setattr("toold.audit.outbox_sender.LOOK_EVERY_S", 0.01)
 
 
 @pytest.fixture
@@ -97,7 +107,7 @@ def say(store: Store) -> Callable[..., Awaitable[None]]:
 
     async def go_on(conversation_id: str, number: int, text: str = "Hello") -> None:
         await store.go_on(
-            Spoken(
+            ConversationUpdate(
                 id=conversation_id,
                 principal="local",
                 at=time.time(),
@@ -105,10 +115,10 @@ def say(store: Store) -> Callable[..., Awaitable[None]]:
                 bytes=10,
                 first_number=1,
                 last_number=number,
-                turns=[KeptTurn(number, 5, "{}")],
+                turns=[StoredTurn(number, 5, "{}")],
                 session_id="s-1",
                 call_id=f"call-{number}",
-                said=[Said(number=number, role="user", content={"text": text}, at=time.time())],
+                said=[NewCopy(number=number, role="user", content={"text": text}, at=time.time())],
             )
         )
 
@@ -116,8 +126,8 @@ def say(store: Store) -> Callable[..., Awaitable[None]]:
 
 
 @pytest.fixture
-async def lane(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[Lane[ChainedRow]]:
+async def lane(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[OutboxSender[ChainedRow]]:
     """One for calls that has not started."""
-    lane = Lane(store, Calls(store), lambda: table)
+    lane = OutboxSender(store, CallBatches(store), lambda: table)
     yield lane
     await lane.close(30)

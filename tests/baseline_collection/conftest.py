@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from toold.client import MCPWebSocketClient
-from toold.daemon.life import running
-from toold.daemon.setting_sources import load_settings
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.lifecycle import running
 
 from baseline.matrix import SHIPPED, workspace_of
 from baseline.record import Call, Configuration, Environment, Load, Machine, Record

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import pytest
 from toold.client import ConnectionLostError
-from toold.protocol.calls import Cost, Metadata, Timings, Usage
-from toold.protocol.errors import CallTimeoutError, ToolError
+from toold.protocol.error_codes import CallTimeoutError, ToolError
 from toold.protocol.frames import CallToolRes
+from toold.protocol.tool_call import Cost, Metadata, Timings, Usage
 
 from baseline.calling import Clock, came_to
 

@@ -13,8 +13,15 @@ from itertools import count
 from typing import Any, Final, Protocol
 from unittest import mock
 
-from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient, connection, opening, returning
-from toold.protocol.errors import CallError
+from toold.client import (
+    ConnectionFailedError,
+    ConnectionLostError,
+    MCPWebSocketClient,
+    client_connection,
+    reconnect_delay,
+    socket_opening,
+)
+from toold.protocol.error_codes import CallError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, WebSocketException
 
@@ -78,9 +85,9 @@ class Caller(Protocol):
 def impatient() -> Iterator[None]:
     """Have the library's times fit a run of minutes."""
     with (
-        mock.patch.multiple(returning, FIRST_WINDOW_S=PAUSE_S, MAX_DELAY_S=8 * PAUSE_S),
-        mock.patch.multiple(connection, PING_INTERVAL_S=HEARTBEAT_S, PING_TIMEOUT_S=HEARTBEAT_S),
-        mock.patch.object(opening, "OPEN_TIMEOUT_S", OPENING_S),
+        mock.patch.multiple(reconnect_delay, FIRST_WINDOW_S=PAUSE_S, MAX_DELAY_S=8 * PAUSE_S),
+        mock.patch.multiple(client_connection, PING_INTERVAL_S=HEARTBEAT_S, PING_TIMEOUT_S=HEARTBEAT_S),
+        mock.patch.object(socket_opening, "OPEN_TIMEOUT_S", OPENING_S),
     ):
         yield
 

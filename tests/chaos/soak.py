@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import psutil
 from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
-from toold.protocol.errors import CallError
+from toold.protocol.error_codes import CallError
 from websockets.asyncio.client import connect
 
 from .daemon import Daemon, DaemonError

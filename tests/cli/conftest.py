@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from toold.cli.app import toold
-from toold.daemon.state import StateFolder
-from toold.protocol.rendezvous import Address, encode_address
+from toold.daemon.persistence.state_folder import StateFolder
+from toold.protocol.daemon_address import DaemonAddress, encode_address
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve
 
@@ -183,7 +183,7 @@ class Operated:
         self._announce()
 
     def _announce(self) -> None:
-        address = Address(self.pid, "127.0.0.1", 1, self.http_port, tls=False, auth=True, version="1")
+        address = DaemonAddress(self.pid, "127.0.0.1", 1, self.http_port, tls=False, auth=True, version="1")
         (self._folder / "daemon.json").write_bytes(encode_address(address))
 
     def crash(self) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from toold.cli.call_output import Stage, asides, footer, json_answer, print_result, progress_line
 from toold.client import CallResult
-from toold.protocol.calls import Cost, Metadata, Progress, Spent, Timings, Usage
-from toold.protocol.errors import CallTimeoutError
+from toold.protocol.error_codes import CallTimeoutError
+from toold.protocol.tool_call import Cost, Metadata, ModelUsage, Progress, Timings, Usage
 
 METADATA = Metadata(latency_ms=1234.0, timings=Timings())
 
@@ -51,7 +51,7 @@ def test_what_is_estimated_is_about() -> None:
     assert footer(Metadata(1000.0, Timings(), "kimi", "k2", usage, cost)) == (
         "kimi · k2 · about 10+20 tokens · about 0.5000 USD · 1.00 s"
     )
-    spent = (Spent("kimi", "k2", 1, usage, cost), Spent("glm", "g", 1, usage, Cost(2.0, "CNY")))
+    spent = (ModelUsage("kimi", "k2", 1, usage, cost), ModelUsage("glm", "g", 1, usage, Cost(2.0, "CNY")))
     several = Metadata(1000.0, Timings(), "glm", "g", usage, spent=spent)
     assert footer(several) == "glm · g · about 10+20 tokens · about 0.5000 USD + 2.0000 CNY · 1.00 s"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
 from toold.client.client import FEATURES
-from toold.protocol.errors import ToolNotFoundError
-from toold.protocol.rendezvous import Address, encode_address
+from toold.protocol.daemon_address import DaemonAddress, encode_address
+from toold.protocol.error_codes import ToolNotFoundError
 
 if TYPE_CHECKING:
     from tests.client.conftest import Peer, ScriptedDaemon
@@ -105,7 +105,7 @@ async def test_the_running_daemon_is_found_by_its_state_folder(daemon: ScriptedD
     client = MCPWebSocketClient()
     assert client.url == "ws://127.0.0.1:8079/"
     bare_environment.mkdir()
-    here = Address(1, "127.0.0.1", daemon.port, 1, tls=False, auth=True, version="1")
+    here = DaemonAddress(1, "127.0.0.1", daemon.port, 1, tls=False, auth=True, version="1")
     (bare_environment / "daemon.json").write_bytes(encode_address(here))
     (bare_environment / "token").write_text("from the folder")
     async with client:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field
-from toold.protocol.calls import Annotations, AudioContent, EmbeddedResource, ImageContent
-from toold.protocol.errors import ToolExecutionError
+from toold.protocol.error_codes import ToolExecutionError
+from toold.protocol.tool_call import Annotations, AudioContent, EmbeddedResource, ImageContent
 from toold.tools import Answer, Arguments, JsonSchema, Tool, ToolContext, tool
 
 

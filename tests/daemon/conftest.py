@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from toold.daemon.setting_sources import load_settings
-from toold.daemon.settings import Settings
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.config.settings import Settings
 
 MakeSettings = Callable[..., Settings]
 

@@ -13,13 +13,13 @@ import pytest
 import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from toold.daemon.life import running
-from toold.daemon.observe import hide, set_up_logging
-from toold.daemon.setting_sources import SettingsError
-from toold.protocol.calls import Annotations
-from toold.protocol.errors import ProviderError
+from toold.daemon.config.setting_sources import SettingsError
+from toold.daemon.lifecycle import running
+from toold.daemon.observability.logging_setup import hide, set_up_logging
+from toold.protocol.error_codes import ProviderError
+from toold.protocol.tool_call import Annotations
 from toold.serving import HttpServer
-from toold.tools import Answer, Arguments, JsonSchema, Mask, Registry, Tool, ToolContext, load_registry
+from toold.tools import Answer, Arguments, JsonSchema, Tool, ToolContext, ToolRegistry, ValueMask, load_registry
 from websockets.asyncio.client import connect
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ def log() -> Iterator[io.StringIO]:
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.captureWarnings(capture=False)
-    hide(Mask([]))
+    hide(ValueMask([]))
 
 
 @pytest.fixture
 def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Write ``toold.toml``; the variable that it names is set."""
     monkeypatch.setenv("CRM_LOCATION", CANARY)
-    monkeypatch.setattr("toold.daemon.life.load_registry", lambda *_, **__: Registry(tools()))
+    monkeypatch.setattr("toold.daemon.lifecycle.load_registry", lambda *_, **__: ToolRegistry(tools()))
     seen.clear()
 
     def write(text: str) -> None:

@@ -20,7 +20,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 BAD_TOOLS = '''
 import asyncio, sys, time
-from toold.protocol.calls import ImageContent
+from toold.protocol.tool_call import ImageContent
 from toold.tools import Answer, Arguments, tool
 
 class Nothing(Arguments):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from toold.client import ConnectionFailedError, MCPWebSocketClient
-from toold.protocol.calls import Progress
-from toold.protocol.errors import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ToolExecutionError
+from toold.protocol.error_codes import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ToolExecutionError
+from toold.protocol.tool_call import Progress
 
 MakeClient = Callable[..., MCPWebSocketClient]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from toold.daemon.life import time_for_calls
+from toold.daemon.lifecycle import time_for_calls
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 

@@ -13,8 +13,8 @@ from typing import Any, Final, get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.protocol.decoding import OPS
-from toold.protocol.errors import ErrorCode
+from toold.protocol.error_codes import ErrorCode
+from toold.protocol.frame_decoding import OPS
 from toold.protocol.frames import ServerFrame
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed

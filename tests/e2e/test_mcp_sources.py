@@ -13,11 +13,11 @@ import psutil
 import pytest
 from tests.waiting import until
 from toold.client import MCPWebSocketClient
-from toold.daemon import following
-from toold.daemon.daemon import Daemon
-from toold.daemon.life import running
-from toold.daemon.setting_sources import load_settings
-from toold.protocol.errors import CallError
+from toold.daemon.app import Daemon
+from toold.daemon.config import config_watcher
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.lifecycle import running
+from toold.protocol.error_codes import CallError
 
 PROGRAM = Path(__file__).parents[1] / "sources" / "mcp" / "server_program.py"
 
@@ -62,7 +62,7 @@ class House:
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
-    monkeypatch.setattr(following, "LOOK_S", 0.05)
+    monkeypatch.setattr(config_watcher, "LOOK_S", 0.05)
     (tmp_path / "key").write_text("hunter2-hunter2\n", encoding="utf-8")
     house = House(tmp_path)
     for name in ("one", "two"):

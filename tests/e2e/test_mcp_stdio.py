@@ -183,7 +183,7 @@ async def test_the_sdks_client(env: Env, tmp_path: Path, mode: Any) -> None:
 
 def test_nothing_heavy_is_imported(env: Env) -> None:
     """An editor's start does not wait for the MCP SDK, the vendors' SDKs, or the daemon's own parts."""
-    program = "import sys, toold.cli.mcp; print(*sys.modules)"
+    program = "import sys, toold.cli.mcp_command; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.split())
     assert loaded.isdisjoint({"mcp", "mcp_types", "openai", "zhipuai", "pydantic", "httpx", "toold.daemon"})

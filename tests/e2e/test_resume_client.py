@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from tests.waiting import until
-from toold.client import ConnectionLostError, MCPWebSocketClient, connection, exchange, returning
-from toold.protocol.calls import Progress
-from toold.protocol.errors import CallTimeoutError, OutcomeUnknownError
+from toold.client import ConnectionLostError, MCPWebSocketClient, client_connection, reconnect_delay, request_exchange
+from toold.protocol.error_codes import CallTimeoutError, OutcomeUnknownError
+from toold.protocol.tool_call import Progress
 
 PATIENCE_S = 40.0
 """Bound on what happens within a second or two; no test passes by waiting for it."""
@@ -85,8 +85,8 @@ class Proxy:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients come back soon, and know of no daemon but that which a test starts."""
-    monkeypatch.setattr(returning, "FIRST_WINDOW_S", 0.05)
-    monkeypatch.setattr(returning, "MAX_DELAY_S", 0.2)
+    monkeypatch.setattr(reconnect_delay, "FIRST_WINDOW_S", 0.05)
+    monkeypatch.setattr(reconnect_delay, "MAX_DELAY_S", 0.2)
     for name in ("HOST", "PORT", "TOKEN"):
         monkeypatch.delenv(f"TOOLD_{name}", raising=False)
         monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
@@ -141,8 +141,8 @@ async def test_a_peer_that_fell_silent_is_taken_over_from(
     daemon: Any, client: MCPWebSocketClient, network: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two heartbeats later the client is back by another way, while the daemon still believes in the old one."""
-    monkeypatch.setattr(connection, "PING_INTERVAL_S", 0.1)
-    monkeypatch.setattr(connection, "PING_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.1)
+    monkeypatch.setattr(client_connection, "PING_TIMEOUT_S", 0.1)
     async with Proxy(daemon.port).listening() as other:
         await client.disconnect()
         assert await client.connect()  # with the short heartbeat
@@ -202,7 +202,7 @@ async def test_a_call_given_up_while_away_is_ended_on_the_daemon(
     daemon: Any, client: MCPWebSocketClient, network: Proxy, make_peer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cancel that could not be sent is sent after the resume: nothing goes on for nobody."""
-    monkeypatch.setattr(exchange, "GRACE_S", 0.0)
+    monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
     calling = start(client, "given-up", 60_000, timeout=2, request_id="given-up")
     await until(lambda: executed(daemon)["given-up"])
     good, network.daemon_port = network.daemon_port, 1  # nobody listens there

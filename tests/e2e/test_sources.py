@@ -12,11 +12,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from tests.waiting import until
 from toold.client import MCPWebSocketClient
-from toold.daemon import following
-from toold.daemon.daemon import Daemon
-from toold.daemon.life import running
-from toold.daemon.setting_sources import load_settings
-from toold.protocol.errors import CallError
+from toold.daemon.app import Daemon
+from toold.daemon.config import config_watcher
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.lifecycle import running
+from toold.protocol.error_codes import CallError
 from toold.serving import HttpServer
 
 SECRET = "hunter2-hunter2"
@@ -76,7 +76,7 @@ def configure(tmp_path: Path, crm: Crm) -> Callable[..., None]:
 @pytest.fixture
 async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configure: Any) -> AsyncIterator[Daemon]:
     """A daemon whose configuration has the source."""
-    monkeypatch.setattr(following, "LOOK_S", 0.05)
+    monkeypatch.setattr(config_watcher, "LOOK_S", 0.05)
     configure()
     env = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_SIMULATE": "1"}
     async with running(load_settings({}, env=env | {"TOOLD_AUTH": "0"}, cwd=tmp_path)) as daemon:

@@ -12,11 +12,11 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from tests.waiting import until
-from toold.audit import REDACTED, Sender, SupabaseRemote
+from toold.audit import REDACTED, AuditSender, SupabaseWriter
 from toold.client import MCPWebSocketClient
-from toold.daemon.life import running
-from toold.daemon.settings import Settings
-from toold.store import KeptTurn, Retention, Said, Spoken, Store
+from toold.daemon.config.settings import Settings
+from toold.daemon.lifecycle import running
+from toold.store import ConversationUpdate, NewCopy, Retention, Store, StoredTurn
 
 DAY = 86400.0
 SECRET = "sk-0123456789abcdef0123"
@@ -32,10 +32,10 @@ async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
 @pytest.fixture
 async def sender(
     store: Store, gateway: Any, service_key: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Sender]:
+) -> AsyncIterator[AuditSender]:
     """One that has not started; it pauses shortly after failures."""
-    monkeypatch.setattr("toold.audit.lane.pause_s", lambda *_: 0.05)
-    sender = Sender(store, lambda: SupabaseRemote(gateway.url, SecretStr(service_key), store.chain))
+    monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.05)
+    sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), store.chain))
     yield sender
     await sender.close(30)
 
@@ -45,7 +45,7 @@ async def say(store: Store, conversation_id: str, number: int, at: float | None 
     at = time.time() if at is None else at
     text = f"{conversation_id} says {number}"
     await store.go_on(
-        Spoken(
+        ConversationUpdate(
             id=conversation_id,
             principal="local",
             at=at,
@@ -53,10 +53,10 @@ async def say(store: Store, conversation_id: str, number: int, at: float | None 
             bytes=10,
             first_number=1,
             last_number=number,
-            turns=[KeptTurn(number, 5, "{}")],
+            turns=[StoredTurn(number, 5, "{}")],
             session_id="s-1",
             call_id=f"call-{number}",
-            said=[Said(number=number, role=role, content={"tool": "chat", "text": text}, at=at)],
+            said=[NewCopy(number=number, role=role, content={"tool": "chat", "text": text}, at=at)],
         )
     )
 
@@ -71,7 +71,7 @@ async def settled(store: Store, copies: int) -> None:
     await until(reached)
 
 
-async def test_every_message_arrives_once(store: Store, sender: Sender, database: Any) -> None:
+async def test_every_message_arrives_once(store: Store, sender: AuditSender, database: Any) -> None:
     """With its conversation, which is one row from its first message to its last, called as the first begins."""
     for number in range(1, 251):
         await say(store, "c", number, at=1_800_000_000.0 + number)
@@ -89,7 +89,7 @@ async def test_every_message_arrives_once(store: Store, sender: Sender, database
 
 @pytest.mark.parametrize("part", ["postgrest", "cluster"])
 async def test_stopped_and_started_under_load(
-    store: Store, sender: Sender, database: Any, request: pytest.FixtureRequest, part: str
+    store: Store, sender: AuditSender, database: Any, request: pytest.FixtureRequest, part: str
 ) -> None:
     """While people talk PostgREST, or PostgreSQL behind it, ends twice and comes back: every message is there, once,
     as it was said, and none counts as refused.
@@ -124,7 +124,7 @@ async def test_stopped_and_started_under_load(
     assert (status["sent"], status["refused"], status["dropped"], status["backlog"]) == (1200, 0, 0, 0)
 
 
-async def test_a_refused_message_keeps_no_other_back(store: Store, sender: Sender, database: Any) -> None:
+async def test_a_refused_message_keeps_no_other_back(store: Store, sender: AuditSender, database: Any) -> None:
     """One that a constraint forbids is set aside and counted; all others arrive, its conversation's too."""
     for number in range(1, 40):
         await say(store, "c", number, role="nobody" if number == 17 else "user")
@@ -135,7 +135,7 @@ async def test_a_refused_message_keeps_no_other_back(store: Store, sender: Sende
     assert (status["sent"], status["refused"], status["last_error"]) == (38, 1, None)
 
 
-async def test_the_end_of_a_conversation_arrives(store: Store, sender: Sender, database: Any) -> None:
+async def test_the_end_of_a_conversation_arrives(store: Store, sender: AuditSender, database: Any) -> None:
     """When the store lets go of it by its age Supabase is told, and the copies stay until they are forgotten there."""
     await say(store, "old", 1, at=time.time() - 2 * DAY)
     await say(store, "young", 1)
@@ -152,7 +152,7 @@ async def test_the_end_of_a_conversation_arrives(store: Store, sender: Sender, d
 
 
 async def test_the_anon_key_reads_no_conversation(
-    store: Store, sender: Sender, gateway: Any, anon_key: str, service_key: str, database: Any
+    store: Store, sender: AuditSender, gateway: Any, anon_key: str, service_key: str, database: Any
 ) -> None:
     """Through the same door by which the daemon comes in."""
     await say(store, "c", 1)

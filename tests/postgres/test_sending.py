@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from tests.waiting import until
-from toold.audit import Sender, SupabaseRemote
+from toold.audit import AuditSender, SupabaseWriter
 from toold.client import MCPWebSocketClient
-from toold.daemon.life import running
-from toold.daemon.settings import Settings
+from toold.daemon.config.settings import Settings
+from toold.daemon.lifecycle import running
 from toold.store import CallRow, ChainedRow, Retention, Store
 
 MakeRow = Callable[..., CallRow]
-StartSender = Callable[[str], Sender]
+StartSender = Callable[[str], AuditSender]
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
 @pytest.fixture
 async def start(store: Store, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StartSender]:
     """A function that starts a sender with a key, which is closed at the end; it pauses shortly after failures."""
-    monkeypatch.setattr("toold.audit.lane.pause_s", lambda *_: 0.05)
+    monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.05)
     senders = []
 
-    def begin(key: str) -> Sender:
-        sender = Sender(store, lambda: SupabaseRemote(gateway.url, SecretStr(key), store.chain))
+    def begin(key: str) -> AuditSender:
+        sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(key), store.chain))
         sender.start()
         senders.append(sender)
         return sender
@@ -98,7 +98,7 @@ async def test_every_call_arrives_once(
 
 async def test_sent_twice_there_once(gateway: Any, service_key: str, database: Any, row: MakeRow) -> None:
     """What is sent again, because nobody knew that it had arrived, changes nothing."""
-    remote = await asyncio.to_thread(SupabaseRemote, gateway.url, SecretStr(service_key), "chain")
+    remote = await asyncio.to_thread(SupabaseWriter, gateway.url, SecretStr(service_key), "chain")
     calls = [row(id=name, provider="kimi") for name in "abc"]
     rows = [ChainedRow(seq=seq, mac=b"m" * 32, call=call) for seq, call in enumerate(calls, 1)]
     for some in (rows, rows, rows[1:]):

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from toold.audit import Findings, NotReadError, Sender, SupabaseReader, SupabaseRemote, verify_remote
-from toold.audit.wire import call_values
+from toold.audit import AuditSender, ChainFindings, SupabaseReader, SupabaseReadError, SupabaseWriter, verify_remote
+from toold.audit.supabase_rows import call_values
 from toold.cli.app import toold
-from toold.daemon.state import StateFolder
-from toold.store import CallRow, ChainedRow, Retention, Seal, Store, Trail, calls, canonical, open_archive
+from toold.daemon.persistence.state_folder import StateFolder
+from toold.store import CallRow, ChainedRow, ChainSeal, ChainTrail, Retention, Store, audit_sql, canonical, open_archive
 
 MakeRow = Callable[..., CallRow]
 Told = list[tuple[str, int, int]]
@@ -48,11 +48,11 @@ def send(
     store: Store, gateway: Any, service_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], Awaitable[None]]:
     """A function that sends all that is unsent, and what is noted of it."""
-    monkeypatch.setattr("toold.audit.lane.PACE_S", 0.001)
+    monkeypatch.setattr("toold.audit.outbox_sender.PACE_S", 0.001)
 
     async def all_of_it() -> None:
         for _ in range(2):  # what is noted of the rows in the first round goes in the second
-            sender = Sender(store, lambda: SupabaseRemote(gateway.url, SecretStr(service_key), store.chain))
+            sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), store.chain))
             sender.start()
             await sender.close(60)
             await store.flush()
@@ -61,17 +61,17 @@ def send(
 
 
 @pytest.fixture
-def verified(path: Path, audit_key: bytes, reader: SupabaseReader) -> Callable[[], Awaitable[Findings]]:
+def verified(path: Path, audit_key: bytes, reader: SupabaseReader) -> Callable[[], Awaitable[ChainFindings]]:
     """A function that checks Supabase by the database and the key."""
 
-    def trail() -> Trail:
+    def trail() -> ChainTrail:
         with open_archive(path) as archive:
             return archive.trail()
 
-    return lambda: verify_remote(Seal(audit_key), trail, reader)
+    return lambda: verify_remote(ChainSeal(audit_key), trail, reader)
 
 
-def told(findings: Findings) -> Told:
+def told(findings: ChainFindings) -> Told:
     return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
 
 
@@ -123,7 +123,8 @@ def test_what_comes_back_signs_as_what_was_sent(way_in: str, service_key: str, d
     def holds(drawn: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
         made = [row(id=f"call-{seq}", **fields, **asked) for seq, (fields, asked) in enumerate(drawn, 1)]
         local = [
-            canonical(calls.values(one, None if one.arguments is None else json.dumps(one.arguments))) for one in made
+            canonical(audit_sql.values(one, None if one.arguments is None else json.dumps(one.arguments)))
+            for one in made
         ]
         assert asyncio.run(_there_and_back(way_in, service_key, made)) == local
         database.sql("TRUNCATE toold_calls, toold_provider_calls")
@@ -132,7 +133,7 @@ def test_what_comes_back_signs_as_what_was_sent(way_in: str, service_key: str, d
 
 
 async def _there_and_back(url: str, key: str, made: list[CallRow]) -> list[bytes]:
-    remote = await asyncio.to_thread(SupabaseRemote, url, SecretStr(key), "chain")
+    remote = await asyncio.to_thread(SupabaseWriter, url, SecretStr(key), "chain")
     await remote.write([ChainedRow(seq=seq, mac=b"m" * 32, call=one) for seq, one in enumerate(made, 1)])
     await remote.close()
     async with SupabaseReader(url, SecretStr(key)) as reader:
@@ -155,7 +156,7 @@ async def sent(store: Store, send: Callable[[], Awaitable[None]], database: Any,
     await store.flush()
 
 
-Verified = Callable[[], Awaitable[Findings]]
+Verified = Callable[[], Awaitable[ChainFindings]]
 
 
 @pytest.mark.usefixtures("sent")
@@ -280,7 +281,7 @@ async def test_a_chain_that_began_again(
     again = Store(path, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
     again.record(row(id="c"))
     await again.flush()
-    sender = Sender(again, lambda: SupabaseRemote(gateway.url, SecretStr(service_key), again.chain))
+    sender = AuditSender(again, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), again.chain))
     sender.start()
     await sender.close(60)
     await again.close()
@@ -296,7 +297,7 @@ async def test_many_pages(
     verified: Verified, store: Store, send: Callable[[], Awaitable[None]], row: MakeRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However the answer is cut into pages, each call is read once."""
-    monkeypatch.setattr("toold.audit.reading.PAGE", 3)
+    monkeypatch.setattr("toold.audit.supabase_reader.PAGE", 3)
     await send()
     findings = await verified()
     assert (findings.intact, findings.checked, findings.waiting) == (True, 10, 0)
@@ -305,7 +306,7 @@ async def test_many_pages(
 async def test_the_anon_key_reads_nothing(gateway: Any, anon_key: str, database: Any) -> None:
     """What Supabase does not let us read is an error that says what to mend, not an empty chain."""
     async with SupabaseReader(gateway.url, SecretStr(anon_key)) as reader:
-        with pytest.raises(NotReadError, match="TOOLD_SUPABASE_SERVICE_ROLE_KEY"):
+        with pytest.raises(SupabaseReadError, match="TOOLD_SUPABASE_SERVICE_ROLE_KEY"):
             await reader.look()
 
 
@@ -328,7 +329,7 @@ def test_the_command(
             store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
             for name in "abc":
                 store.record(row(id=name))
-            sender = Sender(store, lambda: SupabaseRemote(way_in, SecretStr(service_key), store.chain))
+            sender = AuditSender(store, lambda: SupabaseWriter(way_in, SecretStr(service_key), store.chain))
             sender.start()
             await sender.close(60)
             await store.close()

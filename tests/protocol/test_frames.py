@@ -4,8 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.calls import Metadata, TextContent, Timings
-from toold.protocol.errors import OverCapacityError
+from toold.protocol.error_codes import OverCapacityError
 from toold.protocol.frames import (
     CallToolRes,
     ErrorFrame,
@@ -15,6 +14,7 @@ from toold.protocol.frames import (
     decode_server_frame,
     encode,
 )
+from toold.protocol.tool_call import Metadata, TextContent, Timings
 
 META = Metadata(1.5, Timings(0.5, 1.0, 0.0))
 

@@ -5,30 +5,34 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.access import Access, Denied
-from toold.protocol.calls import LOCAL, ClientInfo
-from toold.protocol.handshake import Accepted, Refused, judge_hello, no_hello, read_hello, token_of
+from toold.protocol.authorization import Authorization, AuthorizationDenied
+from toold.protocol.handshake import HelloAccepted, HelloRefused, judge_hello, no_hello, read_hello, token_of
+from toold.protocol.tool_call import LOCAL, ClientInfo
 
 TOKEN = "a-token-of-the-test"
 
 
-def authenticate(token: str | None) -> Access | Denied:
+def authenticate(token: str | None) -> Authorization | AuthorizationDenied:
     if token == TOKEN:
-        return Access(LOCAL)
-    return Denied("missing", "Send a token.") if token is None else Denied("invalid", "not the daemon's.")
+        return Authorization(LOCAL)
+    return (
+        AuthorizationDenied("missing", "Send a token.")
+        if token is None
+        else AuthorizationDenied("invalid", "not the daemon's.")
+    )
 
 
-def judge(data: str | bytes, access: Access | Denied | None = None) -> Accepted | Refused:
+def judge(data: str | bytes, access: Authorization | AuthorizationDenied | None = None) -> HelloAccepted | HelloRefused:
     frame = read_hello(data)
-    if isinstance(frame, Refused):
+    if isinstance(frame, HelloRefused):
         return frame
     access = access or authenticate(token_of(frame))
     return judge_hello(frame, access, make_label=lambda: "made-by-server", toolsets=("standard", "lean"))
 
 
-def hello(**fields: object) -> Accepted:
+def hello(**fields: object) -> HelloAccepted:
     found = judge(json.dumps({"op": "hello", "token": TOKEN, **fields}))
-    assert isinstance(found, Accepted)
+    assert isinstance(found, HelloAccepted)
     return found
 
 
@@ -54,7 +58,7 @@ def hello(**fields: object) -> Accepted:
 def test_a_first_frame_that_is_no_good_hello_closes_with_its_own_code(data: str | bytes, close_code: int) -> None:
     """4000 is for what is no JSON object, 4001 for another object, 4003 for a missing or wrong token."""
     found = judge(data)
-    assert isinstance(found, Refused)
+    assert isinstance(found, HelloRefused)
     assert found.close_code == close_code
     assert "wrong" not in found.error.message  # the token itself is not told
 
@@ -130,7 +134,7 @@ def test_a_client_may_ask_for_a_toolset() -> None:
 def test_a_toolset_that_may_not_be_used_is_refused(wished: object, says: str) -> None:
     """The refusal names what there is, in words and for programs, and what may have been meant."""
     found = judge(json.dumps({"op": "hello", "token": TOKEN, "toolset": wished}))
-    assert isinstance(found, Refused)
+    assert isinstance(found, HelloRefused)
     assert (found.close_code, found.error.code) == (4003, "PERMISSION_DENIED")
     assert says in found.error.message
     assert len(found.error.message) < 300

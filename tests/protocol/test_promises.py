@@ -14,10 +14,10 @@ from typing import Literal, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from toold.protocol.calls import CallStatus, Metadata, TextContent, Timings, ToolResult
-from toold.protocol.session import SessionCalls, Verdict
-from toold.protocol.sessions import Sessions, Standing, hash_key
-from toold.protocol.shelf import Shelf
+from toold.protocol.result_cache import ResultCache
+from toold.protocol.session_calls import RequestIdState, SessionCalls
+from toold.protocol.session_registry import SessionRegistry, SessionState, hash_key
+from toold.protocol.tool_call import CallStatus, Metadata, TextContent, Timings, ToolResult
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def outcome_unknown(call_id: CallId) -> ToolResult:
 class Connection:
     """The server's end of a connection, and what it has sent."""
 
-    session: Standing["Connection"]
+    session: SessionState["Connection"]
     answers: list[tuple[str, ToolResult]]
     reads: bool = True
     """Else its peer is half-dead: what is sent to it hangs until the server gives it up."""
@@ -56,7 +56,7 @@ class Connection:
 class Running:
     """A call that is accepted and has no answer yet."""
 
-    session: Standing[Connection]
+    session: SessionState[Connection]
     key: str
     content: Content
     started: bool = False
@@ -93,17 +93,17 @@ class Daemon:
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
-        self.sessions: Sessions[Standing[Connection], Connection] = Sessions()
-        self.shelves: dict[str, Shelf] = {}
+        self.sessions: SessionRegistry[SessionState[Connection], Connection] = SessionRegistry()
+        self.shelves: dict[str, ResultCache] = {}
         self.running: dict[CallId, Running] = {}
 
-    def open(self, session_id: str, principal: str, key: str | None) -> Standing[Connection]:
+    def open(self, session_id: str, principal: str, key: str | None) -> SessionState[Connection]:
         session = self._make(session_id, principal, None if key is None else hash_key(key))
         if session.key_hash is not None:
             self.disk.sessions[session.key_hash] = (session_id, principal)
         return session
 
-    def find(self, key: str, principal: str) -> Standing[Connection] | None:
+    def find(self, key: str, principal: str) -> SessionState[Connection] | None:
         """The principal's session of this key, from memory or from the disk."""
         key_hash = hash_key(key)
         session = self.sessions.find(key_hash, principal)
@@ -128,7 +128,7 @@ class Daemon:
             )
         return session
 
-    def attach(self, session: Standing[Connection], now: float) -> tuple[Connection, Connection | None]:
+    def attach(self, session: SessionState[Connection], now: float) -> tuple[Connection, Connection | None]:
         """A new connection has the session. Returns it, and the one that it takes over from."""
         connection = Connection(session, [(kept.key, kept.result) for kept in session.calls.kept(now)])
         return connection, self.sessions.take(session, connection)
@@ -140,12 +140,12 @@ class Daemon:
         connection.hanging = 0
         self.sessions.leave(connection.session, connection, now)
 
-    def submit(self, connection: Connection, key: str, content: Content, now: float) -> Verdict:
+    def submit(self, connection: Connection, key: str, content: Content, now: float) -> RequestIdState:
         session, (name, text) = connection.session, content
         verdict = session.calls.accept(key, name, {"text": text}, now)
-        if verdict is Verdict.NEW:
+        if verdict is RequestIdState.NEW:
             self.running[session.id, key] = Running(session, key, content)
-        elif verdict is Verdict.DONE:
+        elif verdict is RequestIdState.DONE:
             replay = session.calls.result(key, now)
             assert replay is not None
             connection.answers.append((key, replay))
@@ -179,7 +179,7 @@ class Daemon:
             holder.answers.append((running.key, result))
         calls.delivered()
 
-    def forget(self, session: Standing[Connection], key: str) -> None:
+    def forget(self, session: SessionState[Connection], key: str) -> None:
         for forgotten in session.calls.forget([key]):
             row = self.disk.calls.get((session.id, forgotten))
             if row is not None and row.local:
@@ -187,7 +187,7 @@ class Daemon:
             elif row is not None:
                 row.state, row.result = "expired", None
 
-    def put_away(self, now: float) -> list[Standing[Connection]]:
+    def put_away(self, now: float) -> list[SessionState[Connection]]:
         """Sessions that nobody has held for the window leave memory."""
         idle = self.sessions.idle(now, WINDOW_S)
         for session in idle:
@@ -195,7 +195,7 @@ class Daemon:
             self.sessions.remove(session)
         return idle
 
-    def keep(self, session: Standing[Connection], now: float) -> None:
+    def keep(self, session: SessionState[Connection], now: float) -> None:
         """Have the answers on the disk that only memory has."""
         for kept in session.calls.kept(now):
             if not kept.journalled:
@@ -210,10 +210,10 @@ class Daemon:
                 row.state, row.result, row.at = "interrupted", outcome_unknown(call_id), now
         return Daemon(self.disk)
 
-    def _make(self, session_id: str, principal: str, key_hash: bytes | None) -> Standing[Connection]:
-        shelf = self.shelves.setdefault(principal, Shelf(10**6, TTL_S))
+    def _make(self, session_id: str, principal: str, key_hash: bytes | None) -> SessionState[Connection]:
+        shelf = self.shelves.setdefault(principal, ResultCache(10**6, TTL_S))
         calls = SessionCalls(session_id, 1000, shelf)
-        session = Standing[Connection](id=session_id, principal_name=principal, calls=calls, key_hash=key_hash)
+        session = SessionState[Connection](id=session_id, principal_name=principal, calls=calls, key_hash=key_hash)
         self.sessions.add(session)
         return session
 
@@ -356,16 +356,16 @@ class Promises(RuleBasedStateMachine):
         verdict = self.daemon.submit(connection, key, content, self.now)
         status, known = self.status(call_id), self.truth.get(call_id)
         if known is None or status == "unknown":
-            assert verdict is Verdict.NEW
+            assert verdict is RequestIdState.NEW
             self.truth[call_id] = Truth(content)
         elif known.content != content:
-            assert verdict is Verdict.CONFLICT
+            assert verdict is RequestIdState.CONFLICT
         elif status == "running":
-            assert verdict is Verdict.SAME
+            assert verdict is RequestIdState.SAME
         elif status == "expired":
-            assert verdict is Verdict.EXPIRED
+            assert verdict is RequestIdState.EXPIRED
         else:
-            assert verdict is Verdict.DONE
+            assert verdict is RequestIdState.DONE
             assert connection.answers[-1] == (key, known.result)
 
     @precondition(lambda self: self.connected)
@@ -533,7 +533,7 @@ class Promises(RuleBasedStateMachine):
         connection = self.enter(client, self.daemon.open(session_id, client.principal, client.key))
         assert not connection.answers
 
-    def enter(self, client: Client, session: Standing[Connection]) -> Connection:
+    def enter(self, client: Client, session: SessionState[Connection]) -> Connection:
         """A client's new connection has the session; the client's own old one is as good as gone."""
         connection, superseded = self.daemon.attach(session, self.now)
         assert session.principal_name == client.principal
@@ -568,10 +568,10 @@ class Promises(RuleBasedStateMachine):
         one = self.truth.get(call_id)
         return "unknown" if one is None else one.status(self.now)
 
-    def calls_of(self, session: Standing[Connection]) -> list[tuple[str, Truth]]:
+    def calls_of(self, session: SessionState[Connection]) -> list[tuple[str, Truth]]:
         return [(key, one) for (session_id, key), one in self.truth.items() if session_id == session.id]
 
-    def all_stored(self, session: Standing[Connection]) -> None:
+    def all_stored(self, session: SessionState[Connection]) -> None:
         for _, one in self.calls_of(session):
             one.stored = one.stored or one.kept(self.now)
 

@@ -9,13 +9,13 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 from toold.providers import (
-    Access,
-    Catalogue,
     Completion,
     CompletionRequest,
     Delta,
     Message,
     Model,
+    ModelCatalog,
+    VendorAccess,
     VendorProvider,
     build_glm,
     build_kimi,
@@ -122,12 +122,12 @@ ROADS = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"
 
 
 @pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    return Catalogue.parse(MODELS)
+def catalogue() -> ModelCatalog:
+    return ModelCatalog.parse(MODELS)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def simulator(catalogue: Catalogue) -> AsyncIterator[Simulator]:
+async def simulator(catalogue: ModelCatalog) -> AsyncIterator[Simulator]:
     async with Simulator(catalogue=catalogue) as simulator:
         yield simulator
 
@@ -137,7 +137,7 @@ class Bench:
     """Opens providers to the simulator, and keeps them open for the module."""
 
     simulator: Simulator
-    catalogue: Catalogue
+    catalogue: ModelCatalog
     opened: dict[Any, VendorProvider] = field(default_factory=dict)
 
     def model(self, vendor: str, kind: str = "plain") -> Model:
@@ -153,14 +153,14 @@ class Bench:
         settings = (vendor, sdk, key, base_url, limit)
         if settings not in self.opened:
             url = self.simulator.kimi_base_url if vendor == "kimi" else self.simulator.glm_base_url
-            access = Access(api_key=SecretStr(key), base_url=base_url or url, limit=limit, simulated=True)
+            access = VendorAccess(api_key=SecretStr(key), base_url=base_url or url, limit=limit, simulated=True)
             build: Any = build_kimi if vendor == "kimi" else build_glm
             self.opened[settings] = build(access, sdk=sdk)
         return self.opened[settings]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def bench(simulator: Simulator, catalogue: Catalogue) -> AsyncIterator[Bench]:
+async def bench(simulator: Simulator, catalogue: ModelCatalog) -> AsyncIterator[Bench]:
     bench = Bench(simulator, catalogue)
     yield bench
     for provider in bench.opened.values():

@@ -16,13 +16,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from pydantic import SecretStr
-from toold.protocol.errors import CallError
+from toold.protocol.error_codes import CallError
 from toold.providers import (
     ESTIMATE_ERROR,
     GLM_BASE_URL,
     KIMI_BASE_URL,
-    Access,
-    Catalogue,
     Completion,
     CompletionRequest,
     Delta,
@@ -31,8 +29,10 @@ from toold.providers import (
     JsonFormat,
     Message,
     Model,
+    ModelCatalog,
     SearchQuery,
     TextPart,
+    VendorAccess,
     VendorProvider,
     WebSearch,
     build_glm,
@@ -81,7 +81,7 @@ class Side:
     vendor: str
     live: bool
     provider: VendorProvider
-    catalogue: Catalogue
+    catalogue: ModelCatalog
 
     def model(self) -> Model:
         return self.catalogue.resolve(MODELS[self.vendor])
@@ -112,10 +112,10 @@ async def side(request: pytest.FixtureRequest, simulated: Simulator) -> AsyncIte
     here = simulated.kimi_base_url if vendor == "kimi" else simulated.glm_base_url
     there = os.environ.get(f"{vendor.upper()}_BASE_URL", BASE_URLS[vendor])
     key = os.environ[setting] if live else SIMULATOR_KEY
-    access = Access(api_key=SecretStr(key), base_url=there if live else here, limit=4, simulated=not live)
+    access = VendorAccess(api_key=SecretStr(key), base_url=there if live else here, limit=4, simulated=not live)
     build: Any = build_kimi if vendor == "kimi" else build_glm
     provider: VendorProvider = build(access, sdk=sdk)
-    yield Side(vendor, live, provider, Catalogue.load())
+    yield Side(vendor, live, provider, ModelCatalog.load())
     await provider.close()
 
 

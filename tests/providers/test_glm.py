@@ -4,16 +4,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from toold.protocol.errors import InvalidArgumentsError
-from toold.providers import (
-    CompletionRequest,
-    Delta,
-    FunctionTool,
-    JsonFormat,
-    Message,
-    SearchQuery,
-    WebSearch,
-)
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.providers import CompletionRequest, Delta, FunctionTool, JsonFormat, Message, SearchQuery, WebSearch
 from toold.providers.glm import glm_body, search_body, search_engine
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toold.protocol.errors import InvalidArgumentsError
+from toold.protocol.error_codes import InvalidArgumentsError
 from toold.providers import CompletionRequest, ImagePart, JsonFormat, Message, WebSearch
 from toold.providers.kimi import kimi_body
 

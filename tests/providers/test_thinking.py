@@ -6,11 +6,11 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.errors import InvalidArgumentsError
-from toold.providers import Catalogue, Depth, Model
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.providers import Depth, Model, ModelCatalog
 from toold.providers.thinking import check_thinking, thinking_fields
 
-SHIPPED = Catalogue.load()
+SHIPPED = ModelCatalog.load()
 ANY: Model = replace(SHIPPED.resolve("kimi-k3"), id="m")
 NEVER = replace(ANY, thinking="none", efforts=())
 SWITCH = replace(ANY, thinking="switch", efforts=())

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 import pytest_asyncio
-from toold.sandbox import Limits, Module, Output, Program, Sandbox, ToolFailedError
+from toold.sandbox import Program, ProgramModule, ProgramOutput, Sandbox, SandboxLimits, ToolFailedError
 
-LIMITS: Final = Limits(cpu_s=5.0, memory_bytes=64 * 1024**2, calls=50)
+LIMITS: Final = SandboxLimits(cpu_s=5.0, memory_bytes=64 * 1024**2, calls=50)
 
 CONTACTS: Final = [
     {"id": 1, "name": "Ada Lovelace", "email": "ada@analytical.example", "city": "London", "company_id": 1},
@@ -79,7 +79,9 @@ def stub_of(functions: dict[str, str], chosen: Sequence[str]) -> str:
     return "\n".join([_HEAD, *(functions[one] for one in chosen)])
 
 
-MODULES: Final = {name: Module(frozenset(functions), partial(stub_of, functions)) for name, functions in STUBS.items()}
+MODULES: Final = {
+    name: ProgramModule(frozenset(functions), partial(stub_of, functions)) for name, functions in STUBS.items()
+}
 
 
 @dataclass
@@ -155,7 +157,7 @@ async def make() -> AsyncIterator[Callable[..., Sandbox]]:
     """``make(limits, programs=2)``: a sandbox that is closed in the end."""
     async with AsyncExitStack() as stack:
 
-        def made(limits: Limits = LIMITS, programs: int = 2) -> Sandbox:
+        def made(limits: SandboxLimits = LIMITS, programs: int = 2) -> Sandbox:
             sandbox = Sandbox(limits, programs=programs)
             stack.push_async_callback(sandbox.close)
             return sandbox
@@ -186,8 +188,8 @@ def run_in(world: World) -> Callable[[Sandbox], Callable[..., Any]]:
 def running(sandbox: Sandbox, world: World) -> Callable[..., Any]:
     """What runs a program in a sandbox, over this world."""
 
-    async def ran(code: str, *, output: Output | None = None, timeout_s: float = 30.0, owner: str = "") -> Any:
+    async def ran(code: str, *, output: ProgramOutput | None = None, timeout_s: float = 30.0, owner: str = "") -> Any:
         program, whose = Program(code, MODULES), owner or uuid4().hex  # else each is somebody's own
-        return await sandbox.run(program, world, output or Output(), timeout_s=timeout_s, owner=whose)
+        return await sandbox.run(program, world, output or ProgramOutput(), timeout_s=timeout_s, owner=whose)
 
     return ran

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from toold.sandbox import (
-    Limits,
-    Output,
     ProgramFailedError,
+    ProgramOutput,
     ProgramRefusedError,
     ProgramStoppedError,
     Sandbox,
     SandboxError,
+    SandboxLimits,
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -56,9 +56,9 @@ async def test_there_is_no_way_out(run: Any, world: Any, code: str, message: str
     assert world.made == []
 
 
-def little(bound: str | None) -> Limits:
+def little(bound: str | None) -> SandboxLimits:
     """Little of everything; and of its own time only where that is what is to end it, or a busy machine would."""
-    return Limits(cpu_s=0.3 if bound and "cpu" in bound else 60.0, memory_bytes=24 * 1024**2, calls=20)
+    return SandboxLimits(cpu_s=0.3 if bound and "cpu" in bound else 60.0, memory_bytes=24 * 1024**2, calls=20)
 
 
 SWALLOWING = "while True:\n    try:\n        {}\n    except BaseException:\n        pass"
@@ -133,7 +133,7 @@ async def test_a_tool_that_never_returns_ends_with_the_programs_time(run: Any, w
 
 async def test_a_flood_is_kept_as_far_as_its_bound(run: Any) -> None:
     """What was printed before it is there."""
-    output = Output()
+    output = ProgramOutput()
     with pytest.raises(ProgramStoppedError, match="printed more than"):
         await run("print('first')\nwhile True:\n    print('x' * 10000)", output=output)
     assert output.shown.startswith("first\n")

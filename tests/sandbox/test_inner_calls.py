@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from toold.sandbox import ProgramStoppedError, ToolFailedError
-from toold.sandbox.failures import TOOL_ERROR
+from toold.sandbox.engine_failures import TOOL_ERROR
 from toold.sandbox.inner_calls import InnerCalls
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.sandbox import MAX_CODE_BYTES, Module, Program, ProgramStoppedError
+from toold.sandbox import MAX_CODE_BYTES, Program, ProgramModule, ProgramStoppedError
 from toold.sandbox.program import prepare, rewritten
 
-CRM = {"crm": Module(frozenset({"search"}), lambda _chosen: "")}
+CRM = {"crm": ProgramModule(frozenset({"search"}), lambda _chosen: "")}
 
 
 @pytest.mark.parametrize(

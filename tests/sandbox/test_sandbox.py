@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import pytest
-from toold.sandbox import Limits, Sandbox, SandboxMissingError
+from toold.sandbox import Sandbox, SandboxLimits, SandboxMissingError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if pydantic-monty were not installed."""
     for name in list(sys.modules):
-        if name.partition(".")[0] == "pydantic_monty" or name.startswith("toold.sandbox.engine"):
+        if name.partition(".")[0] == "pydantic_monty" or name.startswith("toold.sandbox.sandbox_engine"):
             monkeypatch.delitem(sys.modules, name)
     importing = builtins.__import__
 
@@ -46,7 +46,7 @@ async def test_an_engine_that_does_not_start_says_why(monkeypatch: pytest.Monkey
 
 async def test_nothing_is_loaded_before_the_first_program() -> None:
     """A daemon whose callers write no code pays nothing; it can be closed all the same."""
-    sandbox = Sandbox(Limits(cpu_s=1.0, memory_bytes=1024**2, calls=1), programs=1)
+    sandbox = Sandbox(SandboxLimits(cpu_s=1.0, memory_bytes=1024**2, calls=1), programs=1)
     assert "not loaded" in repr(sandbox)
     await sandbox.close()
 

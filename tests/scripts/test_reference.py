@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from scripts.reference import PAGES, offered, takes, written
-from toold.tools import DEFAULT_TOOLSET, Arguments, Offer, Registry, Tool, ToolContext, shipped_toolsets, tool
+from toold.tools import DEFAULT_TOOLSET, Arguments, Tool, ToolCatalog, ToolContext, ToolRegistry, shipped_toolsets, tool
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,8 +18,8 @@ def make(name: str, description: str = "Do it. Then rest.\n\nNever twice.") -> T
     return tool(name, read_only=True, open_world=False)(do)
 
 
-def offer(*tools: Tool) -> Offer:
-    return Offer(Registry(tools), shipped_toolsets(), DEFAULT_TOOLSET)
+def offer(*tools: Tool) -> ToolCatalog:
+    return ToolCatalog(ToolRegistry(tools), shipped_toolsets(), DEFAULT_TOOLSET)
 
 
 @pytest.mark.parametrize("name", PAGES)

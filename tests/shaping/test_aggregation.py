@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from toold.shaping.aggregation import FIGURES, Aggregation, aggregate, not_numbers
-from toold.shaping.paths import parse_path
+from toold.shaping.value_paths import parse_path
 
 ROWS = [
     {"status": "open", "amount": 10, "tags": ["a", "b"]},

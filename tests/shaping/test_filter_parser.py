@@ -5,12 +5,12 @@ import datetime as dt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.shaping.errors import LanguageError
 from toold.shaping.filter_parser import MAX_DEPTH, MAX_FILTER_CHARS, MAX_PATTERNS, parse_filter
-from toold.shaping.filters import And, Condition, Filter, Not, Operator, Or
-from toold.shaping.paths import Path
+from toold.shaping.filters import And, Filter, FilterCondition, FilterOperator, Not, Or
+from toold.shaping.shaping_errors import LanguageError
+from toold.shaping.value_paths import ValuePath
 
-A, B, C = (Condition(Path((name,)), Operator.EQUAL, number) for number, name in enumerate("abc", 1))
+A, B, C = (FilterCondition(ValuePath((name,)), FilterOperator.EQUAL, number) for number, name in enumerate("abc", 1))
 
 
 @pytest.mark.parametrize(
@@ -38,40 +38,42 @@ def test_not_binds_closest_then_and_then_or(text: str, found: Filter) -> None:
 @pytest.mark.parametrize(
     ("text", "operator", "value"),
     [
-        ("a != 1", Operator.NOT_EQUAL, 1),
-        ("a>=1.5", Operator.AT_LEAST, 1.5),
-        ("a <= -1", Operator.AT_MOST, -1),
-        ("a < x", Operator.LESS, "x"),
-        ("a > 2024-01-15", Operator.GREATER, dt.datetime(2024, 1, 15, tzinfo=dt.UTC)),
-        ("a = '2024-01-15'", Operator.EQUAL, "2024-01-15"),
-        ("a = '1'", Operator.EQUAL, "1"),
-        ("a = null", Operator.EQUAL, None),
-        ("a = in progress", Operator.EQUAL, "in progress"),
-        ("a = Contains nothing like that", Operator.EQUAL, "Contains nothing like that"),
-        ("a = Anderson", Operator.EQUAL, "Anderson"),
-        ("a = x@y.org/z?q:1-2", Operator.EQUAL, "x@y.org/z?q:1-2"),
-        ('a = "it\'s AND (that)"', Operator.EQUAL, "it's AND (that)"),
-        ("a = ''", Operator.EQUAL, ""),
-        ("a contains 12", Operator.CONTAINS, "12"),
-        ("a STARTS_WITH true", Operator.STARTS_WITH, "true"),
-        (r"a matches '^\d+ \'x\'$'", Operator.MATCHES, r"^\d+ 'x'$"),
-        ("a IN (1, 'x, y', in progress, null)", Operator.IN, (1, "x, y", "in progress", None)),
-        ("a in(1)", Operator.IN, (1,)),
-        ("a is_null", Operator.IS_NULL, None),
-        ("a IS_NOT_NULL", Operator.IS_NOT_NULL, None),
+        ("a != 1", FilterOperator.NOT_EQUAL, 1),
+        ("a>=1.5", FilterOperator.AT_LEAST, 1.5),
+        ("a <= -1", FilterOperator.AT_MOST, -1),
+        ("a < x", FilterOperator.LESS, "x"),
+        ("a > 2024-01-15", FilterOperator.GREATER, dt.datetime(2024, 1, 15, tzinfo=dt.UTC)),
+        ("a = '2024-01-15'", FilterOperator.EQUAL, "2024-01-15"),
+        ("a = '1'", FilterOperator.EQUAL, "1"),
+        ("a = null", FilterOperator.EQUAL, None),
+        ("a = in progress", FilterOperator.EQUAL, "in progress"),
+        ("a = Contains nothing like that", FilterOperator.EQUAL, "Contains nothing like that"),
+        ("a = Anderson", FilterOperator.EQUAL, "Anderson"),
+        ("a = x@y.org/z?q:1-2", FilterOperator.EQUAL, "x@y.org/z?q:1-2"),
+        ('a = "it\'s AND (that)"', FilterOperator.EQUAL, "it's AND (that)"),
+        ("a = ''", FilterOperator.EQUAL, ""),
+        ("a contains 12", FilterOperator.CONTAINS, "12"),
+        ("a STARTS_WITH true", FilterOperator.STARTS_WITH, "true"),
+        (r"a matches '^\d+ \'x\'$'", FilterOperator.MATCHES, r"^\d+ 'x'$"),
+        ("a IN (1, 'x, y', in progress, null)", FilterOperator.IN, (1, "x, y", "in progress", None)),
+        ("a in(1)", FilterOperator.IN, (1,)),
+        ("a is_null", FilterOperator.IS_NULL, None),
+        ("a IS_NOT_NULL", FilterOperator.IS_NOT_NULL, None),
     ],
 )
-def test_each_operator_has_its_value(text: str, operator: Operator, value: object) -> None:
+def test_each_operator_has_its_value(text: str, operator: FilterOperator, value: object) -> None:
     """Found by its position: what stands in a value is none. Values have their types, and what is quoted is text."""
-    assert parse_filter(text) == Condition(Path(("a",)), operator, value)  # type: ignore[arg-type]
+    assert parse_filter(text) == FilterCondition(ValuePath(("a",)), operator, value)  # type: ignore[arg-type]
 
 
 def test_a_field_may_be_called_anything() -> None:
     """In brackets and quotes also like a word of the language, and without where it is an operator's name."""
-    assert parse_filter("['first name'] = 1") == Condition(Path(("first name",)), Operator.EQUAL, 1)
-    assert parse_filter("contains CONTAINS x") == Condition(Path(("contains",)), Operator.CONTAINS, "x")
-    assert parse_filter("['not'] = 1") == Condition(Path(("not",)), Operator.EQUAL, 1)
-    assert parse_filter("notes = 1") == Condition(Path(("notes",)), Operator.EQUAL, 1)
+    assert parse_filter("['first name'] = 1") == FilterCondition(ValuePath(("first name",)), FilterOperator.EQUAL, 1)
+    assert parse_filter("contains CONTAINS x") == FilterCondition(
+        ValuePath(("contains",)), FilterOperator.CONTAINS, "x"
+    )
+    assert parse_filter("['not'] = 1") == FilterCondition(ValuePath(("not",)), FilterOperator.EQUAL, 1)
+    assert parse_filter("notes = 1") == FilterCondition(ValuePath(("notes",)), FilterOperator.EQUAL, 1)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,22 @@ import datetime as dt
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.shaping.filter_parser import parse_filter
-from toold.shaping.filters import ON_TEXT, ORDERING, WITHOUT_VALUE, And, Condition, Filter, Not, Operator, Or, paths_of
-from toold.shaping.paths import EVERY, Path
+from toold.shaping.filters import (
+    ON_TEXT,
+    ORDERING,
+    WITHOUT_VALUE,
+    And,
+    Filter,
+    FilterCondition,
+    FilterOperator,
+    Not,
+    Or,
+    paths_of,
+)
+from toold.shaping.value_paths import EVERY, ValuePath
 
 paths = st.lists(st.text(max_size=5) | st.integers(-99, 99) | st.just(EVERY), min_size=1, max_size=4).map(
-    lambda steps: Path(tuple(steps))
+    lambda steps: ValuePath(tuple(steps))
 )
 ordered = (
     st.text()
@@ -19,12 +30,14 @@ ordered = (
 )
 literals = ordered | st.booleans() | st.none()
 conditions = st.one_of(
-    st.builds(Condition, paths, st.sampled_from([Operator.EQUAL, Operator.NOT_EQUAL]), literals),
-    st.builds(Condition, paths, st.sampled_from(sorted(ORDERING)), ordered),
-    st.builds(Condition, paths, st.sampled_from(sorted(ON_TEXT - {Operator.MATCHES})), st.text()),
-    st.builds(Condition, paths, st.just(Operator.MATCHES), st.sampled_from([r"^\d+'", "a|b", r"\\", '"']))
-    | st.builds(Condition, paths, st.just(Operator.IN), st.lists(literals, min_size=1, max_size=4).map(tuple)),
-    st.builds(Condition, paths, st.sampled_from(sorted(WITHOUT_VALUE))),
+    st.builds(FilterCondition, paths, st.sampled_from([FilterOperator.EQUAL, FilterOperator.NOT_EQUAL]), literals),
+    st.builds(FilterCondition, paths, st.sampled_from(sorted(ORDERING)), ordered),
+    st.builds(FilterCondition, paths, st.sampled_from(sorted(ON_TEXT - {FilterOperator.MATCHES})), st.text()),
+    st.builds(FilterCondition, paths, st.just(FilterOperator.MATCHES), st.sampled_from([r"^\d+'", "a|b", r"\\", '"']))
+    | st.builds(
+        FilterCondition, paths, st.just(FilterOperator.IN), st.lists(literals, min_size=1, max_size=4).map(tuple)
+    ),
+    st.builds(FilterCondition, paths, st.sampled_from(sorted(WITHOUT_VALUE))),
 )
 filters = st.recursive(
     conditions,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from toold.shaping import MISSING, LanguageError, compile_template, find, parse_filter, parse_path, plan
-from toold.shaping.matching import filter_rows
+from toold.shaping.filter_matching import filter_rows
 
 PAGE = (Path(__file__).parents[2] / "docs/shaping.md").read_text(encoding="utf-8")
 RESULT: dict[str, Any] = json.loads(re.findall(r"```json\n(.+?)```", PAGE, re.DOTALL)[0])

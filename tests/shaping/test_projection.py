@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.shaping.paths import EVERY, MISSING, Path, find, parse_path
 from toold.shaping.projection import Projection
+from toold.shaping.value_paths import EVERY, MISSING, ValuePath, find, parse_path
 
 ROW = {
     "id": 1,
@@ -59,7 +59,7 @@ def test_rows_stay_rows() -> None:
 
 names = st.sampled_from("abc")
 steps = names | st.integers(-2, 2) | st.just(EVERY)
-paths = st.lists(steps, min_size=1, max_size=3).map(lambda found: Path(tuple(found)))
+paths = st.lists(steps, min_size=1, max_size=3).map(lambda found: ValuePath(tuple(found)))
 values = st.recursive(
     st.none() | st.integers(0, 3) | st.text("ab", max_size=2),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
@@ -78,7 +78,7 @@ def within(part: Any, whole: Any) -> bool:
 
 
 @given(st.lists(values, max_size=3), st.lists(paths, min_size=1, max_size=4))
-def test_a_projection_invents_nothing_and_keeps_what_is_asked(rows: list[Any], fields: list[Path]) -> None:
+def test_a_projection_invents_nothing_and_keeps_what_is_asked(rows: list[Any], fields: list[ValuePath]) -> None:
     """Each row is part of what it was, has every field that can be named from its beginning, and is not changed."""
     before = copy.deepcopy(rows)
     projected = Projection(fields).rows(rows)

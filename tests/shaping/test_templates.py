@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.shaping.errors import LanguageError, MissingValueError, ShapingError
+from toold.shaping.shaping_errors import LanguageError, MissingValueError, ShapingError
 from toold.shaping.templates import MAX_DEPTH, MAX_FILLED_BYTES, compile_template
 
 CONTEXT: dict[str, Any] = {

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.protocol.calls import Spent
-from toold.store import CallRow, Ended, KeptCall, Retention, SessionRow, Started, Store
-from toold.store.ledger import Ledger
+from toold.protocol.tool_call import ModelUsage
+from toold.store import CallEnd, CallRow, CallStart, Retention, SessionRow, Store, StoredCall
+from toold.store.chain_writer import ChainWriter
 
 MakeRow = Callable[..., CallRow]
 
@@ -23,16 +23,18 @@ class Journalled:
             id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard", opened_at=time.time()
         )
 
-    def starts(self, key: str = "1", **fields: Any) -> Started:
+    def starts(self, key: str = "1", **fields: Any) -> CallStart:
         row = self._row(id=f"call-{key}", tool="chat", outcome="OUTCOME_UNKNOWN", **fields)
-        return Started(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"hash", row=row)
+        return CallStart(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"hash", row=row)
 
-    def ends(self, key: str = "1", result: bytes | None = b"{}", spent: tuple[Spent, ...] = (), **fields: Any) -> Ended:
+    def ends(
+        self, key: str = "1", result: bytes | None = b"{}", spent: tuple[ModelUsage, ...] = (), **fields: Any
+    ) -> CallEnd:
         row = self._row(id=f"call-{key}", tool="chat", **fields)
-        return Ended(session_id="s-1", request_key=key, result=result, at=time.time(), row=row, spent=spent)
+        return CallEnd(session_id="s-1", request_key=key, result=result, at=time.time(), row=row, spent=spent)
 
-    def local(self, key: str = "1", result: bytes = b"{}") -> KeptCall:
-        return KeptCall(
+    def local(self, key: str = "1", result: bytes = b"{}") -> StoredCall:
+        return StoredCall(
             session_id="s-1",
             request_key=key,
             echo_id=False,
@@ -57,8 +59,8 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(audit_key: bytes) -> Ledger:
-    return Ledger(audit_key)
+def ledger(audit_key: bytes) -> ChainWriter:
+    return ChainWriter(audit_key)
 
 
 @pytest.fixture

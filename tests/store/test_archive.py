@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from toold.store import CallRow, Store, StoreError, open_archive
-from toold.store.schema import STEPS, open_database
+from toold.store.store_schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]
 

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 from toold.store import CallRow, Retention, StoreError
-from toold.store.calls import kept_bytes
-from toold.store.commit import Closed, Entry, Forgotten, Item, Kept
+from toold.store.audit_sql import kept_bytes
+from toold.store.commit_group import CommitItem, Entry, LocalResults, ResultsForgotten, SessionClosed
 from toold.store.committer import Committer
 from toold.store.retention import keep_bounds
 
@@ -46,17 +46,17 @@ def refusing(database: Path, committer: Committer) -> Iterator[sqlite3.Connectio
         yield other
 
 
-def asked(entry: Entry) -> Item:
-    return Item(entry, done=concurrent.futures.Future())
+def asked(entry: Entry) -> CommitItem:
+    return CommitItem(entry, done=concurrent.futures.Future())
 
 
-def attempt(committer: Committer, *items: Item) -> None:
+def attempt(committer: Committer, *items: CommitItem) -> None:
     for item in items:
         committer.add(item)
     committer.attempt()
 
 
-def result(item: Item) -> bool:
+def result(item: CommitItem) -> bool:
     assert item.done
     return item.done.result(0)
 
@@ -73,7 +73,7 @@ CALLS = "SELECT id, outcome, arguments FROM call ORDER BY seq"
 def test_who_waits_is_told_after_the_commit(committer: Committer, call: Call, database: Path) -> None:
     """The answer is there when the entry is in the file; a second start of the id is told that it may not."""
     first, second, end = asked(call.starts()), asked(call.starts()), asked(call.ends(arguments={"a": 1}))
-    attempt(committer, Item(call.session), first, second)
+    attempt(committer, CommitItem(call.session), first, second)
     assert (result(first), result(second)) == (True, False)
     assert read(database, JOURNAL) == [("1", "started")]
     attempt(committer, end)
@@ -87,9 +87,9 @@ def test_what_was_refused_is_not_started_later(
     committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
     """Who wants to start a call, or keep an answer, is told why not; it is dropped, and may be asked for again."""
-    start, keep = asked(call.starts()), asked(Kept([call.local("2")]))
+    start, keep = asked(call.starts()), asked(LocalResults([call.local("2")]))
     waiting = [item.done for item in (start, keep) if item.done]
-    attempt(committer, Item(call.session), start, keep)
+    attempt(committer, CommitItem(call.session), start, keep)
     assert [str(done.exception(0)) for done in waiting] == ["the journal cannot be written (database is locked)"] * 2
     refusing.execute("ROLLBACK")
     committer.attempt()
@@ -102,7 +102,7 @@ def test_what_was_refused_is_not_started_later(
 
 def test_a_database_that_was_removed_takes_nothing_more(committer: Committer, call: Call, database: Path) -> None:
     """What goes into files that nobody will find again is not called written; no other file is made in their place."""
-    attempt(committer, Item(call.session), asked(call.starts()))
+    attempt(committer, CommitItem(call.session), asked(call.starts()))
     paths = list(database.parent.glob("toold.db*"))
     kept = [path.rename(path.with_name(f"kept-{path.name}")) for path in paths]
     start = asked(call.starts("2"))
@@ -128,7 +128,7 @@ def test_an_end_that_was_refused_is_written_later(
 ) -> None:
     """Who waits for it is told, without a path; result and row are in the file when the disk is well, once."""
     refusing.execute("ROLLBACK")
-    attempt(committer, Item(call.session), Item(call.starts()))
+    attempt(committer, CommitItem(call.session), CommitItem(call.starts()))
     refusing.execute("BEGIN IMMEDIATE")
     end = asked(call.ends(result=b"[1]"))
     done = end.done
@@ -166,7 +166,7 @@ def test_a_problem_passes_by_itself(committer: Committer, refusing: sqlite3.Conn
 
 def test_finding_out_writes_to_the_disk(committer: Committer, refusing: sqlite3.Connection, database: Path) -> None:
     """A disk that lets itself be read only is not taken for one that is well."""
-    attempt(committer, Item(Closed("s")))
+    attempt(committer, CommitItem(SessionClosed("s")))
     refusing.execute("ROLLBACK")
     log = database.with_name("toold.db-wal")
     before = log.stat().st_size
@@ -225,7 +225,7 @@ def test_an_end_whose_row_does_not_fit(committer: Committer, call: Call, databas
     """The result is kept all the same; the row is counted as lost."""
     end = asked(call.ends(input_tokens=2**70))
     with capture_logs():
-        attempt(committer, Item(call.session), Item(call.starts()), end)
+        attempt(committer, CommitItem(call.session), CommitItem(call.starts()), end)
     assert result(end)
     assert read(database, JOURNAL) == [("1", "done")]
     assert (committer.unfit, committer.written) == (1, 0)
@@ -233,7 +233,7 @@ def test_an_end_whose_row_does_not_fit(committer: Committer, call: Call, databas
 
 def test_an_end_without_a_start_leaves_its_row(committer: Committer, call: Call, database: Path) -> None:
     """Of a call that is not in the journal only the row is kept: nothing says what its content was."""
-    attempt(committer, Item(call.session), Item(call.ends()))
+    attempt(committer, CommitItem(call.session), CommitItem(call.ends()))
     assert read(database, JOURNAL) == []
     assert len(read(database, CALLS)) == 1
 
@@ -243,7 +243,11 @@ def test_a_crash_is_found_at_the_next_start(
 ) -> None:
     """What was started is interrupted, each with the row that it had been given, once; one line says how many."""
     plain = msgspec.structs.replace(call.starts("3"), session_id="plain")
-    attempt(committer, Item(call.session), *map(Item, [call.starts("1"), call.starts("2"), call.ends("1"), plain]))
+    attempt(
+        committer,
+        CommitItem(call.session),
+        *map(CommitItem, [call.starts("1"), call.starts("2"), call.ends("1"), plain]),
+    )
     for start in range(2):
         again = open_committer()
         with capture_logs() as lines:
@@ -263,13 +267,13 @@ def test_a_crash_is_found_however_bad_the_disk(
 ) -> None:
     """Where the disk refuses at the start, it is written down when the disk is well."""
     refusing.execute("ROLLBACK")
-    attempt(committer, Item(call.session), Item(call.starts("1")))
+    attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")))
     again = open_committer()
     refusing.execute("BEGIN IMMEDIATE")
     attempt(again, *again.left_over())
     assert read(database, JOURNAL) == [("1", "started")]
     refusing.execute("ROLLBACK")
-    attempt(again, Item(Forgotten("s-1", [])))
+    attempt(again, CommitItem(ResultsForgotten("s-1", [])))
     assert read(database, JOURNAL) == [("1", "interrupted")]
     assert len(read(database, CALLS)) == 1
     again.close()
@@ -279,7 +283,7 @@ def test_a_template_that_cannot_be_read_stops_no_start(
     committer: Committer, open_committer: OpenCommitter, call: Call, database: Path
 ) -> None:
     """Its call is interrupted as others are; that its row is lost is logged, counted, and noted in the chain."""
-    attempt(committer, Item(call.session), Item(call.starts("1")), Item(call.starts("2")))
+    attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")), CommitItem(call.starts("2")))
     with closing(sqlite3.connect(database)) as other, other:
         other.execute("UPDATE template SET audit_row = '{}' WHERE number = 1")
     with capture_logs() as lines:
@@ -296,7 +300,7 @@ def test_a_template_that_cannot_be_read_stops_no_start(
 def test_the_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: MakeRow, call: Call) -> None:
     """A power cut must not undo what somebody was told; for rows alone nobody waits for the disk."""
     levels = []
-    for item in (Item(row()), Item(call.starts()), Item(call.ends()), Item(row())):
+    for item in (CommitItem(row()), CommitItem(call.starts()), CommitItem(call.ends()), CommitItem(row())):
         attempt(committer, item)
         (level,) = committer._connection.execute("PRAGMA synchronous").fetchone()
         levels.append(level)
@@ -320,7 +324,9 @@ def test_a_bound_holds_between_two_looks_at_the_hour(
     assert len(looks) == 1
     most = 0
     for group in range(80):
-        attempt(committer, *(Item(row(id=f"{group}-{number}", arguments={"text": "x" * 1000})) for number in range(5)))
+        attempt(
+            committer, *(CommitItem(row(id=f"{group}-{number}", arguments={"text": "x" * 1000})) for number in range(5))
+        )
         with closing(sqlite3.connect(database)) as connection:
             most = max(most, kept_bytes(connection))
     assert bound / 2 < most <= bound * 17 / 16
@@ -333,15 +339,15 @@ def test_a_bound_holds_however_many_rows_come_at_once(
 ) -> None:
     """A group of more rows than a slice is made up for by as many slices; where that takes too long, after the next."""
     monkeypatch.setattr("toold.store.committer.LONGEST_S", patience_s)
-    monkeypatch.setattr("toold.store.calls.SLICE", 10)
+    monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
     bound = 20_000
     committer.go_by(json.dumps, Retention(bytes=bound))
     sizes = []
     for group in range(20):
-        attempt(committer, *(Item(row(id=f"{group}-{number}")) for number in range(30)))
+        attempt(committer, *(CommitItem(row(id=f"{group}-{number}")) for number in range(30)))
         sizes.append(kept_bytes(committer._connection))
     monkeypatch.setattr("toold.store.committer.LONGEST_S", 60.0)
-    attempt(committer, Item(row()))
+    attempt(committer, CommitItem(row()))
     assert kept_bytes(committer._connection) <= bound * 17 / 16
     assert (max(sizes) <= bound * 17 / 16) is bool(patience_s)
 
@@ -350,11 +356,11 @@ def test_a_bound_that_is_lowered_is_reached_a_slice_at_a_time(
     committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for all that is too much now to be removed; no more is removed at once than came, and a slice."""
-    monkeypatch.setattr("toold.store.calls.SLICE", 10)
-    attempt(committer, *(Item(row()) for _ in range(300)))
+    monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
+    attempt(committer, *(CommitItem(row()) for _ in range(300)))
     committer.go_by(json.dumps, Retention(bytes=1))
     left = []
     for _ in range(3):
-        attempt(committer, *(Item(row()) for _ in range(5)))
+        attempt(committer, *(CommitItem(row()) for _ in range(5)))
         left.append(len(read(database, "SELECT seq FROM call")))
     assert left == [295, 290, 285]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toold.store import Store
-from toold.store.schema import open_for_reading
+from toold.store.store_schema import open_for_reading
 
 Call = Any  # conftest.Journalled
 

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 from structlog.testing import capture_logs
-from toold.store import CallRow, Retention, Store, StoreError, calls, reader
-from toold.store.rows import ModelSums, Sums
+from toold.store import CallRow, Retention, Store, StoreError, audit_sql, store_reader
+from toold.store.store_rows import ModelSums, Sums
 
 Call = Any  # conftest.Journalled
 MakeRow = Callable[..., CallRow]
@@ -317,8 +317,8 @@ async def test_a_read_that_hangs_does_not_hold_up_the_end(
         assert release.wait(60)
         return []
 
-    monkeypatch.setattr(calls, "recent", hangs)
-    monkeypatch.setattr(reader, "READER_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(audit_sql, "recent", hangs)
+    monkeypatch.setattr(store_reader, "READER_TIMEOUT_S", 0.01)
     store = open_store()
     reading = asyncio.create_task(store.recent(1))
     assert await asyncio.to_thread(reached.wait, 30)

@@ -14,34 +14,34 @@ from typing import Any, TypeVar
 
 import pytest
 from toold.client import MCPWebSocketClient
-from toold.daemon.life import running
-from toold.daemon.setting_sources import load_settings
-from toold.protocol.calls import LOCAL, ClientInfo, Json, Principal, ToolResult
-from toold.protocol.errors import CallError, NotFoundError, ServiceUnavailableError, ToolNotFoundError
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.lifecycle import running
+from toold.protocol.error_codes import CallError, NotFoundError, ServiceUnavailableError, ToolNotFoundError
+from toold.protocol.tool_call import LOCAL, ClientInfo, Json, Principal, ToolResult
 from toold.providers import (
-    Abilities,
-    Catalogue,
     Completion,
     CompletionRequest,
     Delta,
     Model,
+    ModelCatalog,
+    ModelPrice,
     OnDelta,
-    Price,
+    ProviderAbilities,
     ProviderName,
 )
 from toold.providers.simulator import SIMULATOR_KEY, Simulator
-from toold.sandbox import Limits, Sandbox
+from toold.sandbox import Sandbox, SandboxLimits
 from toold.tools import (
+    CallInfo,
     FileAccess,
-    KnownCall,
-    Operation,
-    Registry,
-    ResultFile,
     ResultFormat,
-    Selection,
+    RetainedResult,
     Tool,
+    ToolRegistry,
     Toolset,
+    ToolsetView,
     Turn,
+    VendorOperation,
 )
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ MODELS = (
         structured="object",
         default=True,
     ),
-    known("kimi-small", "kimi", 8_000, max_output=4_000, price=Price("USD", 1.0, 4.0), aliases=("small",)),
+    known("kimi-small", "kimi", 8_000, max_output=4_000, price=ModelPrice("USD", 1.0, 4.0), aliases=("small",)),
     known("glm-muse", "glm", 1_000_000, thinking="always", efforts=("low", "max"), default=True),
     known("glm-gone", "glm", 2_000_000, inputs=("text", "image"), retired=dt.date(2020, 1, 1)),
 )
@@ -68,7 +68,7 @@ class Daemon:
     """The daemon as the tools see it; ``available`` names the providers that have a key."""
 
     def __init__(self) -> None:
-        self.catalogue = Catalogue(MODELS)
+        self.catalogue = ModelCatalog(MODELS)
         self.simulated = False
         self.available = ["kimi", "glm"]
         self.lists: set[str] | None = None
@@ -165,11 +165,11 @@ class Context:
     """Results by their handles."""
     disk_refuses: CallError | None = None
     shaping: dict[str, Json] | None = None
-    sandbox: Sandbox = field(default_factory=lambda: Sandbox(Limits(5.0, 64 * 1024**2, 20), programs=2))
+    sandbox: Sandbox = field(default_factory=lambda: Sandbox(SandboxLimits(5.0, 64 * 1024**2, 20), programs=2))
     detached: bool = False
     detached_calls: list[tuple[dict[str, Any], float]] = field(default_factory=list)
     """What of their arguments was changed, and their time."""
-    known: dict[str, KnownCall] = field(default_factory=dict)
+    known: dict[str, CallInfo] = field(default_factory=dict)
     """What is known of calls, by id."""
     cancelled: list[str] = field(default_factory=list)
     answer_bytes: int = 20 * 1024 * 1024
@@ -181,8 +181,8 @@ class Context:
         return self.tools[name]
 
     @property
-    def selection(self) -> Selection:
-        return Selection(Registry(self.tools.values()), self.toolset)
+    def selection(self) -> ToolsetView:
+        return ToolsetView(ToolRegistry(self.tools.values()), self.toolset)
 
     async def call(
         self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
@@ -192,12 +192,12 @@ class Context:
 
     async def keep_result(
         self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
-    ) -> ResultFile:
+    ) -> RetainedResult:
         if self.disk_refuses is not None:
             raise self.disk_refuses
         handle = self.call_id if name is None else f"{self.call_id}/{name}"
         self.kept[handle] = value if rows is None else rows
-        return ResultFile(handle, 1 if rows is None else len(rows), 7, file_format, "2026-01-01T00:00:00Z")
+        return RetainedResult(handle, 1 if rows is None else len(rows), 7, file_format, "2026-01-01T00:00:00Z")
 
     async def read_result(self, handle: str) -> Json:
         if handle not in self.kept:
@@ -214,8 +214,8 @@ class Context:
         self.detached_calls.append((dict(changed), timeout_s))
         return "call-2"
 
-    async def look_up(self, call_id: str) -> KnownCall:
-        return self.known.get(call_id, KnownCall(id=call_id, state="unknown"))
+    async def look_up(self, call_id: str) -> CallInfo:
+        return self.known.get(call_id, CallInfo(id=call_id, state="unknown"))
 
     def cancel_call(self, call_id: str) -> bool:
         known = self.known.get(call_id)
@@ -233,10 +233,10 @@ class Context:
     def stream(self, text: str) -> None:
         self.streamed.append(text)
 
-    def abilities(self, provider: ProviderName) -> Abilities:
+    def abilities(self, provider: ProviderName) -> ProviderAbilities:
         raise ServiceUnavailableError(f"set {provider.upper()}_API_KEY", transient=False)
 
-    async def vendor(self, provider: ProviderName, operation: Operation[T]) -> T:
+    async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:
         return await operation(timeout_s=self.remaining())
 
     @asynccontextmanager

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 import pytest
-from toold.cli.schema import items_of, types_of
-from toold.protocol.calls import ToolInfo
-from toold.protocol.errors import (
+from toold.cli.argument_schema import items_of, types_of
+from toold.protocol.error_codes import (
     CallError,
     CallTimeoutError,
     ErrorCode,
@@ -20,6 +19,7 @@ from toold.protocol.errors import (
     NotFoundError,
     ServiceUnavailableError,
 )
+from toold.protocol.tool_call import ToolInfo
 from toold.tools import Tool, bind, load_registry, simulated_tools
 
 FILE: Final = "notes.txt"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.calls import Annotations
-from toold.protocol.errors import InvalidArgumentsError
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.protocol.tool_call import Annotations
 from toold.tools import JsonSchema, Tool, ToolContext, bind, json_schema
 from toold.tools.json_schema import MAX_DEPTH, MAX_VALUES_AT_ONCE, takes_long
 

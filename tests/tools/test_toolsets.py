@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toold.tools import (
     DEFAULT_TOOLSET,
-    Offer,
-    Registry,
+    ToolCatalog,
+    ToolRegistry,
     Toolset,
     ToolsetError,
     estimate_tokens,
@@ -60,10 +60,10 @@ CALLERS_USE = [
 """Names by which existing callers, who know nothing of toolsets, call tools."""
 
 
-def offered() -> Offer:
+def offered() -> ToolCatalog:
     """What a daemon offers that nobody configured."""
     own = (tool for tool in load_registry().tools if tool.source == "toold")
-    return Offer(Registry(own), shipped_toolsets(), DEFAULT_TOOLSET)
+    return ToolCatalog(ToolRegistry(own), shipped_toolsets(), DEFAULT_TOOLSET)
 
 
 def test_five_toolsets_ship() -> None:

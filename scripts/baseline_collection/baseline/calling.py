@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
-from toold.protocol.calls import Json, Metadata
-from toold.protocol.errors import CallError, ErrorCode
+from toold.protocol.error_codes import CallError, ErrorCode
 from toold.protocol.frames import CallToolRes
+from toold.protocol.tool_call import Json, Metadata
 
 from .plan import Turn
 from .record import Call, CallTimings, Money, Tokens

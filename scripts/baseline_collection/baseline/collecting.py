@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 from toold.client import CallResult, ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
-from toold.protocol.calls import Json
-from toold.protocol.errors import CallError
+from toold.protocol.error_codes import CallError
+from toold.protocol.tool_call import Json
 from toold.shaping import ShapingError, compile_template
 
 from .calling import Caller, Clock

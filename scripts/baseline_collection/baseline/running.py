@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from rich.console import Console
 from toold.client import MCPWebSocketClient
-from toold.protocol.errors import CallError
+from toold.protocol.error_codes import CallError
 
 from .collecting import CLIENT_NAME, CollectionError, Connect, Side, collect, connected
 from .contention import Contention

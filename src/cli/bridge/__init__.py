@@ -4,8 +4,8 @@ Who calls it: ``toold mcp``. What it knows: MCP's messages, the client library, 
 it must never know: limits, time-outs, what a tool does.
 """
 
-from .bridge import Bridge
-from .lines import Lines
-from .starting import Starter
+from .daemon_starter import DaemonStarter
+from .line_channel import LineChannel
+from .stdio_bridge import StdioBridge
 
-__all__ = ["Bridge", "Lines", "Starter"]
+__all__ = ["DaemonStarter", "LineChannel", "StdioBridge"]

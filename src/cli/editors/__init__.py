@@ -4,9 +4,9 @@ Who calls it: ``toold install`` and ``toold doctor``. A file is changed in the o
 comments included, stays as it is, or the file is refused.
 """
 
-from .checks import check_editors
-from .editor import EDITORS, Editor, Place, place_of
-from .entry import Entry
-from .refusal import RefusedFileError
+from .editor_checks import check_editors
+from .editor_errors import RefusedFileError
+from .editor_table import EDITORS, Editor, EditorFile, place_of
+from .server_entry import ServerEntry
 
-__all__ = ["EDITORS", "Editor", "Entry", "Place", "RefusedFileError", "check_editors", "place_of"]
+__all__ = ["EDITORS", "Editor", "EditorFile", "RefusedFileError", "ServerEntry", "check_editors", "place_of"]

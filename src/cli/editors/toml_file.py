@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .refusal import RefusedFileError
+from .editor_errors import RefusedFileError
 
 _HEADER: Final = re.compile(r"^[ \t]*\[{1,2}[^\[\]\n]+\]{1,2}[ \t]*(?:#[^\n]*)?$", re.MULTILINE)
 

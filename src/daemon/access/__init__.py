@@ -4,22 +4,22 @@ Who calls it: the daemon, which hands the door to its transports; the commands t
 never know: frames, requests, what a call does.
 """
 
-from .book import PREFIX, NamedToken, TokenBook, TokenError
-from .door import Door, Issuer
-from .resource import WELL_KNOWN, Resource
+from .authentication import Authenticator, TokenIssuer
+from .protected_resource import WELL_KNOWN, ProtectedResource
+from .token_book import PREFIX, NamedToken, TokenBook, TokenError
 from .token_file import TOKENS_FILE, TokenFile, change_tokens, read_tokens
 
 __all__ = [
     "PREFIX",
     "TOKENS_FILE",
     "WELL_KNOWN",
-    "Door",
-    "Issuer",
+    "Authenticator",
     "NamedToken",
-    "Resource",
+    "ProtectedResource",
     "TokenBook",
     "TokenError",
     "TokenFile",
+    "TokenIssuer",
     "change_tokens",
     "read_tokens",
 ]

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 import structlog
 
-from ..following import Mark, mark_of
-from ..state import StateError, read_private, write_private
-from .book import NamedToken, TokenBook
+from ..config.config_watcher import Mark, mark_of
+from ..persistence.state_folder import StateError, read_private, write_private
+from .token_book import NamedToken, TokenBook
 
 TOKENS_FILE: Final = "tokens.json"
 """Mode 0600: the hashes of the named tokens, and what each may."""

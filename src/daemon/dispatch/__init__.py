@@ -4,39 +4,39 @@ Who calls it: the transports. What it knows: tools, providers' doors, the clock 
 frames, sockets, where an answer travels (a ``CallPort`` does).
 """
 
-from .allowances import Allowance, Allowances
-from .bounds import Bounds
-from .calls import CallPort, EndedBy, Meter, RunningCall, Session, UnheardPort
-from .context import Conversations, Speaker
-from .gate import ProviderGate
-from .outcome import failed, replayed, without_children
+from .call_context import ConversationAccess, Speaker
+from .call_outcome import failed, replayed, without_children
+from .dispatch_limits import DispatchLimits
 from .permits import Permits, RunPermit
-from .rates import Rate, RateLimits
-from .recording import Journal, Recorder
+from .principal_limits import PrincipalLimit, PrincipalLimits
+from .provider_limiter import ProviderLimiter
+from .rate_limits import RateLimits, SourceRate
+from .recording_ports import JournalPort, RecorderPort
 from .router import Router
-from .sessions import SessionKeeper
+from .running_call import CallPort, DetachedPort, EndReason, RunningCall, Session, UsageMeter
+from .session_manager import SessionManager
 
 __all__ = [
-    "Allowance",
-    "Allowances",
-    "Bounds",
     "CallPort",
-    "Conversations",
-    "EndedBy",
-    "Journal",
-    "Meter",
+    "ConversationAccess",
+    "DetachedPort",
+    "DispatchLimits",
+    "EndReason",
+    "JournalPort",
     "Permits",
-    "ProviderGate",
-    "Rate",
+    "PrincipalLimit",
+    "PrincipalLimits",
+    "ProviderLimiter",
     "RateLimits",
-    "Recorder",
+    "RecorderPort",
     "Router",
     "RunPermit",
     "RunningCall",
     "Session",
-    "SessionKeeper",
+    "SessionManager",
+    "SourceRate",
     "Speaker",
-    "UnheardPort",
+    "UsageMeter",
     "failed",
     "replayed",
     "without_children",

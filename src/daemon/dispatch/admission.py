@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ...protocol.errors import CallError, InvalidArgumentsError, OverCapacityError
+from ...protocol.error_codes import CallError, InvalidArgumentsError, OverCapacityError
 
 RETRY_AFTER_MS: Final = 500
 """When to come again: about as long as a few short calls take; the caller's own backoff does the rest."""

@@ -14,31 +14,31 @@ from itertools import count
 
 import structlog
 
-from ...protocol.calls import CallStatus, Metadata, RequestId, Timings, ToolCall, ToolResult
-from ...protocol.decoding import request_key
-from ...protocol.errors import (
+from ...protocol.error_codes import (
     CallError,
     RequestIdConflictError,
     ResultExpiredError,
     ServiceUnavailableError,
     ToolError,
 )
-from ...protocol.session import Kept, Verdict
+from ...protocol.frame_decoding import request_key
+from ...protocol.session_calls import PendingResult, RequestIdState
+from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, ToolCall, ToolResult
 from ...sandbox import Sandbox
-from ...tools import DaemonView, FileAccess, Offer, Results, Tool, bind
-from . import outcome
+from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog, bind
+from . import call_outcome
 from .admission import deadline_s, session_composes_enough, session_is_full, too_many_waiting
-from .allowances import Allowances
-from .bounds import Bounds
-from .calls import CallPort, EndedBy, Meter, RunningCall, Session
-from .children import family_of
-from .context import Conversations, Services
-from .execution import STUCK_S, Execution
-from .gate import ProviderGate
+from .call_context import ContextServices, ConversationAccess
+from .call_execution import STUCK_S, CallExecution
+from .child_calls import family_of
+from .dispatch_limits import DispatchLimits
 from .permits import Permits, RunPermit
-from .rates import RateLimits
-from .recording import Journal, Recorder
-from .sessions import SessionKeeper
+from .principal_limits import PrincipalLimits
+from .provider_limiter import ProviderLimiter
+from .rate_limits import RateLimits
+from .recording_ports import JournalPort, RecorderPort
+from .running_call import CallPort, EndReason, RunningCall, Session, UsageMeter
+from .session_manager import SessionManager
 
 _log = structlog.get_logger(__name__)
 
@@ -48,21 +48,21 @@ class Router:
 
     def __init__(
         self,
-        offer: Offer,
-        gates: Mapping[str, ProviderGate],
+        offer: ToolCatalog,
+        gates: Mapping[str, ProviderLimiter],
         *,
         absent: Mapping[str, str],
         permits: Permits,
-        bounds: Bounds,
+        bounds: DispatchLimits,
         daemon: DaemonView,
         files: FileAccess,
-        conversations: Conversations,
-        allowances: Allowances,
-        results: Results,
+        conversations: ConversationAccess,
+        allowances: PrincipalLimits,
+        results: RetainedResults,
         rates: RateLimits,
         sandbox: Sandbox,
-        recorder: Recorder,
-        journal: Journal,
+        recorder: RecorderPort,
+        journal: JournalPort,
         epoch: str,
     ) -> None:
         self.offer = offer
@@ -72,12 +72,12 @@ class Router:
         self.permits = permits
         self.files = files
         """What tools may read."""
-        self.sessions = SessionKeeper(lambda: self.bounds, journal, allowances.permits_of)
+        self.sessions = SessionManager(lambda: self.bounds, journal, allowances.permits_of)
         self._recorder = recorder
         self._journal = journal
         self._clock: Callable[[], float] = time.monotonic
-        services = Services(daemon, files, gates, absent, conversations, allowances.budgets_of, results, sandbox)
-        self._execution = Execution(
+        services = ContextServices(daemon, files, gates, absent, conversations, allowances.budgets_of, results, sandbox)
+        self._execution = CallExecution(
             services,
             recorder,
             journal,
@@ -141,11 +141,11 @@ class Router:
             except CallError:
                 # An accepted call has its one answer, whatever became of its tool since.
                 verdict = session.calls.judge(key, call.name, call.arguments, received)
-                if verdict in {Verdict.NEW, Verdict.FULL}:
+                if verdict in {RequestIdState.NEW, RequestIdState.FULL}:
                     raise
                 return self._repeat(verdict, session, key, received)
             verdict = session.calls.accept(key, tool.name, call.arguments, received, echo_id=call.echo_id)
-            if verdict is not Verdict.NEW:
+            if verdict is not RequestIdState.NEW:
                 return self._repeat(verdict, session, key, received)
             self.sessions.accepted(session, key)
             self._admit(session, tool, key)
@@ -165,7 +165,7 @@ class Router:
             port=port,
             permit=RunPermit(session.permits, self.permits),
             family=family_of(tool, call_id) if tool.composing else None,
-            meter=Meter(),
+            meter=UsageMeter(),
             started=received,
             started_at=time.time(),
             deadline=received + timeout_s,
@@ -214,20 +214,20 @@ class Router:
         running = self._execution.find(session, key)
         if running is None:
             return False
-        self._execution.end(running, EndedBy.CALLER)
+        self._execution.end(running, EndReason.CALLER)
         return True
 
     def end_for_operator(self, call_id: str) -> bool:
         """End the call of this id (``RunningCall.id``), whoever made it. False where no such call runs."""
         for running in self.running:
             if running.id == call_id:
-                self._execution.end(running, EndedBy.OPERATOR)
+                self._execution.end(running, EndReason.OPERATOR)
                 return True
         return False
 
     # --- connections -------------------------------------------------------------------------------------------------
 
-    def attach(self, session: Session, port: CallPort) -> tuple[CallPort | None, list[Kept]]:
+    def attach(self, session: Session, port: CallPort) -> tuple[CallPort | None, list[PendingResult]]:
         """A connection has the session from now on: what still runs is answered through its port.
 
         Returns the port that it takes over from, if any, and the answers that are kept and may have been missed.
@@ -252,7 +252,7 @@ class Router:
         for call in running:
             call.port = session.away
             if call.ends_with_connection:
-                self._execution.end(call, EndedBy.DISCONNECT)
+                self._execution.end(call, EndReason.DISCONNECT)
 
     # --- the daemon's life -------------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class Router:
         self._execution.detached.hold()
         await self._execution.idle(grace_s)
         for running in self.running:
-            self._execution.end(running, EndedBy.SHUTDOWN)
+            self._execution.end(running, EndReason.SHUTDOWN)
         await self._execution.idle(STUCK_S / 2)
         for running in self.running:
             self._execution.answer_for(running)
@@ -295,16 +295,16 @@ class Router:
 
     # --- within ------------------------------------------------------------------------------------------------------
 
-    def _repeat(self, verdict: Verdict, session: Session, key: str, now: float) -> ToolResult | None:
+    def _repeat(self, verdict: RequestIdState, session: Session, key: str, now: float) -> ToolResult | None:
         """A request id that was used before, or a session that is full: the stored result, nothing, or a refusal."""
-        if verdict is Verdict.SAME:
+        if verdict is RequestIdState.SAME:
             return None
         result = session.calls.result(key, now)
-        if verdict is Verdict.DONE and result is not None:
-            return outcome.replayed(result)
-        if verdict is Verdict.FULL:
+        if verdict is RequestIdState.DONE and result is not None:
+            return call_outcome.replayed(result)
+        if verdict is RequestIdState.FULL:
             raise session_is_full(session.calls.max_accepted)
-        raise RequestIdConflictError if verdict is Verdict.CONFLICT else ResultExpiredError
+        raise RequestIdConflictError if verdict is RequestIdState.CONFLICT else ResultExpiredError
 
     def _admit(self, session: Session, tool: Tool, key: str) -> None:
         refusal: CallError | None

@@ -1,7 +1,7 @@
 """Both vendors' HTTP on loopback, so that real SDKs do real HTTP without keys, money or network."""
 
-from .census import Operation, Seen
-from .endpoint import SIMULATOR_KEY
-from .server import Simulator
+from .request_log import LoggedRequest, Operation
+from .simulator_endpoint import SIMULATOR_KEY
+from .simulator_server import Simulator
 
-__all__ = ["SIMULATOR_KEY", "Operation", "Seen", "Simulator"]
+__all__ = ["SIMULATOR_KEY", "LoggedRequest", "Operation", "Simulator"]

@@ -9,7 +9,7 @@ class FormError(ValueError):
 
 
 @dataclass(slots=True)
-class Form:
+class MultipartForm:
     """A form's fields and files, by name."""
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Form:
         return self.files[name]
 
 
-def read_form(content_type: str, body: bytes) -> Form:
+def read_form(content_type: str, body: bytes) -> MultipartForm:
     """The form in a request's body.
 
     Raises:
@@ -38,7 +38,7 @@ def read_form(content_type: str, body: bytes) -> Form:
     boundary = _parameter("content-type", content_type, "boundary")
     if not content_type.startswith("multipart/form-data") or not boundary:
         raise FormError("the request is no multipart/form-data")
-    form = Form()
+    form = MultipartForm()
     for part in (b"\r\n" + body).split(f"\r\n--{boundary}".encode())[1:]:
         if part.startswith(b"--"):
             return form
@@ -49,7 +49,7 @@ def read_form(content_type: str, body: bytes) -> Form:
     raise FormError("the form is cut off")
 
 
-def _add(form: Form, head: str, content: bytes) -> None:
+def _add(form: MultipartForm, head: str, content: bytes) -> None:
     for line in head.split("\r\n"):
         name, _, value = line.partition(":")
         if name.strip().lower() != "content-disposition":

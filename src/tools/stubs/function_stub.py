@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
-from ...protocol.calls import ToolInfo
-from .naming import mended
+from ...protocol.tool_call import ToolInfo
+from .python_names import mended
 from .python_types import ANY, PythonType, literal
+from .stub_text import comment, docstring
 from .type_writer import FIELD_CHARS, Fields, TypeWriter, description
-from .wording import comment, docstring
 
 LINE_CHARS: Final = 120
 """As long as one line may be; a longer signature has a line an argument."""
@@ -19,7 +19,7 @@ _MAX_DEFAULT_CHARS: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class StubParameter:
     """One argument, as the function has it."""
 
     name: str
@@ -45,7 +45,7 @@ class FunctionStub:
     """A tool's function: written out, and what its arguments are called on either side."""
 
     function: str
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, StubParameter]
     """By their names in Python."""
     more: PythonType | None
     """Of what it takes beside them; None where it takes no more."""
@@ -98,11 +98,11 @@ def function_stub(info: ToolInfo, function: str, class_name: Callable[[str], str
     )
 
 
-def _parameter(name: str, fields: Fields, takes: TypeWriter) -> Parameter:
+def _parameter(name: str, fields: Fields, takes: TypeWriter) -> StubParameter:
     schema = fields.properties[name]
     kind = takes.of(schema, name)
     default = None if name in fields.required else _default(schema, kind)
-    return Parameter(name, kind, default, comment(description(schema), FIELD_CHARS))
+    return StubParameter(name, kind, default, comment(description(schema), FIELD_CHARS))
 
 
 def _default(schema: object, kind: PythonType) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from ...protocol.errors import ToolNotFoundError
-from ...protocol.suggest import close_names, did_you_mean
+from ...protocol.error_codes import ToolNotFoundError
+from ...protocol.name_suggestions import close_names, did_you_mean
 from ..tool import OWN_SOURCE, Tool
 from .function_stub import FunctionStub, class_names, function_stub
-from .naming import camel, mended
-from .wording import first_sentence
+from .python_names import camel, mended
+from .stub_text import first_sentence
 
 OWN_MODULE: Final = "tools"
 """The module of the daemon's own tools; ``toold`` is the package that programs outside import."""

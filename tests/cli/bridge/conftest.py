@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.cli.bridge import Bridge, Lines, Starter
+from toold.cli.bridge import DaemonStarter, LineChannel, StdioBridge
 
 Message = dict[str, Any]
 PATIENCE_S = 20.0
@@ -69,7 +69,7 @@ class Editor:
 
 
 @asynccontextmanager
-async def channel() -> AsyncIterator[tuple[Lines, Editor, Callable[[], None]]]:
+async def channel() -> AsyncIterator[tuple[LineChannel, Editor, Callable[[], None]]]:
     """Lines, the editor at their other end, and what closes the editor's end."""
     source, its_sink = os.pipe()
     its_source, sink = os.pipe()
@@ -83,7 +83,7 @@ async def channel() -> AsyncIterator[tuple[Lines, Editor, Callable[[], None]]]:
 
     editor = Editor(its_source, its_sink)
     try:
-        yield Lines(source, sink, 100_000), editor, close
+        yield LineChannel(source, sink, 100_000), editor, close
     finally:
         close()
         asyncio.get_running_loop().remove_reader(its_source)
@@ -98,7 +98,7 @@ Connect = Callable[..., Awaitable[Editor]]
 async def editor(daemon: object, tmp_path: Path) -> AsyncIterator[Editor]:
     """An editor whose bridge leads to the stub."""
     async with channel() as (lines, editor, close):
-        bridge = Bridge(lines, Starter(os.environ), toolset="standard", folder=tmp_path)
+        bridge = StdioBridge(lines, DaemonStarter(os.environ), toolset="standard", folder=tmp_path)
         serving = asyncio.create_task(bridge.serve())
         yield editor
         close()

@@ -5,7 +5,7 @@ import tomllib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.cli.editors.refusal import RefusedFileError
+from toold.cli.editors.editor_errors import RefusedFileError
 from toold.cli.editors.toml_file import change, read
 
 KEYS = ("mcp_servers", "toold")

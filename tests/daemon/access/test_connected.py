@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from toold.daemon.access import TokenBook, change_tokens
-from toold.daemon.daemon import Daemon
-from toold.daemon.life import running
+from toold.daemon.app import Daemon
+from toold.daemon.lifecycle import running
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from toold.daemon.daemon import Daemon
-from toold.daemon.life import running
+from toold.daemon.app import Daemon
+from toold.daemon.lifecycle import running
 from websockets.asyncio.client import connect
 
 if TYPE_CHECKING:

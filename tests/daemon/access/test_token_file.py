@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from toold.daemon.access.book import TokenBook, TokenError
+from toold.daemon.access.token_book import TokenBook, TokenError
 from toold.daemon.access.token_file import TOKENS_FILE, TokenFile, change_tokens, read_tokens
-from toold.daemon.state import StateError
+from toold.daemon.persistence.state_folder import StateError
 
 
 def make(folder: Path, name: str) -> str:

@@ -14,14 +14,12 @@ import pytest
 import structlog
 from pydantic import BaseModel, ConfigDict
 from structlog.dev import ConsoleRenderer, plain_traceback
-from toold.daemon.budget import Budget
-from toold.daemon.conversations import HeldConversation
 from toold.daemon.dispatch import (
-    Allowances,
-    Bounds,
     CallPort,
+    DispatchLimits,
     Permits,
-    ProviderGate,
+    PrincipalLimits,
+    ProviderLimiter,
     RateLimits,
     Router,
     RunningCall,
@@ -29,7 +27,13 @@ from toold.daemon.dispatch import (
     Session,
     Speaker,
 )
-from toold.protocol.calls import (
+from toold.daemon.dispatch.budget import Budget
+from toold.daemon.persistence.conversation_manager import LockedConversation
+from toold.protocol.error_codes import CallError, ServiceUnavailableError
+from toold.protocol.frame_decoding import request_id_of
+from toold.protocol.session_calls import PendingResult, arguments_digest
+from toold.protocol.session_registry import hash_key
+from toold.protocol.tool_call import (
     LOCAL,
     Annotations,
     ClientInfo,
@@ -42,26 +46,22 @@ from toold.protocol.calls import (
     decode_result,
     encode_result,
 )
-from toold.protocol.decoding import request_id_of
-from toold.protocol.errors import CallError, ServiceUnavailableError
-from toold.protocol.session import Kept, arguments_digest
-from toold.protocol.sessions import hash_key
-from toold.providers import Catalogue, Completion, CompletionRequest, Delta, Message, Model, OnDelta
-from toold.sandbox import Limits, Sandbox
-from toold.store import CallRow, KeptCall, KeptDetached, KeptSession, KeptState, SessionRow
+from toold.providers import Completion, CompletionRequest, Delta, Message, Model, ModelCatalog, OnDelta
+from toold.sandbox import Sandbox, SandboxLimits
+from toold.store import CallRow, SessionRow, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
 from toold.tools import (
     DEFAULT_TOOLSET,
     FileAccess,
-    Offer,
-    Registry,
-    ResultFile,
     ResultFormat,
+    RetainedResult,
     Tool,
+    ToolCatalog,
     ToolContext,
+    ToolRegistry,
     shipped_toolsets,
 )
 
-BOUNDS = Bounds(
+BOUNDS = DispatchLimits(
     max_running_per_session=8,
     max_accepted_per_session=32,
     max_waiting=1000,
@@ -156,10 +156,10 @@ class FakeJournal:
         self.events: list[tuple[str, str]] = []
         """What was written, in order: ``start``, ``end``, ``keep``, ``forget``, ``close``, ``seen``, and of what."""
         self.sessions: dict[bytes, SessionRow] = {}
-        self.calls: dict[tuple[str, str], KeptCall] = {}
+        self.calls: dict[tuple[str, str], StoredCall] = {}
         self.runs: dict[str, tuple[str, Principal, str]] = {}
         """Call → its tool, whose it is, and its run."""
-        self.orders: dict[str, KeptDetached] = {}
+        self.orders: dict[str, StoredDetachedCall] = {}
         """Of the detached calls that ever were."""
         self.refuses = False
         self.loses_ends = False
@@ -186,7 +186,7 @@ class FakeJournal:
         self.calls[running.scope, running.key] = self._call(running, "interrupted", None)
         if running.detached:
             (row,) = [row for row in self.sessions.values() if row.id == running.session.id]
-            self.orders[running.id] = KeptDetached(
+            self.orders[running.id] = StoredDetachedCall(
                 call_id=running.id,
                 request_key=running.key,
                 tool=running.tool.name,
@@ -208,18 +208,18 @@ class FakeJournal:
         self.events.append(("end", running.key))
         self.calls[running.scope, running.key] = self._call(running, "done", encode_result(result))
 
-    async def answered(self, running: RunningCall) -> KeptCall | None:
+    async def answered(self, running: RunningCall) -> StoredCall | None:
         await self._disk("answered")
         return self.calls.get((running.session.id, running.key))
 
-    async def states(self, session: Session, keys: Sequence[str]) -> dict[str, KeptState]:
+    async def states(self, session: Session, keys: Sequence[str]) -> dict[str, StoredCallState]:
         await self._disk("states")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.")
         known = {key: self.calls.get((session.id, key)) for key in keys}
         return {key: call.state for key, call in known.items() if call is not None}
 
-    async def child(self, running: RunningCall) -> KeptCall | None:
+    async def child(self, running: RunningCall) -> StoredCall | None:
         await self._disk("child")
         return self.calls.get((running.scope, running.key))
 
@@ -236,8 +236,8 @@ class FakeJournal:
         self.asked[what] += 1
         await self.ready.wait()
 
-    def _call(self, running: RunningCall, state: KeptState, result: bytes | None) -> KeptCall:
-        return KeptCall(
+    def _call(self, running: RunningCall, state: StoredCallState, result: bytes | None) -> StoredCall:
+        return StoredCall(
             session_id=running.scope,
             request_key=running.key,
             echo_id=running.call.echo_id,
@@ -276,21 +276,21 @@ class FakeJournal:
     async def settled(self) -> None:
         await self._disk("settled")
 
-    async def detached(self) -> list[KeptDetached]:
+    async def detached(self) -> list[StoredDetachedCall]:
         await self._disk("detached")
         return [kept for kept in self.orders.values() if self.calls[kept.session.id, kept.request_key].state != "done"]
 
-    async def ended(self, call_id: str, child: tuple[str, str], principal: Principal) -> KeptCall | CallRow | None:
+    async def ended(self, call_id: str, child: tuple[str, str], principal: Principal) -> StoredCall | CallRow | None:
         await self._disk("ended")
         return self.calls.get(child)
 
-    async def keep(self, answers: Sequence[tuple[Session, Kept]]) -> bool:
+    async def keep(self, answers: Sequence[tuple[Session, PendingResult]]) -> bool:
         await self._disk("keep")
         if self.refuses:
             return False
         for session, kept in answers:
             self.events.append(("keep", kept.key))
-            self.calls[session.id, kept.key] = KeptCall(
+            self.calls[session.id, kept.key] = StoredCall(
                 session_id=session.id,
                 request_key=kept.key,
                 echo_id=kept.echo_id,
@@ -303,7 +303,7 @@ class FakeJournal:
             )
         return True
 
-    async def find(self, key_hash: bytes) -> KeptSession | None:
+    async def find(self, key_hash: bytes) -> StoredSession | None:
         await self._disk("find")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.", executed="no")
@@ -312,7 +312,7 @@ class FakeJournal:
             return None
         goes_on = {kept.session.id for kept in await self.detached()}
         calls = [call for call in self.calls.values() if call.session_id == row.id and row.id not in goes_on]
-        return KeptSession(row=row, calls=calls)
+        return StoredSession(row=row, calls=calls)
 
 
 Script = Callable[[CompletionRequest, OnDelta | None], Awaitable[str]]
@@ -367,10 +367,10 @@ class FakeConversations:
     @asynccontextmanager
     async def hold(
         self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
-    ) -> AsyncIterator[HeldConversation]:
+    ) -> AsyncIterator[LockedConversation]:
         on_wait()
         self.wanted.append((continuation_id, speaker))
-        yield HeldConversation(continuation_id or "new")
+        yield LockedConversation(continuation_id or "new")
 
 
 class FakeResults:
@@ -384,12 +384,12 @@ class FakeResults:
 
     async def keep(
         self, principal: Principal, handle: str, value: Any, rows: list[Any] | None, file_format: ResultFormat
-    ) -> ResultFile:
+    ) -> RetainedResult:
         await self.ready.wait()
         if self.refusal is not None:
             raise self.refusal
         self.kept[principal, handle] = value if rows is None else rows
-        return ResultFile(handle, 1 if rows is None else len(rows), 7, file_format, "2026-01-01T00:00:00Z")
+        return RetainedResult(handle, 1 if rows is None else len(rows), 7, file_format, "2026-01-01T00:00:00Z")
 
     async def read(self, principal: Principal, handle: str) -> Any:
         return self.kept[principal, handle]
@@ -401,7 +401,7 @@ class FakeView:
     simulated = False
 
     def __init__(self) -> None:
-        self.catalogue = Catalogue.load()
+        self.catalogue = ModelCatalog.load()
 
     def default_model(self) -> str:
         return self.catalogue.default("kimi").id
@@ -456,7 +456,7 @@ class House:
         self.conversations = FakeConversations()
         self.budget = Budget({})
         self.results = FakeResults()
-        self.sandbox = Sandbox(Limits(cpu_s=5.0, memory_bytes=64 * 1024**2, calls=20), programs=2)
+        self.sandbox = Sandbox(SandboxLimits(cpu_s=5.0, memory_bytes=64 * 1024**2, calls=20), programs=2)
         self.rates: dict[str, Any] = {}
         """By source."""
         self.port = FakePort()
@@ -464,11 +464,13 @@ class House:
         self.provider_errors: list[tuple[str, str]] = []
         self.providers = {name: FakeProvider(name, script) for name, (script, _) in (providers or {}).items()}
         self.gates = {
-            name: ProviderGate(self.providers[name], limit, on_error=lambda *error: self.provider_errors.append(error))
+            name: ProviderLimiter(
+                self.providers[name], limit, on_error=lambda *error: self.provider_errors.append(error)
+            )
             for name, (_, limit) in (providers or {}).items()
         }
         self.router = Router(
-            Offer(Registry([*tools, ask]), shipped_toolsets(), DEFAULT_TOOLSET),
+            ToolCatalog(ToolRegistry([*tools, ask]), shipped_toolsets(), DEFAULT_TOOLSET),
             self.gates,
             absent={"kimi": "set KIMI_API_KEY", "glm": "set GLM_API_KEY"},
             permits=Permits("running", max_running),
@@ -476,7 +478,7 @@ class House:
             daemon=FakeView(),
             files=FileAccess([Path.cwd()]),
             conversations=self.conversations,
-            allowances=Allowances(self.budget),
+            allowances=PrincipalLimits(self.budget),
             results=self.results,
             rates=RateLimits(self.rates.get),
             sandbox=self.sandbox,

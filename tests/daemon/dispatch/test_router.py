@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from toold.protocol.calls import TextContent, ToolResult
-from toold.tools import Offer, Registry, shipped_toolsets
+from toold.protocol.tool_call import TextContent, ToolResult
+from toold.tools import ToolCatalog, ToolRegistry, shipped_toolsets
 
 
 async def say(arguments: Any, context: Any) -> Any:
@@ -72,7 +72,7 @@ async def test_an_accepted_call_has_its_answer_though_its_tool_is_gone(house: An
     done = await home.call(session, 1, "say", arguments={"text": "a"})
     running = home.submit(session, 2, "hang")
     await home.until(lambda: running.running)
-    home.router.offer = Offer(Registry([]), shipped_toolsets(), "standard")
+    home.router.offer = ToolCatalog(ToolRegistry([]), shipped_toolsets(), "standard")
     assert home.submit(session, 1, "say", {"text": "a"}).outputs == done.outputs
     assert home.submit(session, 1, "say", {"text": "b"}).error.code == "REQUEST_ID_CONFLICT"
     assert home.submit(session, 2, "hang") is None

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
-from toold.daemon.daemon import Daemon
-from toold.daemon.life import running
-from toold.protocol.calls import Annotations
-from toold.tools import Registry, Tool, ToolContext
+from toold.daemon.app import Daemon
+from toold.daemon.lifecycle import running
+from toold.protocol.tool_call import Annotations
+from toold.tools import Tool, ToolContext, ToolRegistry
 from websockets.asyncio.client import ClientConnection, connect
 
 Frame = dict[str, Any]
@@ -72,7 +72,7 @@ async def serve(settings_with: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     async with AsyncExitStack() as stack:
 
         async def start(*tools: Tool, **env: str) -> Daemon:
-            monkeypatch.setattr("toold.daemon.life.load_registry", lambda *_, **__: Registry(tools))
+            monkeypatch.setattr("toold.daemon.lifecycle.load_registry", lambda *_, **__: ToolRegistry(tools))
             return await stack.enter_async_context(running(settings_with(**quick | env)))
 
         yield start

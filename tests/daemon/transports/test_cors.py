@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 import pytest
 from toold.daemon.access import WELL_KNOWN
-from toold.daemon.daemon import Daemon
+from toold.daemon.app import Daemon
 
 EDITOR = "https://editor.example"
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

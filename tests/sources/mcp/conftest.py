@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.protocol.errors import CallError
+from toold.protocol.error_codes import CallError
 from toold.sources import read_sources
-from toold.sources.mcp import away
-from toold.sources.mcp.source import McpSource
-from toold.sources.notes import Note
-from toold.sources.settings import McpSettings
+from toold.sources.mcp import upstream_reconnect
+from toold.sources.mcp.mcp_source import McpSource
+from toold.sources.source_notes import SourceNote
+from toold.sources.source_settings import McpSettings
 from toold.tools import Answer, Tool
 
 PROGRAM = Path(__file__).parent / "server_program.py"
@@ -26,13 +26,13 @@ class Shelf:
     def __init__(self, source: McpSource, context: Callable[[float], Any]) -> None:
         self.source = source
         self.tools: dict[str, Tool] = {}
-        self.notes: Sequence[Note] = ()
+        self.notes: Sequence[SourceNote] = ()
         self.problems: list[str] = []
         self.puts = 0
         self.recalled: list[str] = []
         self._context = context
 
-    def put(self, tools: Sequence[Tool], notes: Sequence[Note]) -> None:
+    def put(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
         self.tools, self.notes = {tool.name: tool for tool in tools}, notes
         self.puts += 1
 
@@ -88,7 +88,7 @@ async def opened(
     tmp_path: Path, context_with: Callable[[float], Any], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Opening]:
     """A function that has a source at work until the test ends; its shelf has its tools, where ``ready``."""
-    monkeypatch.setattr(away, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(upstream_reconnect, "FIRST_PAUSE_S", 0.05)
     async with AsyncExitStack() as stack:
 
         async def open_(name: str = "s", *, taken: Any = (), ready: bool = True, **table: Any) -> Shelf:

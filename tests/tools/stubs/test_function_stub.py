@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from toold.protocol.calls import Annotations, ToolInfo
+from toold.protocol.tool_call import Annotations, ToolInfo
 from toold.tools.stubs.function_stub import FunctionStub, class_names, function_stub
 from toold.tools.stubs.type_writer import MAX_CLASSES, MAX_DEPTH, MAX_FIELDS
 

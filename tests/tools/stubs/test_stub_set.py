@@ -10,8 +10,8 @@ import mypy.api
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.protocol.calls import Annotations
-from toold.protocol.errors import ToolNotFoundError
+from toold.protocol.error_codes import ToolNotFoundError
+from toold.protocol.tool_call import Annotations
 from toold.tools import JsonSchema, StubSet, Tool, ToolContext, load_registry, module_for
 
 HINTS = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)

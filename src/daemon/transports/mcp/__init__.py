@@ -4,6 +4,6 @@ Who calls it: the side port. What it knows: the router, MCP's revisions, ASGI. W
 time-outs, what a tool does.
 """
 
-from .server import McpOptions, McpServer
+from .mcp_server import McpOptions, McpServer
 
 __all__ = ["McpOptions", "McpServer"]

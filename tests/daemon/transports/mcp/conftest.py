@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from toold.daemon.daemon import Daemon
+from toold.daemon.app import Daemon
 
 STATELESS = "2026-07-28"
 ASKED = "2025-11-25"

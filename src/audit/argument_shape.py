@@ -1,0 +1,68 @@
+"""The shape of arguments: which fields, which types, how long; never a value."""
+
+import functools
+import itertools
+import re
+from typing import Final
+
+from ..protocol.tool_call import Json
+from .redaction import redact_text
+
+MAX_DEPTH: Final = 6
+MAX_NODES: Final = 64
+"""Fields and items that a shape tells; with the bound on names a shape is at most 4 KiB of JSON, whatever came in."""
+MAX_KEYS: Final = 24
+"""Of one object."""
+
+_LONGEST_NAME: Final = 32
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_SCALARS: Final = {int: "int", float: "float", bool: "bool", type(None): "null"}
+
+
+def shape(arguments: Json) -> Json:
+    """What JSON arguments look like, without their values::
+
+        {"text": "Hello, world", "value": {"a": 1}, "files": ["a.txt", "b.txt", "c.txt"]}
+        {"text": "str[12]", "value": {"a": "int"}, "files": ["str[5]", "…2"]}
+
+    Lengths are in characters, fields and items. Of a list only the first item is told. Names of fields come from the
+    caller too: one that is no plain word, too long, or looks like a secret is told by its length.
+    """
+    return _shape(arguments, MAX_DEPTH, itertools.count())
+
+
+def _shape(value: Json, depth: int, nodes: "itertools.count[int]") -> Json:
+    if isinstance(value, str):
+        return f"str[{len(value)}]"
+    if isinstance(value, dict):
+        return _object(value, depth, nodes)
+    if isinstance(value, list | tuple):
+        if not value:
+            return []
+        if depth <= 0 or next(nodes) >= MAX_NODES:
+            return f"list[{len(value)}]"
+        first = _shape(value[0], depth - 1, nodes)
+        return [first, f"…{len(value) - 1}"] if len(value) > 1 else [first]
+    return _SCALARS.get(type(value), "other")
+
+
+def _object(value: dict[str, Json], depth: int, nodes: "itertools.count[int]") -> Json:
+    if depth <= 0:
+        return f"object[{len(value)}]"
+    told: dict[str, Json] = {}
+    for key, item in itertools.islice(value.items(), MAX_KEYS):
+        if next(nodes) >= MAX_NODES:
+            break
+        told[_name(key)] = _shape(item, depth - 1, nodes)
+    if len(told) < len(value):
+        told["…"] = f"…{len(value) - len(told)}"
+    return told
+
+
+def _name(key: object) -> str:
+    return _told_name(key) if isinstance(key, str) and len(key) <= _LONGEST_NAME else f"name[{len(str(key))}]"
+
+
+@functools.lru_cache(maxsize=1024)  # callers send the same few names again and again
+def _told_name(key: str) -> str:
+    return key if _NAME.fullmatch(key) and redact_text(key) == key else f"name[{len(key)}]"

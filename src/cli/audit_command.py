@@ -1,0 +1,124 @@
+"""``toold audit``: the calls of the local database, for people and for other programs. Needs no running daemon."""
+
+import csv
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+import msgspec
+
+from ..daemon.persistence.state_folder import DATABASE_FILE
+from ..protocol.daemon_address import default_state_dir
+from ..store import Archive, CallRow, ChainedRow, StoreError, open_archive
+from .audit_verify_command import verify
+from .console_tables import Row, print_table
+from .daemon_connection import CommandFailedError
+from .status_command import cell, totals_section, when
+
+HEADERS: Row = ("WHEN", "PRINCIPAL", "SESSION", "TOOL", "OUTCOME", "LATENCY", "MODEL", "TOKENS", "COST")
+
+
+EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac")
+"""The columns of the table of calls; ``seq`` and ``mac`` are the call's place in the chain."""
+
+
+@click.group(short_help="Read and check calls: tail, export, stats, verify.")
+def command() -> None:
+    """Read what the audit has in the state folder (TOOLD_STATE_DIR), whether or not a daemon runs there."""
+
+
+command.add_command(verify)
+
+
+@command.command()
+@click.option("-n", "--lines", type=click.IntRange(1), default=20, show_default=True, help="How many calls.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def tail(lines: int, as_json: bool) -> None:
+    """Show the calls that ended last, the newest at the bottom."""
+    with _archive() as archive:
+        rows = archive.recent(lines)[::-1]
+    if as_json:
+        _print_json(rows)
+    else:
+        print_table(HEADERS, [_shown(row) for row in rows])
+
+
+@command.command()
+@click.option("--days", type=click.FloatRange(0, min_open=True), help="Only calls of the last so many days.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of CSV.")
+def export(days: float | None, as_json: bool) -> None:
+    """Print all calls with all columns as CSV, the oldest first: toold audit export > calls.csv."""
+    with _archive() as archive:
+        found = archive.since(0.0 if days is None else time.time() - days * 86400)
+        rows = map(_columns, found)
+        if as_json:
+            _print_json(rows)
+        else:
+            _print_csv(rows)
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def stats(as_json: bool) -> None:
+    """Show the sums of all calls ever recorded: by tool, by model, by outcome, with tokens and cost."""
+    with _archive() as archive:
+        totals: dict[str, Any] = msgspec.to_builtins(archive.totals())
+    if as_json:
+        click.echo(msgspec.json.encode(totals))
+        return
+    title, headers, rows = totals_section({"totals": totals})
+    print_table(headers, rows, title=title)
+    click.echo()
+    print_table(("OUTCOME", "CALLS"), [(name, str(number)) for name, number in totals["by_outcome"].items()])
+
+
+@contextmanager
+def _archive() -> Iterator[Archive]:
+    try:
+        with open_archive(default_state_dir(os.environ) / DATABASE_FILE) as archive:
+            yield archive
+    except StoreError as error:
+        raise CommandFailedError(str(error)) from error
+
+
+def _shown(row: CallRow) -> Row:
+    tokens = row.input_tokens + row.output_tokens
+    return (
+        when(row.started_at),
+        cell(row.principal),
+        cell(row.session_label),
+        cell(row.tool),
+        cell(row.outcome),
+        f"{row.latency_ms:.0f} ms",
+        cell(row.model),
+        str(tokens) if tokens else "-",
+        "-" if row.cost_amount is None else f"{row.cost_amount:g} {row.cost_currency}",
+    )
+
+
+def _columns(row: ChainedRow) -> dict[str, Any]:
+    """All that the table has, by the names of ``EXPORTED``."""
+    mac = None if row.mac is None else row.mac.hex()
+    return {"seq": row.seq, **msgspec.structs.asdict(row.call), "mac": mac}
+
+
+def _print_json(rows: Iterable[CallRow | dict[str, Any]]) -> None:
+    for row in rows:
+        click.echo(msgspec.json.encode(row))
+
+
+def _print_csv(rows: Iterable[dict[str, Any]]) -> None:
+    """Times in ISO 8601, arguments as JSON, macs in hexadecimal digits, nothing where there is no value."""
+    writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        row["started_at"] = datetime.fromtimestamp(row["started_at"], UTC).isoformat()
+        if row["arguments"] is not None:
+            row["arguments"] = msgspec.json.encode(row["arguments"]).decode()
+        writer.writerow(row)
+    sys.stdout.flush()  # what cannot be written is found out here, and not when the process has ended

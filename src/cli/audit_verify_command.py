@@ -1,0 +1,142 @@
+"""``toold audit verify``: whether the audit is as it was written. Needs no running daemon."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from ..audit import (
+    ChainFindings,
+    ChainKeyError,
+    ChainProblem,
+    SupabaseReader,
+    SupabaseReadError,
+    verify_local,
+    verify_remote,
+)
+from ..daemon.persistence.state_folder import DATABASE_FILE, StateError, read_audit_key
+from ..protocol.daemon_address import default_state_dir
+from ..store import ChainSeal, ChainTrail, StoreError, open_archive
+from .command_settings import settings_with
+from .console_tables import print_table
+from .daemon_connection import CommandFailedError
+from .status_command import when
+
+SHOWN_PROBLEMS: Final = 20
+"""``--json`` has more of them."""
+SHOWN_GAPS: Final = 10
+"""The last ones; ``--json`` has all."""
+
+_MEANING: Final = {
+    "began": "where the chain begins; nothing can be said of calls before it",
+    "begun again": "where it begins a second time: the database was removed, replaced or changed",
+    "expired": "removed here by retention",
+    "unsent": "removed here by retention before they were sent",
+    "refused": "not taken by Supabase; kept here until they expire",
+    "dropped": "never written: the disk refused for too long, or they did not fit",
+    "gap": "the daemon did not end in order; calls of its last moment may be missing",
+    "forgotten": "removed in Supabase by its retention, which nobody signs",
+}
+
+
+class NotAnsweredError(CommandFailedError):
+    """Supabase could not be read: exit code 3."""
+
+    exit_code = 3
+
+
+@click.command()
+@click.option("--remote", is_flag=True, help="Check what Supabase has, by the key of the state folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(remote: bool, as_json: bool) -> None:
+    """Check whether calls were changed, removed, added or moved since the daemon wrote them.
+
+    Exits with 0 where all is intact, 1 where it is broken or cannot be checked, 3 where Supabase does not answer.
+    """
+    folder = default_state_dir(os.environ)
+    try:
+        seal = ChainSeal(read_audit_key(folder))
+        findings = _verified_remote(seal, folder) if remote else _verified_local(seal, folder)
+    except (StateError, StoreError, ChainKeyError) as error:
+        raise CommandFailedError(str(error)) from error
+    except SupabaseReadError as error:
+        raise NotAnsweredError(f"Supabase cannot be read: {error}") from error
+    if as_json:
+        shown: dict[str, Any] = {"intact": findings.intact, **msgspec.to_builtins(findings)}
+        click.echo(msgspec.json.encode(shown))
+    else:
+        _print(findings, where="Supabase" if remote else str(folder / DATABASE_FILE))
+    sys.exit(not findings.intact)
+
+
+def _verified_local(seal: ChainSeal, folder: Path) -> ChainFindings:
+    with open_archive(folder / DATABASE_FILE) as archive:
+        return verify_local(seal, archive.trail(), archive.chained())
+
+
+def _verified_remote(seal: ChainSeal, folder: Path) -> ChainFindings:
+    settings = settings_with({})
+    url, key = settings.supabase_url, settings.supabase_service_role_key
+    if url is None or key is None:
+        raise click.UsageError("--remote needs TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY")
+
+    def trail() -> ChainTrail:
+        with open_archive(folder / DATABASE_FILE) as archive:
+            return archive.trail()
+
+    async def read() -> ChainFindings:
+        async with SupabaseReader(url, key) as reader:
+            return await verify_remote(seal, trail, reader)
+
+    return asyncio.run(read())
+
+
+def _print(findings: ChainFindings, *, where: str) -> None:
+    if findings.intact:
+        click.echo(f"{click.style('intact', fg='green')}: {where}, {_checked(findings)}")
+    else:
+        places = "one place" if findings.broken == 1 else f"{findings.broken} places"
+        click.echo(f"{click.style('BROKEN', fg='red')} in {places}: {where}, {_checked(findings)}")
+    for problem in findings.problems[:SHOWN_PROBLEMS]:
+        click.echo(f"  {_told(problem)}")
+    if findings.broken > SHOWN_PROBLEMS:
+        click.echo(f"  … and {findings.broken - SHOWN_PROBLEMS} more")
+    if findings.older:
+        click.echo(f"{findings.older} calls are older than the chain: nothing can be said of them")
+    if findings.waiting:
+        click.echo(f"{findings.waiting} calls are still to be sent")
+    if findings.checkpoints:
+        click.echo()
+        rows = [
+            (kind, str(count.checkpoints), _known(count.calls), _MEANING.get(kind, "-"))
+            for kind, count in findings.checkpoints.items()
+        ]
+        print_table(("CHECKPOINT", "NUMBER", "CALLS", "MEANING"), rows)
+    if findings.gaps:
+        click.echo()
+        if len(findings.gaps) > SHOWN_GAPS:
+            click.echo(f"… {len(findings.gaps) - SHOWN_GAPS} earlier gaps, and")
+        for gap in findings.gaps[-SHOWN_GAPS:]:
+            click.echo(f"a gap after call {gap.after_seq}, within {when(gap.since)} and {when(gap.until)}")
+
+
+def _known(calls: int | None) -> str:
+    return "unknown" if calls is None else str(calls)
+
+
+def _checked(findings: ChainFindings) -> str:
+    if findings.first_seq is None:
+        return "no calls to check"
+    return f"{findings.checked} calls from {findings.first_seq} to {findings.last_seq} are as they were written"
+
+
+def _told(problem: ChainProblem) -> str:
+    place = str(problem.first_seq)
+    if problem.last_seq > problem.first_seq:
+        place += f" to {problem.last_seq}"
+    call = f" (call {problem.call})" if problem.call else ""
+    return f"{place}{call}: {problem.fault}: {problem.message}".replace("\n", " ")

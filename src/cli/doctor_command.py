@@ -1,0 +1,42 @@
+"""``toold doctor``: what stands in the daemon's way, each with its remedy."""
+
+import asyncio
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ..daemon import CheckResult, diagnose
+from .command_settings import settings_with
+from .editors import check_editors
+
+_COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command(short_help="Check keys, ports, files and SDKs; change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def command(as_json: bool) -> None:
+    """Check keys, ports, the token's file, the SDKs, and whether what is configured can be reached;
+    and the editors that were told of toold.
+
+    Changes nothing. Exits with 1 where a check failed.
+    """
+    settings = settings_with({})
+    checks = asyncio.run(diagnose(settings))
+    checks += check_editors(settings.state_dir, platform=sys.platform, home=Path.home(), env=os.environ)
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(check) for check in checks], ensure_ascii=False))
+    else:
+        for check in checks:
+            _print(check)
+    sys.exit(any(check.status == "fail" for check in checks))
+
+
+def _print(check: CheckResult) -> None:
+    click.echo(f"{click.style(f'{check.status:4}', fg=_COLOURS[check.status])}  {check.name}: {check.message}")
+    if check.remedy:
+        click.echo(f"      → {check.remedy}")

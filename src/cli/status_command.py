@@ -1,0 +1,231 @@
+"""``toold status``: what the daemon does now and did last, by its ``status`` tool."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import click
+import msgspec
+
+from .console_tables import Row, print_table
+from .daemon_connection import connected, run
+
+
+@click.command(short_help="Show what the daemon does and did.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="How many last calls to show."
+)
+def command(as_json: bool, recent: int) -> None:
+    """Show version, uptime, connections, limits, providers, sums and the last calls of the running daemon."""
+    url, status = run(_ask(recent))
+    if as_json:
+        click.echo(msgspec.json.encode(status))
+        return
+    click.echo(headline(url, status))
+    for problem in _sequence(status.get("problems")):
+        click.echo(f"  ! {cell(problem)}")
+    for title, headers, rows in sections(status):
+        if rows:
+            click.echo()
+            print_table(headers, rows, title=title, gives_way="SESSION")
+
+
+async def _ask(recent: int) -> tuple[str, dict[str, Any]]:
+    async with connected() as client:
+        result = await client.call("status", {"recent": recent})
+    return client.url, result.structured if isinstance(result.structured, dict) else {}
+
+
+def headline(url: str, status: Mapping[str, Any]) -> str:
+    """One line: which daemon, since when, with how many connections."""
+    parts = [f"toold {status.get('version', '?')} at {url}"]
+    if (pid := status.get("pid")) is not None:
+        parts.append(f"pid {pid}")
+    if isinstance(uptime := status.get("uptime_s"), int | float):
+        parts.append(f"up {duration(uptime)}")
+    if (count := status.get("connections")) is not None:
+        parts.append(f"{cell(count)} connection{'' if count == 1 else 's'}")
+    if status.get("simulated"):
+        parts.append("simulated")
+    return ", ".join(parts)
+
+
+Section = tuple[str, Row, Sequence[Row]]
+_USAGE: Final = ("Usage by day (UTC)", ("DAY", "OF", "COMPLETIONS", "TOKENS IN", "TOKENS OUT", "COST"))
+
+
+def sections(status: Mapping[str, Any]) -> list[Section]:
+    """Title, headers and rows of each table. What a daemon of another version leaves out is empty here."""
+    return [
+        ("Limits", ("LIMIT", "IN USE", "OF", "WAITING"), _limits(status.get("limits"))),
+        ("Providers", ("PROVIDER", "STATE", "ROAD"), _providers(status.get("providers"))),
+        ("Sources", ("SOURCE", "STATE", "TOOLS"), _sources(status.get("sources"))),
+        totals_section(status),
+        (*_USAGE, _usage(status.get("usage"))),
+        ("Budget", ("CURRENCY", "A DAY", "SPENT", "UNDER WAY", "RESETS"), _budget(status.get("budget"))),
+        ("Audit", ("IN", "STATE", "ROWS", "UNSENT", "REFUSED", "DROPPED"), _audit(status.get("audit"))),
+        ("Last calls", ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "SESSION"), _recent(status.get("recent"))),
+    ]
+
+
+def _limits(limits: object) -> Sequence[Row]:
+    rows = []
+    for name, value in _mapping(limits).items():
+        group = _mapping(value)
+        nested = {name: group} if "limit" in group else {f"{name}/{key}": _mapping(part) for key, part in group.items()}
+        rows += [
+            (cell(label), cell(part.get("in_use")), cell(part.get("limit")), cell(part.get("waiting")))
+            for label, part in nested.items()
+            if part
+        ]
+    return rows
+
+
+def _providers(providers: object) -> Sequence[Row]:
+    rows = []
+    for provider in map(_mapping, _sequence(providers)):
+        state = "simulated" if provider.get("simulated") else "real"
+        if not provider.get("available", True):
+            state = f"not available: {cell(provider.get('missing'))}"
+        rows.append((cell(provider.get("name")), state, cell(provider.get("road"))))
+    return rows
+
+
+def _sources(sources: object) -> Sequence[Row]:
+    named = map(_mapping, _sequence(sources))
+    return [(cell(one.get("name")), cell(one.get("state")), cell(one.get("tools"))) for one in named]
+
+
+def totals_section(status: Mapping[str, Any]) -> Section:
+    """The sums of all calls, those of each tool, those of each model."""
+    return (_totals_title(status), ("OF", "CALLS", "ERRORS", "TOKENS IN", "TOKENS OUT", "COST"), _totals(status))
+
+
+def _usage(days: object) -> Sequence[Row]:
+    """Each day's sum; the newest day also by provider, model and tool."""
+    rows = []
+    for number, day in enumerate(map(_mapping, _sequence(days))):
+        parts = [("all", day)]
+        if number == 0:
+            for kind in ("provider", "model", "tool"):
+                parts += [
+                    (f"{kind} {cell(name)}", _mapping(sums)) for name, sums in _mapping(day.get(f"by_{kind}")).items()
+                ]
+        rows += [(cell(day.get("day")), of, *_used(sums)) for of, sums in parts]
+    return rows
+
+
+def _used(sums: Mapping[str, Any]) -> Row:
+    """Completions, tokens and cost; ``about`` where some of them are estimated."""
+    about = "about " if sums.get("estimated") else ""
+    counts = (about + cell(sums.get(key)) for key in ("input_tokens", "output_tokens"))
+    return (cell(sums.get("completions")), *counts, _cost(sums.get("cost")))
+
+
+def _budget(budget: object) -> Sequence[Row]:
+    state = _mapping(budget)
+    spent, under_way = _mapping(state.get("spent")), _mapping(state.get("under_way"))
+    return [
+        (
+            cell(currency),
+            cell(amount),
+            cell(spent.get(currency, 0)),
+            cell(under_way.get(currency, 0)),
+            when(state.get("resets_at")),
+        )
+        for currency, amount in _mapping(state.get("budget")).items()
+    ]
+
+
+def _audit(audit: object) -> Sequence[Row]:
+    local = _mapping(audit)
+    remote = _mapping(local.get("remote"))
+    rows: list[Row] = []
+    if local:
+        state = cell(local.get("problem") or "ok")
+        rows.append(("the local database", state, cell(local.get("written")), "-", "-", cell(local.get("dropped"))))
+    for where, lane in (("Supabase", remote), ("Supabase, copies of messages", _mapping(remote.get("copies")))):
+        if lane:
+            state = cell(lane.get("state"))
+            if error := lane.get("last_error"):
+                state = f"{state}: {cell(error)}"
+            rows.append((where, state, *(cell(lane.get(key)) for key in ("sent", "backlog", "refused", "dropped"))))
+    return rows
+
+
+def _totals_title(status: Mapping[str, Any]) -> str:
+    since = _mapping(status.get("totals")).get("since")
+    return "Totals" if since is None else f"Totals since {when(since)}"
+
+
+def _totals(status: Mapping[str, Any]) -> Sequence[Row]:
+    totals = _mapping(status.get("totals"))
+    rows = [("all calls", _mapping(totals.get("all")))]
+    rows += [(f"tool {name}", _mapping(sums)) for name, sums in _mapping(totals.get("by_tool")).items()]
+    rows += [(f"model {cell(sums.get('model'))}", sums) for sums in map(_mapping, _sequence(totals.get("by_model")))]
+    keys = ("calls", "errors", "input_tokens", "output_tokens")
+    return [(of, *(cell(sums.get(key)) for key in keys), _cost(sums.get("cost"))) for of, sums in rows if sums]
+
+
+def _cost(cost: object) -> str:
+    """``0.0123 USD + 1.5 CNY``; the daemon gives sums by currency."""
+    return " + ".join(f"{cell(amount)} {currency}" for currency, amount in _mapping(cost).items()) or "-"
+
+
+def _recent(recent: object) -> Sequence[Row]:
+    """Of today's calls the time alone."""
+    today = time.strftime("%Y-%m-%d ")
+    return [
+        (
+            when(call.get("started_at")).removeprefix(today),
+            cell(call.get("tool")),
+            cell(call.get("outcome")),
+            f"{call['latency_ms']:.0f} ms" if isinstance(call.get("latency_ms"), int | float) else "-",
+            cell(call.get("model")),
+            cell(call.get("session")),
+        )
+        for call in map(_mapping, _sequence(recent))
+    ]
+
+
+def when(started_at: object) -> str:
+    """Local time; the daemon gives Unix seconds."""
+    if isinstance(started_at, int | float):
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started_at))
+    return cell(started_at)
+
+
+def duration(seconds: float) -> str:
+    """``42 s``, ``5 min``, ``3 h 20 min``, ``12 d 3 h``."""
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    if hours < 1:
+        return f"{minutes} min"
+    if days < 1:
+        return f"{hours} h {minutes % 60} min"
+    return f"{days} d {hours % 24} h"
+
+
+def cell(value: object) -> str:
+    """Any JSON value on one line; ``-`` where there is none."""
+    match value:
+        case None:
+            return "-"
+        case str():
+            return " ".join(value.split())
+        case float():
+            return f"{value:g}"
+        case int():
+            return str(value)
+        case _:
+            return msgspec.json.encode(value).decode()
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else []

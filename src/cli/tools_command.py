@@ -1,0 +1,122 @@
+"""``toold tools``: what can be called, and with which arguments."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from ..client import MCPWebSocketClient
+from ..protocol.error_codes import CallError, ErrorCode
+from ..protocol.name_suggestions import close_names, did_you_mean
+from ..protocol.tool_call import ToolInfo
+from .argument_schema import Schema, choices, types_in_words
+from .console_tables import print_table, printable
+from .daemon_connection import connected, run, toolset_option
+
+
+@click.command(short_help="List the tools, or show one with its arguments.")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an array, or the one tool's object with its schema.")
+@toolset_option
+def command(name: str | None, as_json: bool, toolset: str | None) -> None:
+    """List the tools of a toolset, by default of the daemon's; or show NAME, by default of all, with its arguments and
+    an example. TOOLD_TOOLSET names a toolset too.
+    """
+    shown = run(_shown(name, toolset))
+    if as_json:
+        click.echo(msgspec.json.encode(shown))
+    elif isinstance(shown, ToolInfo):
+        _print_tool(shown)
+    else:
+        rows = [(tool.name, first_sentence(tool.description), ", ".join(hints(tool))) for tool in shown]
+        print_table(("NAME", "DESCRIPTION", "HINTS"), rows)
+
+
+async def _shown(name: str | None, toolset: str | None) -> ToolInfo | tuple[ToolInfo, ...]:
+    async with connected(toolset=toolset, all_tools=name is not None) as client:
+        return await client.list_tools() if name is None else await find_tool(name, client)
+
+
+async def find_tool(name: str, client: MCPWebSocketClient) -> ToolInfo:
+    """The tool of this name that the client may call, listed or not.
+
+    Raises:
+        click.UsageError: there is none; the message suggests a close name, else has those that are listed.
+        CallError: it is held back; the message says why, and what the operator can do.
+    """
+    tools = await client.list_tools()
+    names = [tool.name for tool in tools]
+    if name in names:
+        return tools[names.index(name)]
+    if "search_tools" in names:  # a toolset that lists few of its tools lists this one
+        try:
+            described = await client.call("describe_tools", {"names": [name]})
+            return msgspec.convert(described.structured, tuple[ToolInfo])[0]
+        except CallError as error:
+            if error.code is ErrorCode.PERMISSION_DENIED:
+                raise
+    hint = did_you_mean(close_names(name, names, n=1)) or f"there are {', '.join(names)}"
+    raise click.UsageError(f"there is no tool {name!r}; {hint}")
+
+
+def hints(tool: ToolInfo) -> list[str]:
+    """MCP's annotations in words; what is not said is not true of the tool."""
+    said = tool.annotations
+    words = {
+        "read-only": said.read_only_hint,
+        "destructive": said.destructive_hint,
+        "idempotent": said.idempotent_hint,
+        "open-world": said.open_world_hint,
+    }
+    return [word for word, true in words.items() if true]
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, on one line."""
+    return re.split(r"(?<=[.!?]) ", _paragraph(text), maxsplit=1)[0]
+
+
+def _paragraph(text: str) -> str:
+    return " ".join(text.strip().partition("\n\n")[0].split())
+
+
+def example(tool: ToolInfo) -> str:
+    """A command line that calls the tool, with each required argument, or the first where none is."""
+    properties: Mapping[str, Schema] = tool.input_schema.get("properties", {})
+    keys = tool.input_schema.get("required") or list(properties)[:1]
+    words = [_example_word(key, properties.get(key, {}), tool.input_schema) for key in keys]
+    return " ".join(["toold call", tool.name, *words])
+
+
+def _example_word(key: str, part: Schema, root: Schema) -> str:
+    named = choices(part, root)
+    if named:
+        return f"{key}={named[0]}"
+    types = types_in_words(part, root)
+    samples = {"any": "='…'", "string": "='…'", "integer": "=1", "number": "=0.5", "boolean": "=true"}
+    return key + next((sample for name, sample in samples.items() if name in types), ":='{…}'")
+
+
+def _print_tool(tool: ToolInfo) -> None:
+    click.echo(tool.name + (f"  ({', '.join(hints(tool))})" if hints(tool) else ""))
+    click.echo(printable(tool.description.strip(), keep="\n") + "\n")
+    schema = tool.input_schema
+    required = schema.get("required", ())
+    rows = [
+        (key, types_in_words(part, schema), _default(key, part, required), _paragraph(part.get("description", "")))
+        for key, part in schema.get("properties", {}).items()
+    ]
+    if rows:
+        print_table(("ARGUMENT", "TYPE", "DEFAULT", "DESCRIPTION"), rows)
+    else:
+        click.echo("It takes no arguments.")
+    click.echo(f"{'' if sys.stdout.isatty() else chr(10)}Example: {printable(example(tool))}")
+
+
+def _default(key: str, part: Mapping[str, Any], required: Sequence[str]) -> str:
+    if key in required:
+        return "(required)"
+    return msgspec.json.encode(part["default"]).decode() if "default" in part else ""

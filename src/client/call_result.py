@@ -1,0 +1,90 @@
+"""What a call comes back as: ``CallResult``, and the flat record that metric scripts keep."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from ..protocol.error_codes import CallError, error_from_wire
+from ..protocol.frames import CallToolRes
+from ..protocol.tool_call import DEFAULT_TIMEOUT_S, Json, Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """A call that succeeded."""
+
+    request_id: str
+    outputs: list[dict[str, Any]]
+    """MCP content blocks, a text block first."""
+    structured: Json
+    """The tool's data; None where it answered in words alone (or its data is null)."""
+    metadata: Metadata
+
+    @property
+    def text(self) -> str:
+        """The text blocks, one below the other."""
+        return "\n".join(str(block.get("text", "")) for block in self.outputs if block.get("type") == "text")
+
+
+def result_of(frame: CallToolRes) -> CallResult:
+    """The result that a terminal answer carries.
+
+    Raises:
+        CallError: the error that it carries instead.
+    """
+    if frame.error is not None:
+        raise error_from_wire(frame.error)
+    structured = None if frame.structured is msgspec.UNSET else frame.structured
+    outputs = [block for block in frame.outputs if isinstance(block, dict)]
+    return CallResult(str(frame.request_id), outputs, structured, frame.metadata)
+
+
+def error_text(error: CallError | ConnectionError) -> str:
+    """One line: the daemon's code before its message, the connection's trouble as it is."""
+    return f"{error.code.value}: {error.message}" if isinstance(error, CallError) else str(error)
+
+
+def version_and_timeout(baseline_version: str | float | None, timeout: float | None) -> tuple[str | None, float]:
+    """Tell the two shapes of ``execute_tool_with_metrics`` apart: a string is a version, a number a time-out.
+
+    Raises:
+        TypeError: the third argument is neither, or the time-out is given twice.
+    """
+    if baseline_version is None or isinstance(baseline_version, str):
+        return baseline_version, DEFAULT_TIMEOUT_S if timeout is None else timeout
+    if isinstance(baseline_version, bool) or not isinstance(baseline_version, int | float):
+        kind = type(baseline_version).__name__
+        raise TypeError(f"the third argument is a baseline version (str) or a time-out in seconds, not {kind}")
+    if timeout is not None:
+        raise TypeError("the time-out is given twice: as third argument and as timeout=")
+    return None, float(baseline_version)
+
+
+def metrics_record(
+    *,
+    tool_name: str,
+    iteration: int,
+    baseline_version: str | None,
+    started: datetime,
+    latency_ms: float,
+    outputs: Sequence[dict[str, Any]],
+    error: str | None,
+) -> dict[str, Any]:
+    """The flat record; ``timestamp`` is when the call started, ISO 8601 in UTC."""
+    record: dict[str, Any] = {
+        "tool_name": tool_name,
+        "iteration": iteration,
+        "status": "success" if error is None else "error",
+        "latency_ms": latency_ms,
+        "timestamp": started.astimezone(UTC).isoformat(),
+    }
+    if baseline_version is not None:
+        record["baseline_version"] = baseline_version
+    if error is None:
+        record["output_count"] = len(outputs)
+    else:
+        record["error"] = error
+    return record

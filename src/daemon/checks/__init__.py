@@ -1,0 +1,1 @@
+"""Checks: ``toold doctor`` from outside, ``self-check`` from within the running daemon."""

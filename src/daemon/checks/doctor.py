@@ -1,0 +1,57 @@
+"""``toold doctor``: looks at everything a start needs, changes nothing, and says how to mend what is wrong."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from ...protocol.name_suggestions import close_names, did_you_mean
+from ..config.settings import ENV_PREFIX, Settings
+from ..persistence.state_folder import DATABASE_FILE, read_address
+from . import audit_checks, machine_checks, tool_checks, vendor_checks
+from .check_result import CheckResult
+
+MIN_PYTHON: Final = (3, 11)
+
+
+async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -> list[CheckResult]:
+    """Check everything that the daemon needs with these settings.
+
+    Writes nothing, and sends no key anywhere but Supabase's to Supabase, whose tables are closed to others.
+    """
+    running = read_address(settings.state_dir)
+    return [
+        python_version(sys.version_info[:3]),
+        *unknown_variables(env),
+        *vendor_checks.keys(settings, env),
+        *vendor_checks.sdks(settings),
+        *await vendor_checks.reachable(settings),
+        machine_checks.port(settings.host, settings.port, setting="port", ours=running),
+        machine_checks.port(settings.host, settings.http_port, setting="http_port", ours=running),
+        *machine_checks.state_folder(settings.state_dir, token_given=settings.token is not None),
+        machine_checks.database(settings.state_dir / DATABASE_FILE),
+        machine_checks.workspace(settings.workspace),
+        *tool_checks.files(settings),
+        machine_checks.tls(settings),
+        *await audit_checks.supabase(settings),
+        await machine_checks.daemon(running),
+    ]
+
+
+def python_version(version: tuple[int, int, int]) -> CheckResult:
+    shown = ".".join(map(str, version))
+    if version >= MIN_PYTHON:
+        return CheckResult("python", "ok", f"Python {shown}")
+    return CheckResult("python", "fail", f"Python {shown} is too old", "run toold on Python 3.11 or newer")
+
+
+def unknown_variables(env: Mapping[str, str]) -> list[CheckResult]:
+    """Variables that look like ours and are not: usually a misspelling that would go unnoticed."""
+    known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | {f"{ENV_PREFIX}CONFIG"}
+    checks = []
+    for name in sorted(env):
+        if name.startswith(ENV_PREFIX) and name not in known:
+            meant = did_you_mean(close_names(name, known, n=1))
+            message = f"{name} is no setting and has no effect" + (f"; {meant}" if meant else "")
+            checks.append(CheckResult("environment", "warn", message, "rename it, or unset it"))
+    return checks

@@ -1,0 +1,48 @@
+"""What the doctor looks at of the operator's own tools: the files of ``workflow_dir`` and ``pipeline_dir``."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...protocol.name_suggestions import close_names, did_you_mean
+from ...sources import PINS_FOLDER, may_have
+from ...tools import EFFECT_LOG, Tool, find_tools, named_by, pipelines_in, simulated_tools, workflows_in
+from ..config.settings import Settings
+from .check_result import CheckResult
+
+
+def files(settings: Settings) -> list[CheckResult]:
+    """For each folder whether its files can be used; nothing where there is no folder."""
+    checks = []
+    for setting, folder, read in (
+        ("workflow_dir", settings.workflow_dir, workflows_in),
+        ("pipeline_dir", settings.pipeline_dir, pipelines_in),
+    ):
+        if folder is None:
+            continue
+        tools, problems = read(folder)
+        checks += [
+            CheckResult(setting, "warn", problem, "mend the file; the daemon serves the others") for problem in problems
+        ]
+        unknown = list(_unknown(settings, tools)) if setting == "pipeline_dir" else []
+        checks += unknown
+        if not problems and not unknown:
+            checks.append(
+                CheckResult(setting, "ok", f"{folder} has {', '.join(tool.name for tool in tools) or 'no tools'}")
+            )
+    return checks
+
+
+def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[CheckResult]:
+    """For each tool that a pipeline names, and that there is not: its calls would be refused."""
+    simulated = simulated_tools(settings.state_dir / EFFECT_LOG) if settings.simulated else ()
+    registry = find_tools(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
+    known = [tool.name for tool in registry.tools]
+    pins = settings.state_dir / PINS_FOLDER
+    for pipeline in pipelines:
+        for name in named_by(Path(pipeline.source)):
+            if name in registry or any(may_have(*source, name, pins=pins) for source in settings.sources.items()):
+                continue
+            nor = ", nor one of the sources'" if settings.sources else ""
+            hint = did_you_mean(close_names(name, known, n=1)) or "`toold tools` lists them"
+            message = f"the pipeline {pipeline.source} names {name!r}, which is no tool here{nor}; {hint}"
+            yield CheckResult("pipeline_dir", "warn", message, "name another, or add what has it")

@@ -1,0 +1,107 @@
+"""What the doctor looks at of the vendors: keys, SDKs, and whether they can be reached."""
+
+import asyncio
+import contextlib
+import importlib.metadata
+import ssl
+import urllib.request
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import AliasChoices
+
+from ..config.settings import Settings
+from .check_result import CheckResult
+
+REACH_TIMEOUT_S: Final = 3.0
+
+
+def keys(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
+    """Whether each vendor's key is set, and by which variable; never the key."""
+    return [
+        _key("kimi", "kimi_api_key", "KIMI_API_KEY", settings, env),
+        _key("glm", "glm_api_key", "GLM_API_KEY", settings, env),
+    ]
+
+
+def _key(vendor: str, setting: str, variable: str, settings: Settings, env: Mapping[str, str]) -> CheckResult:
+    if getattr(settings, setting) is not None:
+        alias = Settings.model_fields[setting].validation_alias
+        names = alias.choices if isinstance(alias, AliasChoices) else []
+        source = next((str(name) for name in names if env.get(str(name))), "toold.toml")
+        return CheckResult(
+            f"{vendor} key", "ok", f"set by {source}" + (" (not used: simulated)" if settings.simulated else "")
+        )
+    if settings.simulated:
+        return CheckResult(f"{vendor} key", "ok", f"not set; the simulator answers for {vendor}")
+    return CheckResult(
+        f"{vendor} key", "warn", f"not set: models of {vendor} cannot be asked", f"set {variable} to the vendor's key"
+    )
+
+
+def sdks(settings: Settings) -> list[CheckResult]:
+    """Which SDK carries each vendor's calls, by the packages that are installed; nothing is imported."""
+    return [
+        _sdk("kimi", settings.kimi_sdk, ("openai",), "pip install 'toold[kimi]'"),
+        _sdk("glm", settings.glm_sdk, ("zhipuai", "zai"), "pip install 'toold[glm]'"),
+    ]
+
+
+def _sdk(vendor: str, wanted: str, packages: tuple[str, ...], install: str) -> CheckResult:
+    name = f"{vendor} SDK"
+    if wanted == "http":
+        return CheckResult(name, "ok", f"httpx {httpx.__version__}, as {vendor}_sdk says")
+    for package in packages if wanted == "auto" else (wanted,):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            distribution = "zai-sdk" if package == "zai" else package
+            return CheckResult(name, "ok", f"{distribution} {importlib.metadata.version(distribution)}")
+    if wanted == "auto":
+        return CheckResult(
+            name, "warn", f"none of {', '.join(packages)} is installed; plain HTTP is used instead", f"run {install}"
+        )
+    install = "pip install 'toold[zai]'" if wanted == "zai" else install
+    return CheckResult(name, "fail", f"{wanted} is not installed", f"run {install}, or set {vendor}_sdk to auto")
+
+
+async def reachable(settings: Settings) -> list[CheckResult]:
+    """Whether each vendor that would be asked can be reached."""
+    if settings.simulated:
+        return [CheckResult("reachability", "ok", "skipped: the simulator answers, no vendor is asked")]
+    configured = [
+        ("kimi", settings.kimi_base_url, settings.kimi_api_key is not None),
+        ("glm", settings.glm_base_url, settings.glm_api_key is not None),
+    ]
+    return list(await asyncio.gather(*(reach(name, url) for name, url, used in configured if used)))
+
+
+async def reach(name: str, url: str) -> CheckResult:
+    """Whether the host of a base URL takes a connection, TLS included, within 3 s. No request is sent."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    secure = parts.scheme == "https"
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    check, remedy = f"{name} reachability", f"check the network, the firewall and {name}_base_url"
+    if proxy and not urllib.request.proxy_bypass(host):
+        return CheckResult(check, "ok", f"skipped: {host} is asked through a proxy")
+    number = parts.port or (443 if secure else 80)
+    try:
+        async with asyncio.timeout(REACH_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(
+                host, number, ssl=ssl.create_default_context() if secure else None
+            )
+    except ssl.SSLCertVerificationError as error:
+        return CheckResult(
+            check, "fail", f"{host}: {error.verify_message}", "check the clock and the certificates (SSL_CERT_FILE)"
+        )
+    except TimeoutError:
+        return CheckResult(check, "fail", f"{host}:{number} did not answer within {REACH_TIMEOUT_S:g} s", remedy)
+    except OSError as error:
+        return CheckResult(check, "fail", f"{host}:{number}: {error.strerror or error}", remedy)
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return CheckResult(
+        check, "ok", f"{host}:{number} takes connections" + (", its certificate is good" if secure else "")
+    )

@@ -1,0 +1,211 @@
+"""The kinds of value that a setting may have, each refused with words that say what is allowed."""
+
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, get_args
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, SkipValidation, StringConstraints
+from pydantic_core import PydanticCustomError
+from pydantic_settings import NoDecode
+
+from ...protocol.error_codes import InvalidArgumentsError
+from ...providers import Currency, ModelCatalog
+from ...sources import SourceSettings, SourceSettingsError, read_sources
+from ...tools import Binding, BindingError, Toolset, ToolsetError, read_bindings, read_toolsets
+
+MIN_TOKEN_CHARS: Final = 16
+"""A shorter token could be guessed; the one that the daemon makes has 43."""
+USABLE_TOKEN: Final = re.compile(rf"[\x21-\x7e]{{{MIN_TOKEN_CHARS},}}")
+MAX_PROGRESS_INTERVAL_S: Final = 8.0
+"""Plain clients give up on a running call that sends nothing for longer (docs/protocol.md)."""
+MIN_SPILL_BYTES: Final = 4096
+"""The answer that tells of a file must fit, with room for a page of ``read_result``."""
+MIN_FRAME_BYTES: Final = 4096
+"""A hello with a long token and a client's name must fit."""
+
+
+def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
+    """A server's TLS context of a certificate chain and its key, both PEM.
+
+    Raises:
+        OSError: a file cannot be read, is not PEM, or the two do not belong together (``ssl.SSLError`` included).
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # With an empty passphrase a locked key is an error; without one OpenSSL would ask on the terminal and hang.
+    context.load_cert_chain(cert, key, password="")
+    return context
+
+
+def _not_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise PydanticCustomError("number", "must be a number, not true or false")
+    return value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _split_at(separator: str) -> BeforeValidator:
+    """One string with separators, as environment variables have it, or a list, as TOML has it."""
+
+    def split(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return [part for piece in value.split(separator) if (part := piece.strip())]
+
+    return BeforeValidator(split)
+
+
+def _host(host: str) -> str:
+    if not re.fullmatch(r"[^\s/]+", host):
+        raise PydanticCustomError("host", "must be an address or a name, such as 127.0.0.1")
+    return host
+
+
+def _http_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits or re.search(r"\s", url):
+        raise PydanticCustomError("http_url", "must be a URL that starts with http:// or https://")
+    return url
+
+
+def _origin(origin: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s*]+", origin):
+        raise PydanticCustomError(
+            "origin", "must be origins such as https://example.org:8443, without a path and without *"
+        )
+    return origin
+
+
+def _token(token: SecretStr) -> SecretStr:
+    if not USABLE_TOKEN.fullmatch(token.get_secret_value()):
+        raise PydanticCustomError("token", f"must have {MIN_TOKEN_CHARS} printable ASCII characters or more, no spaces")
+    return token
+
+
+def _api_key(key: SecretStr) -> SecretStr:
+    # It travels in a header: a line end, easily copied along with it, would break that.
+    stripped = key.get_secret_value().strip()
+    if not re.fullmatch(r"[\x21-\x7e]+", stripped):
+        raise PydanticCustomError("api_key", "must be a key as the vendor shows it: printable ASCII without spaces")
+    return SecretStr(stripped)
+
+
+def _folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise PydanticCustomError("folder", "must be existing folders; {path} is none", {"path": str(path)})
+    return path.resolve()
+
+
+def _pattern(pattern: str) -> str:
+    if re.search(r"^/|(^|/)\.\.(/|$)|\s|^[*/?]*$", pattern):
+        raise PydanticCustomError(
+            "pattern",
+            "must be names below the workspace, such as .env.test or certs/*.pem, without spaces, and not all files",
+        )
+    return pattern
+
+
+def _amounts(value: object) -> object:
+    """``5 USD``, several separated by commas or as a list; by currency."""
+    if not isinstance(value, str | list | tuple):
+        raise _no_amounts()
+    pieces = value.split(",") if isinstance(value, str) else value
+    amounts: dict[str, float] = {}
+    for piece in pieces:
+        found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]+)\s*", piece) if isinstance(piece, str) else None
+        if found is None or found[2].upper() not in get_args(Currency) or found[2].upper() in amounts:
+            raise _no_amounts()
+        amounts[found[2].upper()] = float(found[1])
+    return amounts
+
+
+def _no_amounts() -> PydanticCustomError:
+    currencies = " or ".join(get_args(Currency))
+    return PydanticCustomError(
+        "amounts",
+        "must be amounts such as 5 USD, 30 CNY: a number and a currency ({currencies}), each currency once",
+        {"currencies": currencies},
+    )
+
+
+def _model(name: str) -> str:
+    try:
+        return ModelCatalog.load().resolve(name).id
+    except InvalidArgumentsError as error:
+        raise PydanticCustomError("model", "{message}", {"message": error.message.removesuffix(".")}) from None
+
+
+def _toolsets(tables: object) -> dict[str, Toolset]:
+    try:
+        return read_toolsets(tables)
+    except ToolsetError as error:
+        raise PydanticCustomError("toolsets", "{message}", {"message": str(error)}) from None
+
+
+def _scopes(tables: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(tables, Mapping):
+        raise PydanticCustomError(
+            "scopes", "must be a table of toold.toml: [oauth_scopes] with scopes and their toolsets"
+        )
+    for scope, names in tables.items():
+        # RFC 6749, 3.3; it stands within quotes in a header.
+        if not isinstance(scope, str) or not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}", scope):
+            raise PydanticCustomError("scopes", "has a scope that is none: printable ASCII without spaces and quotes")
+        if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+            raise PydanticCustomError("scopes", "{scope} must be a list of toolsets", {"scope": scope})
+    return {scope: tuple(names) for scope, names in tables.items()}
+
+
+def _bindings(tables: object) -> tuple[Binding, ...]:
+    try:
+        return read_bindings(tables)
+    except BindingError as error:
+        raise PydanticCustomError("bind", "{message}", {"message": str(error)}) from None
+
+
+def _sources(tables: object) -> dict[str, SourceSettings]:
+    try:
+        return read_sources(tables)
+    except SourceSettingsError as error:
+        raise PydanticCustomError("sources", "{message}", {"message": str(error)}) from None
+
+
+CaseInsensitive = BeforeValidator(_lower)
+"""For choices: ``JSON`` is ``json``."""
+
+Port = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=65535)]
+Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
+SpillBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_SPILL_BYTES)]
+FrameBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_FRAME_BYTES)]
+Seconds = Annotated[float, BeforeValidator(_not_bool), Field(gt=0, allow_inf_nan=False)]
+ProgressInterval = Annotated[Seconds, Field(le=MAX_PROGRESS_INTERVAL_S)]
+Host = Annotated[str, AfterValidator(_host)]
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_model)]
+"""By id or alias; what is kept is the id."""
+Amounts = Annotated[dict[str, float], NoDecode, BeforeValidator(_amounts)]
+"""Money by currency; a currency that is not there has no amount."""
+Token = Annotated[SecretStr, AfterValidator(_token)]
+ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, _split_at(",")]
+FilePatterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], NoDecode, _split_at(",")]
+Toolsets = Annotated[dict[str, Toolset], BeforeValidator(_toolsets)]
+"""By name: the operator's own, beside those that are shipped or in their place."""
+Scopes = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_scopes)]
+"""OAuth scope → the toolsets that it opens."""
+Bindings = Annotated[tuple[SkipValidation[Binding], ...], NoDecode, BeforeValidator(_bindings)]
+"""Arguments that callers neither see nor set, in the configuration's order."""
+Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_sources)]
+"""By name: what others have, as tools."""
+Folder = Annotated[Path, AfterValidator(_folder)]
+Folders = Annotated[tuple[Folder, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

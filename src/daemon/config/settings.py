@@ -1,0 +1,250 @@
+"""What the operator can set, with the defaults, and what fits together. docs/configuration.md lists all settings."""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
+from ...protocol.name_suggestions import close_names, did_you_mean
+from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
+from ...providers import GLM_BASE_URL, KIMI_BASE_URL, GlmSdk, KimiSdk
+from ...tools import DEFAULT_TOOLSET, shipped_toolsets
+from .setting_types import (
+    Amounts,
+    ApiKey,
+    Bindings,
+    CaseInsensitive,
+    Count,
+    FilePatterns,
+    Folder,
+    Folders,
+    FrameBytes,
+    Host,
+    HttpUrl,
+    ModelName,
+    Origins,
+    Port,
+    ProgressInterval,
+    Scopes,
+    Seconds,
+    Sources,
+    SpillBytes,
+    Token,
+    Toolsets,
+    tls_context,
+)
+
+CONFIG_FILE: Final = "toold.toml"
+"""Read from the folder where the daemon starts, unless ``--config`` or ``TOOLD_CONFIG`` names another file."""
+ENV_PREFIX: Final = "TOOLD_"
+
+
+class Settings(BaseSettings):
+    """What the operator decided. ``load_settings`` makes it."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        hide_input_in_errors=True,
+    )
+
+    # Where it listens.
+    host: Host = DEFAULT_HOST
+    port: Port = DEFAULT_PORT
+    http_port: Port = DEFAULT_HTTP_PORT
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    allowed_origins: Origins = ()
+
+    # Who may come in, and what it may read.
+    state_dir: Path = Field(default_factory=lambda: default_state_dir({}))
+    token: Token | None = None
+    auth: bool = True
+    oauth_issuer: HttpUrl | None = None
+    oauth_resource: HttpUrl | None = None
+    oauth_audience: str | None = None
+    oauth_scopes: Scopes = {}
+    workspace: Folders = Field(default_factory=lambda: (Path.cwd(),))
+    readable_secrets: FilePatterns = ()
+    workflow_dir: Folder | None = None
+    pipeline_dir: Folder | None = None
+    toolsets: Toolsets = {}
+    sources: Sources = {}
+    bind: Bindings = ()
+    default_toolset: str = DEFAULT_TOOLSET
+    list_init: bool = True
+
+    # The vendors.
+    simulate: bool | None = None
+    default_model: ModelName | None = None
+    kimi_api_key: ApiKey | None = Field(
+        None, validation_alias=AliasChoices("TOOLD_KIMI_API_KEY", "KIMI_API_KEY", "MOONSHOT_API_KEY")
+    )
+    kimi_base_url: HttpUrl = Field(KIMI_BASE_URL, validation_alias=AliasChoices("TOOLD_KIMI_BASE_URL", "KIMI_BASE_URL"))
+    kimi_sdk: Annotated[KimiSdk, CaseInsensitive] = "auto"
+    glm_api_key: ApiKey | None = Field(
+        None, validation_alias=AliasChoices("TOOLD_GLM_API_KEY", "GLM_API_KEY", "ZHIPUAI_API_KEY")
+    )
+    glm_base_url: HttpUrl = Field(GLM_BASE_URL, validation_alias=AliasChoices("TOOLD_GLM_BASE_URL", "GLM_BASE_URL"))
+    glm_sdk: Annotated[GlmSdk, CaseInsensitive] = "auto"
+    daily_budget: Amounts = Field({}, validate_default=False)
+    supabase_url: HttpUrl | None = Field(None, validation_alias=AliasChoices("TOOLD_SUPABASE_URL", "SUPABASE_URL"))
+    supabase_service_role_key: ApiKey | None = Field(
+        None, validation_alias=AliasChoices("TOOLD_SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SERVICE_ROLE_KEY")
+    )
+
+    # What may run and wait at once.
+    max_running: Count = 24
+    max_running_per_session: Count = 8
+    max_accepted_per_session: Count = 32
+    max_waiting: Count = 1000
+    max_composing_per_session: Count = 8
+    max_depth: Count = 4
+    max_children: Count = 1000
+    max_detached: Count = 16
+    code_programs: Count = 8
+    code_calls: Count = 500
+    code_memory_bytes: Count = 64 * 1024**2
+    kimi_concurrency: Count = 6
+    glm_concurrency: Count = 4
+    max_connections: Count = 5000
+    max_frame_bytes: FrameBytes = MAX_FRAME_BYTES
+    max_kept_bytes: Count = 128 * 1024**2
+    spill_bytes: SpillBytes | None = None
+    results_keep_bytes: Count = 1024**3
+
+    # Time, in seconds.
+    default_timeout_s: Seconds = DEFAULT_TIMEOUT_S
+    max_timeout_s: Seconds = MAX_TIMEOUT_S
+    code_cpu_s: Seconds = 10.0
+    progress_interval_s: ProgressInterval = 5.0
+    progress_window_s: Seconds = 120.0
+    ping_interval_s: Seconds = 20.0
+    ping_timeout_s: Seconds = 20.0
+    hello_timeout_s: Seconds = 10.0
+    grace_period_s: Seconds = 10.0
+    result_ttl_s: Seconds = 86_400.0
+    results_keep_s: Seconds = 86_400.0
+
+    # What is written down.
+    log_format: Annotated[Literal["auto", "console", "json"], CaseInsensitive] = "auto"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], CaseInsensitive] = "info"
+    audit_content: Annotated[Literal["shape", "full", "none"], CaseInsensitive] = "shape"
+    audit_keep_days: Count = 30
+    audit_keep_bytes: Count = 1024**3
+    conversation_tokens: Count = 100_000
+    conversations_keep_days: Count = 30
+    conversations_keep_bytes: Count = 256 * 1024**2
+
+    _config: Path | None = PrivateAttr(None)
+    _place: Path | None = PrivateAttr(None)
+    _again: Callable[[], "Settings"] | None = PrivateAttr(None)
+
+    @property
+    def config(self) -> Path | None:
+        """The TOML file that was read; None where there was none."""
+        return self._config
+
+    @property
+    def config_place(self) -> Path | None:
+        """Where that file is, or would be; None where no file was looked for."""
+        return self._place
+
+    def read_from(self, place: Path, config: Path | None, again: "Callable[[], Settings]") -> Self:
+        """The same, knowing where its file is looked for, which one was read, and how all of it is read anew."""
+        self._place = place
+        self._config = config
+        self._again = again
+        return self
+
+    def read_again(self) -> "Settings":
+        """What the same file, environment and flags say now; the same where no source is known.
+
+        Raises:
+            SettingsError: as ``load_settings``.
+        """
+        return self if self._again is None else self._again()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the simulator answers: asked for, or nothing was said and no vendor's key is set."""
+        if self.simulate is None:
+            return self.kimi_api_key is None and self.glm_api_key is None
+        return self.simulate
+
+    @model_validator(mode="after")
+    def _fields_fit_together(self) -> Self:
+        if not self.auth and not is_loopback(self.host):
+            raise _of("auth", f"may be off only where host is loopback (127.0.0.1, ::1, localhost), not {self.host}")
+        self._oauth_fits_together()
+        if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
+            meant = did_you_mean(close_names(self.default_toolset, names, n=1))
+            raise _of("default_toolset", f"must be {', '.join(dict.fromkeys(names))}" + (f"; {meant}" if meant else ""))
+        if self.port == self.http_port != 0:
+            raise _of("http_port", "must be another port than port")
+        if self.default_timeout_s > self.max_timeout_s:
+            raise _of("default_timeout_s", f"must be at most max_timeout_s, {self.max_timeout_s:g}")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            given, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")
+            raise _of(given, f"needs {missing} as well: set both or none")
+        if self.tls_cert and self.tls_key:
+            _check_tls(self.tls_cert, self.tls_key)
+        return self
+
+    def _oauth_fits_together(self) -> None:
+        given = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}
+        for setting, url in given.items():
+            if url is None:
+                continue
+            parts = urlsplit(url)
+            if parts.query or parts.fragment:
+                raise _of(setting, "must have no ? and no #")
+            if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+                raise _of(setting, "must start with https://; http:// is for loopback alone")
+        if self.oauth_issuer is None:
+            needless = {"oauth_resource": self.oauth_resource, "oauth_audience": self.oauth_audience}
+            for setting, value in {**needless, "oauth_scopes": self.oauth_scopes or None}.items():
+                if value is not None:
+                    raise _of(setting, "needs oauth_issuer as well")
+        elif self.oauth_resource is None:
+            raise _of("oauth_issuer", "needs oauth_resource as well: the address of /mcp as clients know it")
+        elif not self.auth:
+            raise _of("oauth_issuer", "means nothing where auth is off")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic-settings passes all by name
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # load_settings lays the sources over each other itself, since it has to say which one a wrong value came from.
+        return (init_settings,)
+
+
+def _of(setting: str, message: str) -> PydanticCustomError:
+    """An error that two settings make together, told as one of ``setting``."""
+    return PydanticCustomError("settings", "{message}", {"setting": setting, "message": message})
+
+
+def _check_tls(cert: Path, key: Path) -> None:
+    for setting, path in (("tls_cert", cert), ("tls_key", key)):
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise _of(setting, f"must be a readable PEM file; {path}: {error.strerror}") from None
+    try:
+        tls_context(cert, key)
+    except OSError as error:
+        reason = (isinstance(error, ssl.SSLError) and error.reason) or "not PEM, or locked by a passphrase"
+        raise _of("tls_cert", f"and tls_key must be a PEM certificate and its unlocked key ({reason})") from None

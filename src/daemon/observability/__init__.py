@@ -1,0 +1,1 @@
+"""Metrics, logs, status and the view that tools have of the daemon."""

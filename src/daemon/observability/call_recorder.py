@@ -1,0 +1,78 @@
+"""Where ended calls are written down: one audit row each, and the metrics. Nobody waits for either."""
+
+import time
+
+import structlog
+
+from ...audit import QUOTES_ITS_CALLER, project
+from ...protocol.tool_call import ToolCall, ToolResult
+from ...store import CallRow, Store
+from ..dispatch import RunningCall, Session, without_children
+from .metrics import Metrics
+
+_log = structlog.get_logger(__name__)
+
+
+class CallRecorder:
+    """Satisfies ``dispatch.Recorder``."""
+
+    def __init__(self, store: Store, metrics: Metrics) -> None:
+        self._store = store
+        self._metrics = metrics
+
+    def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
+        self.count(running, result)
+        self._store.record(self.row(running, result, result_bytes))
+
+    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None:
+        self._count(call, result)
+        self._store.record(_row(session, call, result, call_id, time.time(), 0))
+        if result.error is not None:
+            why = None if result.error.code in QUOTES_ITS_CALLER else result.error.message
+            _log.info("call refused", request_id=call.request_id, code=result.error.code, why=why)
+
+    def count(self, running: RunningCall, result: ToolResult) -> None:
+        """What the metrics and the log have of an ended call, but for its audit row."""
+        self._count(running.call, result)
+        for spent in running.meter.spent:
+            self._metrics.spent(running.tool.name, spent)
+        if not running.tool.local:
+            metadata = result.metadata
+            _log.info(
+                "call ended",
+                tool=running.tool.name,
+                outcome=result.outcome,
+                latency_ms=metadata.latency_ms,
+                model=metadata.model,
+            )
+
+    def row(self, running: RunningCall, result: ToolResult, result_bytes: int) -> CallRow:
+        """A call's audit row."""
+        own = result if running.family is None else without_children(running, result)
+        return _row(running.session, running.call, own, running.id, running.started_at, result_bytes)
+
+    def _count(self, call: ToolCall, result: ToolResult) -> None:
+        metadata = result.metadata
+        self._metrics.call_ended(
+            call.name,
+            result.outcome,
+            seconds=metadata.latency_ms / 1000,
+            queue_seconds=metadata.timings.queue_ms / 1000,
+        )
+
+
+def _row(
+    session: Session, call: ToolCall, result: ToolResult, call_id: str, started_at: float, result_bytes: int
+) -> CallRow:
+    return project(
+        call,
+        result,
+        call_id=call_id,
+        started_at=started_at,
+        transport=session.transport,
+        principal=session.principal,
+        session_id=session.id,
+        session_label=session.label,
+        client=session.client,
+        result_bytes=result_bytes,
+    )

@@ -1,0 +1,186 @@
+"""The daemon as its tools may see it: how it is, what it has, what it did. Satisfies ``tools.DaemonView``."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ...audit import AuditSender
+from ...protocol.error_codes import ServiceUnavailableError
+from ...protocol.tool_call import Principal
+from ...providers import Model, ModelCatalog
+from ...sources import SourceManager
+from ...store import Store, StoreError, day_of
+from ...tools import ToolRegistry
+from ...version import __version__
+from ..checks import self_checks
+from ..dispatch import ProviderLimiter, Router
+from ..dispatch.budget import Budget
+from ..provider_setup import VENDORS, ConfiguredProviders
+from . import status_report
+from .model_availability import ModelAvailability
+
+STORE_PATIENCE_S: Final = 2.0
+"""A disk that does not answer keeps ``self-check`` waiting no longer."""
+
+
+@dataclass(kw_only=True, eq=False)
+class LiveDaemonView:
+    """Reads only; takes no permit."""
+
+    catalogue: ModelCatalog
+    started_at: float
+    """Unix time in seconds."""
+    started_monotonic: float
+    """The same instant of the monotonic clock."""
+    store: Store
+    sender: AuditSender | None
+    vendors: ConfiguredProviders
+    gates: Mapping[str, ProviderLimiter]
+    budget: Budget
+    availability: ModelAvailability
+    router: Callable[[], Router]
+    """A function, since the router is given this view when it is made."""
+    connections: Callable[[], int]
+    chosen_model: str | None
+    """What is asked where the caller names none; None where no vendor can be asked. Set anew by a reload."""
+    sources: SourceManager
+    refused: str | None = None
+    """Why the configuration as it is now is not the one that is in effect."""
+
+    def default_model(self) -> str:
+        if self.chosen_model is None:
+            raise ServiceUnavailableError(" ".join(self.vendors.absent.values()), transient=False)
+        return self.chosen_model
+
+    def providers(self) -> list[dict[str, Any]]:
+        return status_report.provider_rows(VENDORS, self.vendors.providers, self.vendors.absent)
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools that there are now."""
+        return self.router().offer.registry
+
+    def health(self) -> dict[str, Any]:
+        offer = self.router().offer
+        problems = [*self.registry.problems, *offer.problems, *self.sources.problems]
+        if self.store.problem is not None:
+            problems.append(f"the database cannot be written ({self.store.problem}); only local calls are taken")
+        if self.store.damage is not None:
+            problems.append(self.store.damage)
+        if self.refused is not None:
+            problems.append(f"the new configuration is refused, the old one stays: {self.refused}")
+        return status_report.health(
+            self.router(),
+            version=__version__,
+            started_at=self.started_at,
+            connections=self.connections(),
+            problems=problems,
+        )
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a simulator answers for any vendor."""
+        return any(provider.simulated for provider in self.vendors.providers.values())
+
+    def listed(self, model: Model) -> bool | None:
+        return self.availability.listed(model)
+
+    async def self_check(self) -> list[dict[str, Any]]:
+        now = time.time()
+        expected = self.started_at + time.monotonic() - self.started_monotonic
+        problem, newest, remote = await self._try_the_store()
+        free = await asyncio.to_thread(_free_bytes, self.store.path)
+        model = None if self.chosen_model is None else self.catalogue.resolve(self.chosen_model)
+        askable = [one for one in self.catalogue.models if one.provider in self.gates and self.listed(one) is not False]
+        checks = [
+            self_checks.store(self.store.problem, self.store.damage, dropped=self.store.dropped),
+            self_checks.journal(problem),
+            *(
+                self_checks.provider(row["label"], row["missing"], gate.state if gate else None)
+                for row in self.providers()
+                for gate in [self.gates.get(row["name"])]
+            ),
+            self_checks.disk(free),
+            self_checks.clock(now, expected=expected, newest=newest),
+            self_checks.audit(remote, sent=self.sender is not None),
+            self_checks.tools(self.registry.problems),
+            self_checks.default_model(model, None if model is None else self.listed(model)),
+            self_checks.budget(self.budget.amounts, self.budget.state()["spent"], askable),
+        ]
+        return [self_checks.as_data(check) for check in checks]
+
+    async def _try_the_store(self) -> tuple[str | None, float | None, dict[str, Any] | None]:
+        """Why a commit does not reach the disk, or None where one did; when the last call came in; how the audit's way
+        out is.
+        """
+        try:
+            async with asyncio.timeout(STORE_PATIENCE_S):
+                await self.store.sync()
+                newest = await self.store.recent(1)
+                remote = await self.sender.status() if self.sender else None
+        except StoreError as error:
+            return error.reason, None, None
+        except TimeoutError:
+            return f"no answer within {STORE_PATIENCE_S:g} s", None, None
+        return None, newest[0].started_at if newest else None, remote
+
+    def running(self, principal: Principal) -> list[dict[str, Any]]:
+        now = time.monotonic()
+        return [
+            status_report.running_row(call, now)
+            for call in self.router().running
+            if call.session.principal == principal
+        ]
+
+    async def ended(
+        self, principal: Principal, limit: int, *, tool: str | None = None, outcome: str | None = None
+    ) -> list[dict[str, Any]]:
+        try:
+            await self.store.flush()
+            rows = await self.store.ended(principal.name, limit, tool=tool, outcome=outcome)
+        except StoreError as error:
+            raise ServiceUnavailableError(f"The log cannot be read ({error.reason}); try again later.") from None
+        return [msgspec.to_builtins(row) for row in rows]
+
+    async def status(self, *, recent: int, days: int) -> dict[str, Any]:
+        shown = {
+            **self.health(),
+            "pid": os.getpid(),
+            "simulated": self.simulated,
+            "default_model": self.chosen_model,
+            "tools": len(self.registry.tools),
+            "limits": status_report.limits(self.router(), self.gates),
+            "providers": self.providers(),
+            "sources": msgspec.to_builtins(self.sources.states),
+            "audit": {
+                "written": self.store.written,
+                "dropped": self.store.dropped,
+                "problem": self.store.problem or self.store.damage,
+                "remote": {"state": "off"},
+            },
+            "budget": self.budget.state(),
+        }
+        try:
+            shown["totals"] = status_report.totals_row(await self.store.totals())
+            spent = await self.store.spent_since(day_of(time.time() - (days - 1) * 86400)) if days else []
+            shown["usage"] = status_report.usage_rows(spent)
+            shown["recent"] = [status_report.call_row(row) for row in await self.store.recent(recent)]
+            if self.sender:
+                shown["audit"]["remote"] = await self.sender.status()
+        except StoreError as error:
+            shown["problems"].append(str(error))
+        return shown
+
+
+def _free_bytes(database: Path) -> int | None:
+    try:
+        return shutil.disk_usage(database.parent).free
+    except OSError:
+        return None

@@ -1,0 +1,213 @@
+"""Logging: one stream of lines, ours and the libraries', each with its session and request, none with a secret."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from contextvars import ContextVar
+from typing import Any, Final, Literal, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from ...audit import REDACTED, is_secret_name, redact, redact_text
+from ...protocol.tool_call import RequestId
+from ...tools import ValueMask
+
+LIBRARY_LEVELS: Final = {
+    # Below these levels they tell of each request and frame, with headers and bodies, so with keys and tokens.
+    "websockets": logging.INFO,
+    "uvicorn": logging.WARNING,
+    "uvicorn.access": logging.CRITICAL,
+    "httpx": logging.WARNING,
+    "httpx2": logging.WARNING,
+    "httpcore": logging.WARNING,
+    "httpcore2": logging.WARNING,
+    "openai": logging.WARNING,
+    "zhipuai": logging.WARNING,
+    "zai": logging.WARNING,
+    "asyncio": logging.WARNING,
+    # What other people's servers send that is not as it should be, with a traceback each; the calls tell it.
+    "mcp.client": logging.CRITICAL,
+}
+"""The least level at which a library is heard, whatever level is set for us."""
+
+_hidden: list[ValueMask] = []
+"""What no line may show: the operator's bound values."""
+
+_current: ContextVar[tuple[str, RequestId | None] | None] = ContextVar("current_call", default=None)
+
+
+def bind_session(session_id: str) -> None:
+    """From now on this task's log lines, and those of tasks it starts, bear this session."""
+    _current.set((session_id, None))
+
+
+def bind_call(session_id: str, request_id: RequestId) -> None:
+    """From now on this task's log lines, and those of tasks it starts, bear this session and request."""
+    _current.set((session_id, request_id))
+
+
+def hide(mask: ValueMask) -> None:
+    """From now on no log line of this process shows these values, in the place of those before."""
+    _hidden[:] = [mask]
+
+
+def set_up_logging(
+    log_format: Literal["auto", "console", "json"],
+    level: Literal["debug", "info", "warning", "error"],
+    *,
+    stream: TextIO | None = None,
+) -> None:
+    """Send the log lines of structlog and of the standard library to ``stream``, stderr unless said otherwise.
+
+    Before the process serves; called again, the lines from then on go by it.
+
+    ``auto`` is ``console`` on a terminal and ``json`` elsewhere: one object a line.
+    """
+    stream = stream or sys.stderr
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    processors = _processors()
+    renderer = _renderer(log_format, stream)
+    structlog.configure(
+        processors=[*processors, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=lambda name="toold", *_: _Output(name, stream),
+        cache_logger_on_first_use=False,  # or a level that is reloaded would reach no logger that has spoken
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=processors,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(threshold, logging.INFO))
+    for name, least in LIBRARY_LEVELS.items():
+        logging.getLogger(name).setLevel(max(threshold, least))
+    logging.getLogger("websockets.server").addFilter(handshakes_in_one_line)
+    logging.captureWarnings(capture=True)
+
+
+def _processors() -> list[Processor]:
+    return [
+        add_call,
+        add_name,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        remove_secrets,
+        remove_bound,
+    ]
+
+
+def _renderer(log_format: str, stream: TextIO) -> Processor:
+    terminal = stream.isatty()
+    if log_format == "json" or (log_format == "auto" and not terminal):
+        return structlog.processors.JSONRenderer(default=str)
+    colours = terminal and not os.environ.get("NO_COLOR")  # no-color.org
+    return structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=structlog.dev.plain_traceback)
+
+
+class _Output:
+    """Where structlog's finished lines go. A log that cannot be written must not end the call that it tells of."""
+
+    def __init__(self, name: str, stream: TextIO) -> None:
+        self.name = name
+        self._stream = stream
+
+    def msg(self, line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(line + "\n")
+            self._stream.flush()
+
+    debug = info = warning = error = critical = exception = fatal = msg
+
+
+# --- processors ------------------------------------------------------------------------------------------------------
+
+
+def add_call(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Say whose line it is: ``session`` and ``request_id``."""
+    current = _current.get()
+    if current is not None:
+        event.setdefault("session", current[0])
+        if current[1] is not None:
+            event.setdefault("request_id", current[1])
+    return event
+
+
+def add_name(logger: WrappedLogger, _: str, event: EventDict) -> EventDict:
+    """Say which module's line it is."""
+    record: logging.LogRecord | None = event.get("_record")
+    event["logger"] = record.name if record else logger.name
+    return event
+
+
+def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Take out what stands under a secret's name or looks like one."""
+    for name, value in event.items():
+        if name.startswith("_"):
+            continue
+        if is_secret_name(name):
+            event[name] = REDACTED
+        elif isinstance(value, str):
+            event[name] = redact_text(value)
+        elif isinstance(value, dict | list | tuple):
+            event[name] = redact(value)
+    return event
+
+
+def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Take out the operator's bound values, wherever they stand. The last processor but the renderer."""
+    for mask in _hidden:
+        for name, value in event.items():
+            if not name.startswith("_"):
+                plain = isinstance(value, str | int | float | dict | list | tuple | None)
+                event[name] = mask.value(value if plain else str(value))
+    return event
+
+
+# --- websockets' own lines -------------------------------------------------------------------------------------------
+
+
+def handshakes_in_one_line(record: logging.LogRecord) -> bool:
+    """A filter: a peer that does not speak WebSocket gets one line with its address and the reason, no traceback.
+
+    The library's notes on connections that open well are dropped, since the daemon has better ones.
+    """
+    if record.getMessage() == "connection handler failed":
+        return True  # ours to mend: with its traceback
+    refused = record.msg.startswith(("connection rejected", "opening handshake failed", "HTTP response sent"))
+    if not refused:
+        return record.levelno >= logging.WARNING
+    peer, reason = _handshake(record)
+    record.msg = f"handshake refused: {reason or record.getMessage()} (peer {peer})"
+    record.args = ()
+    record.exc_info = None
+    record.levelno, record.levelname = logging.INFO, "INFO"
+    return True
+
+
+def _handshake(record: logging.LogRecord) -> tuple[str, str | None]:
+    """The peer's address and what was wrong with its request."""
+    error: BaseException | None = record.exc_info[1] if record.exc_info else None
+    peer = "unknown"
+    # The library hands over a weak reference, to a connection that may be gone.
+    with contextlib.suppress(AttributeError, ReferenceError):
+        connection: Any = record.__dict__.get("websocket")
+        error = error or connection.protocol.handshake_exc
+        peer = ":".join(str(part) for part in connection.remote_address[:2])
+    # The reason quotes the peer's header, which may be as long as websockets takes.
+    return peer, f"{type(error).__name__}: {error}"[:200] if error else None
+
+
+def tell_of_failure(task: asyncio.Task[Any]) -> None:
+    """A callback for tasks that go on for as long as the daemon runs: one that fails is a fault, and is in the log."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        structlog.get_logger("toold.daemon").error(
+            "a task of the daemon's own failed", task=task.get_name(), exc_info=error
+        )

@@ -1,0 +1,243 @@
+"""What Prometheus may ask: ``/metrics``. Counted once, where it happens; what others count is read at the scrape."""
+
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final, Protocol
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from ...protocol.tool_call import ModelUsage
+from ...store import DaySpent, day_of
+from ...version import __version__
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""Of the text that ``render`` makes; the newer OpenMetrics format is answered to nobody who has to ask for it."""
+
+UNKNOWN_TOOL: Final = "unknown"
+"""Stands for every name that is no tool's: callers must not be able to make new time series."""
+
+_CALL_SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+_QUEUE_SECONDS: Final = (0.001, 0.01, 0.1, 1, 5, 30, 300)
+
+
+class LimitGauge(Protocol):
+    """A bound on what runs at once, as the scrape reads it."""
+
+    @property
+    def limit(self) -> int: ...
+    @property
+    def in_use(self) -> int: ...
+    @property
+    def waiting(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetricGauges:
+    """What is counted elsewhere, and how to read it."""
+
+    limits: Mapping[str, LimitGauge]
+    """Name (``daemon``, ``kimi``, ``glm``) → permits."""
+    connections: Callable[[], int]
+    rows_written: Callable[[], int]
+    rows_dropped: Callable[[], int]
+    rows_unsent: Callable[[], int]
+
+
+class Metrics:
+    """The daemon's metrics, in a registry of their own."""
+
+    def __init__(
+        self, *, is_tool: Callable[[str], bool], gauges: MetricGauges, clock: Callable[[], float] = time.time
+    ) -> None:
+        # A time of birth beside each series would double the page.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # the library's
+        self._is_tool = is_tool
+        self._registry = CollectorRegistry()
+        self._tokens = Counter(
+            "toold_tokens",
+            "Tokens, as the vendors counted them, or estimated.",
+            ["provider", "model", "tool", "direction"],
+            registry=self._registry,
+        )
+        self._cost = Counter(
+            "toold_cost",
+            "Cost of the tokens by list price; what the simulator answers costs nothing.",
+            ["provider", "model", "tool", "currency"],
+            registry=self._registry,
+        )
+        self._provider_errors = Counter(
+            "toold_provider_errors",
+            "Completions that failed, by error code.",
+            ["provider", "code"],
+            registry=self._registry,
+        )
+        self._answers = _Answers()
+        self._registry.register(self._answers)
+        self._today = _Today(clock)
+        self._registry.register(self._today)
+        self._registry.register(_Scraped(gauges))
+        ProcessCollector(registry=self._registry)
+
+    def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
+        """A call got its answer; ``outcome`` is ``ok`` or the error's code."""
+        self._answers.count(tool if self._is_tool(tool) else UNKNOWN_TOOL, outcome, seconds, queue_seconds)
+
+    def spent(self, tool: str, spent: ModelUsage) -> None:
+        """A call's completions of one model are paid for."""
+        tool = tool if self._is_tool(tool) else UNKNOWN_TOOL
+        labels, usage, cost = (spent.provider, spent.model, tool), spent.usage, spent.cost
+        self._tokens.labels(*labels, "input").inc(usage.input_tokens)
+        self._tokens.labels(*labels, "output").inc(usage.output_tokens)
+        if cost:
+            self._cost.labels(*labels, cost.currency).inc(cost.amount)
+        self._today.add(
+            labels, usage.input_tokens, usage.output_tokens, cost.currency if cost else "", cost.amount if cost else 0.0
+        )
+
+    def restore(self, sums: Iterable[DaySpent]) -> None:
+        """What was spent today before the process began."""
+        for one in sums:
+            tool = one.tool if self._is_tool(one.tool) else UNKNOWN_TOOL
+            self._today.add(
+                (one.provider, one.model, tool), one.input_tokens, one.output_tokens, one.currency, one.cost
+            )
+
+    def provider_failed(self, provider: str, code: str) -> None:
+        """A completion ended in an error."""
+        self._provider_errors.labels(provider, code).inc()
+
+    def render(self) -> bytes:
+        """All of it in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+class _Distribution:
+    """How often a time fell into which bucket; only the event loop's thread counts, so there is no lock."""
+
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self._sum += seconds
+
+    def add_to(self, family: HistogramMetricFamily, labels: list[str]) -> None:
+        names = [*map(floatToGoString, self._bounds), "+Inf"]
+        family.add_metric(labels, list(zip(names, accumulate(self._counts), strict=True)), self._sum)
+
+
+class _Answers(Collector):
+    """What every call counts, on its way to its caller: the library's own counters take three times as long."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[str, str], int] = {}
+        self._seconds: dict[str, _Distribution] = {}
+        self._queue = _Distribution(_QUEUE_SECONDS)
+
+    def count(self, tool: str, outcome: str, seconds: float, queue_seconds: float) -> None:
+        key = tool, outcome
+        try:
+            self._calls[key] += 1
+        except KeyError:
+            self._calls[key] = 1
+            self._seconds.setdefault(tool, _Distribution(_CALL_SECONDS))
+        self._seconds[tool].observe(seconds)
+        self._queue.observe(queue_seconds)
+
+    def collect(self) -> Iterable[Metric]:
+        calls = CounterMetricFamily("toold_calls", "Calls answered, by tool and outcome.", labels=["tool", "outcome"])
+        for (tool, outcome), number in self._calls.items():
+            calls.add_metric([tool, outcome], number)
+        seconds = HistogramMetricFamily("toold_call_seconds", "From a call's arrival to its answer.", labels=["tool"])
+        for tool, distribution in self._seconds.items():
+            distribution.add_to(seconds, [tool])
+        queue = HistogramMetricFamily("toold_queue_seconds", "Waiting for permits.", labels=[])
+        self._queue.add_to(queue, [])
+        yield from (calls, seconds, queue)
+
+
+class _Today(Collector):
+    """What was spent since midnight, UTC. Counters begin anew with the process; these are restored."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._day = ""
+        # Provider, model, tool, and direction or currency.
+        self._tokens: defaultdict[tuple[str, str, str, str], float] = defaultdict(float)
+        self._cost: defaultdict[tuple[str, str, str, str], float] = defaultdict(float)
+
+    def add(
+        self, labels: tuple[str, str, str], input_tokens: int, output_tokens: int, currency: str, cost: float
+    ) -> None:
+        self._turn_over()
+        self._tokens[*labels, "input"] += input_tokens
+        self._tokens[*labels, "output"] += output_tokens
+        if currency:
+            self._cost[*labels, currency] += cost
+
+    def collect(self) -> Iterable[Metric]:
+        self._turn_over()
+        tokens = GaugeMetricFamily(
+            "toold_today_tokens", "Tokens since 0:00 UTC.", labels=["provider", "model", "tool", "direction"]
+        )
+        cost = GaugeMetricFamily(
+            "toold_today_cost", "Cost since 0:00 UTC.", labels=["provider", "model", "tool", "currency"]
+        )
+        for family, values in ((tokens, self._tokens), (cost, self._cost)):
+            for labels, value in values.items():
+                family.add_metric(labels, value)
+            yield family
+
+    def _turn_over(self) -> None:
+        day = day_of(self._clock())
+        if day != self._day:
+            self._day = day
+            self._tokens.clear()
+            self._cost.clear()
+
+
+class _Scraped(Collector):
+    """Reads at the scrape what is counted elsewhere."""
+
+    def __init__(self, gauges: MetricGauges) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterable[Metric]:
+        yield InfoMetricFamily("toold", "The daemon.", value={"version": __version__})
+        in_use = GaugeMetricFamily("toold_permits_in_use", "Permits held.", labels=["limit"])
+        bound = GaugeMetricFamily("toold_permits_limit", "Permits there are.", labels=["limit"])
+        waiting = GaugeMetricFamily("toold_permits_waiting", "Calls that wait for a permit.", labels=["limit"])
+        for name, limit in self._gauges.limits.items():
+            in_use.add_metric([name], limit.in_use)
+            bound.add_metric([name], limit.limit)
+            waiting.add_metric([name], limit.waiting)
+        yield from (in_use, bound, waiting)
+        yield GaugeMetricFamily("toold_connections", "Connections open.", value=self._gauges.connections())
+        yield CounterMetricFamily("toold_audit_rows_written", "Audit rows kept.", value=self._gauges.rows_written())
+        yield CounterMetricFamily("toold_audit_rows_dropped", "Audit rows lost.", value=self._gauges.rows_dropped())
+        yield GaugeMetricFamily(
+            "toold_audit_rows_unsent", "Audit rows still to send to Supabase.", value=self._gauges.rows_unsent()
+        )

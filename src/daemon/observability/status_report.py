@@ -1,0 +1,160 @@
+"""What the daemon tells of itself: to probes and to ``status``."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...providers import Provider, VendorInfo
+from ...store import CallRow, CallTotals, DaySpent
+from ..dispatch import Permits, ProviderLimiter, Router, RunningCall
+
+
+def health(
+    router: Router, *, version: str, started_at: float, connections: int, problems: Iterable[str]
+) -> dict[str, Any]:
+    """For ``/readyz`` and ``health``: ready where calls are accepted; what else is wrong: ``problems``."""
+    state: dict[str, Any] = {
+        "status": "ready" if router.accepting else "stopping",
+        "version": version,
+        "uptime_s": round(time.time() - started_at, 1),
+        "connections": connections,
+        "calls": router.accepted,
+        "problems": list(problems),
+    }
+    if not router.accepting:
+        state["reasons"] = ["the daemon goes down and takes no new calls"]
+    return state
+
+
+def limits(router: Router, gates: Mapping[str, ProviderLimiter]) -> dict[str, Any]:
+    """Every bound on what runs, with what is in use and who waits."""
+    providers = {name: {**_permits(gate.permits), "abandoned": gate.abandoned} for name, gate in gates.items()}
+    return {
+        "running": _permits(router.permits),
+        "accepted": router.accepted,
+        "max_waiting": router.bounds.max_waiting,
+        "max_accepted_per_session": router.bounds.max_accepted_per_session,
+        "providers": providers,
+    }
+
+
+def provider_rows(
+    vendors: Iterable[VendorInfo], providers: Mapping[str, Provider], absent: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """One object a vendor, in their order: whether it can be asked, and what to set where it cannot."""
+    rows = []
+    for vendor in vendors:
+        provider = providers.get(vendor.name)
+        rows.append(
+            {
+                "name": vendor.name,
+                "label": vendor.label,
+                "available": provider is not None,
+                "simulated": provider.simulated if provider else False,
+                "road": provider.road if provider else None,
+                "missing": absent.get(vendor.name, ""),
+                "lists_all": vendor.lists_all,
+            }
+        )
+    return rows
+
+
+def call_row(row: CallRow) -> dict[str, Any]:
+    """One of the last calls, for people: who, what, how it ended, how long it took; never its arguments."""
+    return {
+        "id": row.id,
+        "started_at": row.started_at,
+        "session": row.session_label,
+        "tool": row.tool,
+        "outcome": row.outcome,
+        "message": row.message,
+        "latency_ms": row.latency_ms,
+        "model": row.model,
+        "simulated": row.simulated,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+    }
+
+
+def ended_row(row: CallRow) -> dict[str, Any]:
+    """One of the last calls, for the operator: ``call_row`` and whose it was."""
+    return {**call_row(row), "session_id": row.session_id, "principal": row.principal}
+
+
+def running_row(running: RunningCall, now: float) -> dict[str, Any]:
+    """A call that is not answered yet, for the operator; never its arguments. ``now`` is an instant of its clock."""
+    session, latest = running.session, running.latest
+    return {
+        "id": running.id,
+        "parent": None if running.parent is None else running.parent.id,
+        "session": session.label,
+        "session_id": session.id,
+        "principal": session.principal.name,
+        "client": session.client.name,
+        "tool": running.tool.name,
+        "state": _state(running),
+        "started_at": running.started_at,
+        "age_s": round(now - running.started, 3),
+        "left_s": round(max(0.0, running.deadline - now), 3),
+        "progress": None if latest is None else msgspec.to_builtins(latest),
+    }
+
+
+def _state(running: RunningCall) -> str:
+    """``waiting`` for its turn, ``running``, or ``ending``: told to, and not there yet."""
+    if running.ended_at is not None:
+        return "ending"
+    return "running" if running.running else "waiting"
+
+
+def totals_row(totals: CallTotals) -> dict[str, Any]:
+    """The sums of all calls, as plain data."""
+    plain: dict[str, Any] = msgspec.to_builtins(totals)
+    return plain
+
+
+def usage_rows(spent: Iterable[DaySpent]) -> list[dict[str, Any]]:
+    """What was spent at the vendors: one object a day, the newest first, summed by provider, model and tool."""
+    return [_day(day, list(parts)) for day, parts in itertools.groupby(spent, key=lambda part: part.day)]
+
+
+def _day(day: str, spent: Sequence[DaySpent]) -> dict[str, Any]:
+    return {
+        "day": day,
+        **_sum(spent),
+        "by_provider": _by(spent, lambda part: part.provider),
+        "by_model": _by(spent, lambda part: part.model),
+        "by_tool": _by(spent, lambda part: part.tool),
+    }
+
+
+def _by(spent: Iterable[DaySpent], key: Callable[[DaySpent], str]) -> dict[str, dict[str, Any]]:
+    return {name: _sum(list(parts)) for name, parts in itertools.groupby(sorted(spent, key=key), key=key)}
+
+
+def _sum(spent: Sequence[DaySpent]) -> dict[str, Any]:
+    return {
+        "completions": sum(part.completions for part in spent),
+        "input_tokens": sum(part.input_tokens for part in spent),
+        "output_tokens": sum(part.output_tokens for part in spent),
+        "cached_tokens": sum(part.cached_tokens for part in spent),
+        "cost": cost_of(spent),
+        "estimated": any(part.estimated for part in spent),
+        "simulated": all(part.simulated for part in spent),
+    }
+
+
+def cost_of(spent: Iterable[DaySpent]) -> dict[str, float]:
+    """The sums by currency."""
+    cost: dict[str, float] = {}
+    for part in spent:
+        if part.currency:
+            cost[part.currency] = round(cost.get(part.currency, 0.0) + part.cost, 9)
+    return cost
+
+
+def _permits(permits: Permits) -> dict[str, int]:
+    return {"limit": permits.limit, "in_use": permits.in_use, "waiting": permits.waiting}

@@ -1,0 +1,1 @@
+"""State on disk: the state folder, the journal, conversations and retained results."""

@@ -1,0 +1,117 @@
+"""``tools/call``: onto the one road of every call, and back."""
+
+import asyncio
+from typing import Final
+
+from ....protocol.mcp import json_rpc
+from ....protocol.mcp.json_rpc import JsonRpcId, MessageProblem, RpcRequest
+from ....protocol.mcp.mcp_call import fault_of_request, read_call
+from ....protocol.tool_call import ToolResult
+from ...dispatch import Router, RunningCall, Session
+from . import mcp_tasks
+from .http_io import hung_up
+from .mcp_caller import McpCaller
+from .mcp_exchange import AWAY, McpExchange
+from .mcp_tasks import CALL, McpTasks
+
+TASK_AFTER_S: Final = 0.5
+"""A call that is done by then is answered with its result, also where its client takes a task."""
+
+_Address = tuple[str, str, JsonRpcId]
+
+
+class McpCalls:
+    """The calls of all clients. Each has a session of its own, which it is alone in and which ends with it."""
+
+    def __init__(self, router: Router, tasks: McpTasks) -> None:
+        self._router = router
+        self._tasks = tasks
+        # Running calls of clients with a label, for those that cancel by the JSON-RPC id.
+        self._running: dict[_Address, Session] = {}
+
+    def __repr__(self) -> str:
+        return f"<McpCalls cancellable={len(self._running)}>"
+
+    async def run(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
+        """The message that answers the call; None where its client has hung up and hears nothing."""
+        call = read_call(request, CALL, caller.size)
+        if isinstance(call, MessageProblem):
+            return call
+        session = self._router.sessions.open(
+            caller.label,
+            caller.principal,
+            caller.client,
+            toolset=caller.toolset,
+            transport="mcp",
+            streaming=False,
+            away=AWAY,
+            usable=caller.access.toolsets,
+        )
+        exchange = McpExchange(request.id, caller.envelope)
+        address = (caller.principal.name, caller.label, request.id) if caller.labelled else None
+        self._router.attach(session, exchange)
+        try:
+            running = self._router.submit(session, call, exchange)
+            if not isinstance(running, RunningCall):
+                return _refusal(running, exchange)
+            if address is not None:
+                self._running[address] = session
+            if caller.envelope.revision.tasks == "asked" and isinstance(request.params.get("task"), dict):
+                return await self._as_task(running, request, caller)
+            # Most calls of local tools are done by the next turn of the loop: nobody has to watch their clients.
+            await asyncio.sleep(0)
+            return exchange.answer or await self._follow(running, exchange, request, caller)
+        finally:
+            if address is not None and self._running.get(address) is session:  # a client may have used an id twice
+                del self._running[address]
+            self._router.leave(session, exchange)
+
+    def cancel(self, request_id: object, caller_label: str, principal: str) -> None:
+        """End a client's running call, by its JSON-RPC id."""
+        if isinstance(request_id, str | int):
+            session = self._running.get((principal, caller_label, request_id))
+            if session is not None:
+                self._tasks.cancel(session)
+
+    async def _follow(
+        self, running: RunningCall, exchange: McpExchange, request: RpcRequest, caller: McpCaller
+    ) -> bytes | None:
+        """Pass on what the call reports, until it has its answer or has become a task."""
+        watch = asyncio.ensure_future(hung_up(caller.receive))
+        watch.add_done_callback(exchange.hang_up)
+        timer = None
+        if caller.envelope.tasks and caller.envelope.progress_token is None:  # a task has no progress to tell
+            timer = asyncio.get_running_loop().call_later(TASK_AFTER_S, exchange.outlast)
+        try:
+            while exchange.answer is None:
+                await exchange.news.wait()
+                exchange.news.clear()
+                if exchange.gone and exchange.answer is None:
+                    if caller.envelope.revision.stateless:  # there, who hangs up has cancelled
+                        self._tasks.cancel(running.session)
+                    return None
+                if exchange.outlasted and not running.answered:
+                    return await self._as_task(running, request, caller)
+                reports = exchange.reports()
+                if reports and caller.stream is not None and exchange.answer is None:
+                    await caller.stream.write(reports)
+            return exchange.answer
+        finally:
+            watch.cancel()
+            if timer is not None:
+                timer.cancel()
+
+    async def _as_task(self, running: RunningCall, request: RpcRequest, caller: McpCaller) -> bytes:
+        task = await self._tasks.make(running.session, running)
+        return json_rpc.answer(request.id, mcp_tasks.created(task, caller.envelope.revision))
+
+
+def _refusal(result: ToolResult | None, exchange: McpExchange) -> bytes | MessageProblem | None:
+    """What a call gets that did not start."""
+    if result is None:
+        return None
+    fault = fault_of_request(result.error)
+    if fault is not None:
+        return fault
+    exchange.refuse(result)
+    return exchange.answer

@@ -1,0 +1,153 @@
+"""The methods of MCP that are spoken here beside ``tools/call``, by revision. What is not in the table is not found."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from ....protocol.error_codes import CallError
+from ....protocol.mcp import json_rpc
+from ....protocol.mcp.json_rpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    MessageProblem,
+    RpcRequest,
+)
+from ....protocol.mcp.mcp_result import acknowledged, discovered, initialized, listed
+from ....protocol.mcp.mcp_revision import negotiated
+from ....protocol.mcp.request_envelope import TASKS_EXTENSION
+from ....tools import ToolsetView
+from ...dispatch import Router
+from . import mcp_tasks
+from .mcp_caller import McpCaller
+from .mcp_exchange import ALIVE
+from .mcp_tasks import McpTasks
+from .tool_listing import ToolListing
+from .tool_subscriptions import ToolSubscriptions
+
+_CANCEL_PATIENCE_S: Final = 3.0
+"""How long ``tasks/cancel`` waits for the end of the call, where it has to tell of it."""
+
+Method = Callable[[RpcRequest, McpCaller], Awaitable[Any]]
+"""Its result, or the problem with the request."""
+
+
+class McpMethods:
+    """What each method does."""
+
+    def __init__(self, router: Router, tasks: McpTasks, instructions: Callable[[ToolsetView], str]) -> None:
+        self._router = router
+        self._tasks = tasks
+        self._instructions = instructions
+        self._listing = ToolListing()
+        self.subscriptions = ToolSubscriptions(router)
+        handshake: dict[str, Method] = {
+            "initialize": self._initialize,
+            "ping": _acknowledge,
+            # Nothing is logged to clients, and some ask for a level whether that is offered or not.
+            "logging/setLevel": _acknowledge,
+            "tools/list": self._list,
+        }
+        self._by_kind: Mapping[tuple[bool, str | None], Mapping[str, Method]] = {
+            (False, None): handshake,
+            (False, "asked"): {
+                **handshake,
+                "tasks/get": self._get_task,
+                "tasks/result": self._task_result,
+                "tasks/cancel": self._cancel_task,
+            },
+            (True, "offered"): {
+                "server/discover": self._discover,
+                "tools/list": self._list,
+                "tasks/get": _declared(self._get_task),
+                "tasks/update": _declared(self._update_task),
+                "tasks/cancel": _declared(self._cancel_task),
+            },
+        }
+
+    async def answer(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
+        """The message that answers a request; None where its client has hung up and hears nothing."""
+        revision = caller.envelope.revision
+        if request.method == "subscriptions/listen" and revision.stateless:
+            return await self.subscriptions.listen(request, caller)
+        method = self._by_kind[revision.stateless, revision.tasks].get(request.method)
+        if method is None:
+            message = f"There is no method {request.method[:80]!r} here in {revision.name}."
+            return MessageProblem(METHOD_NOT_FOUND, message)
+        try:
+            result = await method(request, caller)
+        except CallError as error:
+            return MessageProblem(INTERNAL_ERROR, error.message, error.to_tool_error())
+        return result if isinstance(result, MessageProblem) else json_rpc.answer(request.id, result)
+
+    async def _initialize(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any]:
+        return initialized(negotiated(request.params.get("protocolVersion")), self._told(caller))
+
+    async def _discover(self, _: RpcRequest, caller: McpCaller) -> dict[str, Any]:
+        return discovered(caller.envelope.revision, self._told(caller))
+
+    async def _list(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
+        revision = caller.envelope.revision
+        selection = self._router.offer.of(caller.toolset)
+        page = await self._listing.page(selection, revision, request.params.get("cursor"))
+        return page if isinstance(page, MessageProblem) else listed(*page, revision)
+
+    async def _get_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
+        found = await self._tasks.find(request.params.get("taskId"), caller.principal)
+        return _NO_TASK if found is None else mcp_tasks.described(found[0], caller.envelope.revision)
+
+    async def _task_result(self, request: RpcRequest, caller: McpCaller) -> Any:
+        found = await self._tasks.find(request.params.get("taskId"), caller.principal)
+        while found is not None:
+            task, session = found
+            if task.result is not None:
+                return mcp_tasks.payload(task.id, task.result, caller.envelope.revision)
+            await self._tasks.ended(session, self._router.bounds.progress_interval_s)
+            found = await self._tasks.find(task.id, caller.principal)
+            if caller.stream is not None and found is not None and found[0].working:
+                await caller.stream.write(ALIVE)
+        return _NO_TASK
+
+    async def _update_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
+        # No task here asks for input, so whatever is answered belongs to no question.
+        found = await self._tasks.find(request.params.get("taskId"), caller.principal)
+        return _NO_TASK if found is None else acknowledged(caller.envelope.revision)
+
+    async def _cancel_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
+        revision = caller.envelope.revision
+        found = await self._tasks.find(request.params.get("taskId"), caller.principal)
+        if found is None:
+            return _NO_TASK
+        task, session = found
+        if revision.tasks == "offered":
+            self._tasks.cancel(session)
+            return acknowledged(revision)
+        if not task.working:
+            return MessageProblem(INVALID_PARAMS, f"The task has ended already; it is {task.status(revision)}.")
+        self._tasks.cancel(session)
+        await self._tasks.ended(session, _CANCEL_PATIENCE_S)
+        found = await self._tasks.find(task.id, caller.principal)
+        return _NO_TASK if found is None else mcp_tasks.described(found[0], revision)
+
+    def _told(self, caller: McpCaller) -> str:
+        return self._instructions(self._router.offer.of(caller.toolset))
+
+
+_NO_TASK: Final = MessageProblem(INVALID_PARAMS, "params.taskId is no task of yours whose result is still kept.")
+
+
+async def _acknowledge(_: RpcRequest, caller: McpCaller) -> dict[str, Any]:
+    return acknowledged(caller.envelope.revision)
+
+
+def _declared(method: Method) -> Method:
+    """The method, for clients that declare the extension that it belongs to."""
+
+    async def guarded(request: RpcRequest, caller: McpCaller) -> Any:
+        if not caller.envelope.tasks:
+            required: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
+            message = f"{request.method} is for clients that declare the extension {TASKS_EXTENSION}."
+            return MessageProblem(MISSING_CLIENT_CAPABILITY, message, required)
+        return await method(request, caller)
+
+    return guarded

@@ -1,0 +1,307 @@
+"""MCP over Streamable HTTP: ``POST /mcp`` and ``/mcp/{toolset}``. Each request stands for itself; nothing is shared.
+
+headers ▸ body ▸ message ▸ envelope ▸ method ─▶ JSON, or events where there is something to tell before the answer
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
+from ....protocol.mcp import json_rpc
+from ....protocol.mcp.json_rpc import (
+    HTTP_STATUS,
+    INVALID_REQUEST,
+    MalformedMessage,
+    Message,
+    MessageProblem,
+    RpcNotification,
+    RpcReply,
+    RpcRequest,
+)
+from ....protocol.mcp.mcp_revision import STATELESS, UNSAID
+from ....protocol.mcp.request_envelope import (
+    METHOD_HEADER,
+    NAME_HEADER,
+    VERSION_HEADER,
+    RequestEnvelope,
+    client_of,
+    open_envelope,
+    revision_of_notification,
+)
+from ....protocol.mcp.sdk_types import official_types
+from ....serving import COMPLETE
+from ....tools import ToolsetView
+from ...dispatch import Router
+from ...observability.logging_setup import bind_session
+from .client_labels import SESSION_HEADER, client_of_label, is_label, make_label
+from .http_io import BodyTooLargeError, EventStream, HungUpError, read_body, send_json
+from .mcp_caller import McpCaller
+from .mcp_calls import McpCalls
+from .mcp_methods import McpMethods
+from .mcp_tasks import McpTasks
+from .request_guard import RequestRefused, admit, denied
+
+MAX_BATCH: Final = 32
+"""Messages of one POST."""
+
+_READ: Final = (
+    *("accept", "authorization", "content-encoding", "content-type", "host", "origin"),
+    *(SESSION_HEADER, VERSION_HEADER, METHOD_HEADER, NAME_HEADER),
+)
+_HEADERS: Final = {name.encode(): name for name in _READ}
+"""The headers that are looked at, in lower case."""
+
+_log = structlog.get_logger("toold.mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class McpOptions:
+    """What the operator set."""
+
+    allowed_origins: tuple[str, ...]
+    max_connections: int
+    """Requests that are under way at once."""
+    max_frame_bytes: int
+    """Of a body."""
+
+
+class _Post(msgspec.Struct, frozen=True):
+    """One POST, before its messages are looked at."""
+
+    access: Authorization
+    toolset: str
+    headers: Mapping[str, str]
+    receive: Receive
+    send: Send
+    streams: bool
+
+
+class McpServer:
+    """The ASGI app of ``/mcp``."""
+
+    def __init__(
+        self,
+        options: McpOptions,
+        router: Router,
+        *,
+        authenticate: Authenticate,
+        instructions: Callable[[ToolsetView], str],
+        metadata: Callable[[str | None], str | None],
+    ) -> None:
+        self._options = options
+        self._router = router
+        self._authenticate = authenticate
+        # Of a toolset, or of none: the address that tells where tokens come from; None where no issuer gives them.
+        self._metadata = metadata
+        tasks = McpTasks(router)
+        self._calls = McpCalls(router, tasks)
+        self._methods = McpMethods(router, tasks, instructions)
+        self._under_way = 0
+
+    def __repr__(self) -> str:
+        return f"<McpServer requests={self._under_way}/{self._options.max_connections}>"
+
+    def tools_changed(self) -> None:
+        """The router has another offer: tell the clients that listen, where their listing is another one."""
+        self._methods.subscriptions.tools_changed()
+
+    def turn_out(self, objection: Callable[[Authorization], str | None]) -> None:
+        """End the streams of those that listen to whom there is an objection now; a request of theirs gets a 401."""
+        self._methods.subscriptions.turn_out(objection)
+
+    def end_streams(self) -> None:
+        """The daemon goes down: end the streams of clients that only listen."""
+        self._methods.subscriptions.close()
+
+    async def warm_up(self) -> None:
+        """Import what takes part of a second, in a thread; the first listing would wait for it else."""
+        await asyncio.to_thread(official_types)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        post = await self._judge(scope, receive, send)
+        if isinstance(post, RequestRefused):
+            await _refuse(send, post)
+            return
+        self._under_way += 1
+        try:
+            whole = COMPLETE in scope.get("extensions", ())
+            body = await read_body(receive, self._options.max_frame_bytes, whole=whole)
+            await self._serve(post, json_rpc.read(body), len(body))
+        except HungUpError:
+            pass  # nobody is there to hear why
+        except BodyTooLargeError:
+            limit = self._options.max_frame_bytes
+            await _refuse(send, RequestRefused(413, f"The body has more than the {limit} bytes that are taken."))
+        except TimeoutError:
+            await _refuse(send, RequestRefused(408, "The rest of the body did not come."))
+        finally:
+            self._under_way -= 1
+
+    async def _judge(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
+        headers = _headers(scope)
+        asked: str | None = scope["toolset"]
+        metadata = self._metadata(asked)
+        admitted = await admit(
+            scope["method"],
+            headers,
+            scheme=scope["scheme"],
+            authenticate=self._authenticate,
+            origins=self._options.allowed_origins,
+            metadata=metadata,
+        )
+        if isinstance(admitted, RequestRefused):
+            return admitted
+        if self._under_way >= self._options.max_connections:
+            message = f"The daemon's {self._options.max_connections} requests are under way; come back later."
+            return RequestRefused(503, message, (("retry-after", "1"),))
+        offer, access = self._router.offer, admitted.access
+        names = offer.names
+        toolset = access.default(names, offer.default) if asked is None else asked
+        if toolset not in (usable := access.usable(names)):
+            return _no_such_toolset(toolset, usable, access, metadata)
+        label = headers.get(SESSION_HEADER)
+        if label is not None and headers.get(VERSION_HEADER) not in STATELESS and not is_label(label):
+            return RequestRefused(404, f"There is no such {SESSION_HEADER}; initialize anew.")
+        return _Post(access, toolset, headers, receive, send, admitted.streams)
+
+    async def _serve(self, post: _Post, message: Message | list[Message], size: int) -> None:
+        match message:
+            case RpcRequest():
+                await self._request(post, message, size)
+            case list():
+                await self._batch(post, message, size)
+            case MalformedMessage():
+                _log.info("message refused", why=message.problem.message)
+                await send_json(post.send, json_rpc.failure(message.id, message.problem), 400)
+            case RpcNotification() | RpcReply():
+                problem = self._hear(post, message)
+                if problem is None:
+                    await send_json(post.send, b"", 202)
+                else:
+                    await send_json(post.send, json_rpc.failure(None, problem), 400)
+
+    async def _request(self, post: _Post, request: RpcRequest, size: int) -> None:
+        stream = EventStream(post.send) if post.streams else None
+        caller = _caller(post, request, size, stream)
+        if isinstance(caller, MessageProblem):
+            _log.info("request refused", why=caller.message)
+            await send_json(post.send, json_rpc.failure(request.id, caller), HTTP_STATUS[caller.code])
+            return
+        bind_session(caller.label)
+        answer, status = await self._answer(request, caller), 200
+        if isinstance(answer, MessageProblem):
+            if caller.envelope.revision.stateless:
+                status = HTTP_STATUS[answer.code]
+            answer = json_rpc.failure(request.id, answer)
+        if answer is None:
+            return
+        if stream is not None and stream.begun:
+            await stream.write(json_rpc.event(answer), last=True)
+        else:
+            named = [(SESSION_HEADER.encode(), caller.label.encode())] if request.method == "initialize" else []
+            await send_json(post.send, answer, status, named)
+
+    async def _answer(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
+        if request.method == "tools/call":
+            return await self._calls.run(request, caller)
+        return await self._methods.answer(request, caller)
+
+    async def _batch(self, post: _Post, batch: list[Message], size: int) -> None:
+        """The answers to all requests of a batch, which run side by side, as one array."""
+        revision = revision_of_notification(post.headers)
+        if isinstance(revision, MessageProblem) or not revision.batches or not 0 < len(batch) <= MAX_BATCH:
+            message = f"POST one message at a time; only {UNSAID.name} has batches, of up to {MAX_BATCH} messages here."
+            await send_json(post.send, json_rpc.failure(None, MessageProblem(INVALID_REQUEST, message)), 400)
+            return
+        answers = await asyncio.gather(*(self._part(post, part, size) for part in batch))
+        told = [answer for answer in answers if answer is not None]
+        await send_json(post.send, b"[" + b",".join(told) + b"]" if told else b"", 200 if told else 202)
+
+    async def _part(self, post: _Post, part: Message, size: int) -> bytes | None:
+        """The answer to one message of a batch, where it is owed any."""
+        match part:
+            case RpcRequest():
+                caller = _caller(post, part, size, None)
+                answer = caller if isinstance(caller, MessageProblem) else await self._answer(part, caller)
+                return json_rpc.failure(part.id, answer) if isinstance(answer, MessageProblem) else answer
+            case MalformedMessage():
+                return json_rpc.failure(part.id, part.problem)
+            case RpcNotification() | RpcReply():
+                self._hear(post, part)
+        return None
+
+    def _hear(self, post: _Post, message: RpcNotification | RpcReply) -> MessageProblem | None:
+        """Take a message that is owed no answer, or say why it is none of this revision."""
+        revision = revision_of_notification(post.headers)
+        if isinstance(revision, MessageProblem):
+            return revision
+        if isinstance(message, RpcReply):
+            return MessageProblem(INVALID_REQUEST, "Nothing was asked of you.") if revision.stateless else None
+        if message.method == "notifications/cancelled" and not revision.stateless:
+            label = post.headers.get(SESSION_HEADER)
+            if label is not None:
+                self._calls.cancel(message.params.get("requestId"), label, post.access.principal.name)
+        return None
+
+
+def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | None) -> McpCaller | MessageProblem:
+    """Who sent a request, or why it cannot be read."""
+    label = post.headers.get(SESSION_HEADER)
+    if request.method == "initialize" and post.headers.get(VERSION_HEADER) not in STATELESS:
+        envelope, client = RequestEnvelope(UNSAID), client_of(request.params.get("clientInfo"))
+        label = None
+    else:
+        opened = open_envelope(request, post.headers)
+        if isinstance(opened, MessageProblem):
+            return opened
+        envelope, client = opened, opened.client
+        if envelope.revision.stateless:
+            label = None
+        elif label is not None:
+            client = client_of_label(label)
+    return McpCaller(
+        post.access,
+        post.toolset,
+        label or make_label(client),
+        client,
+        envelope,
+        label is not None,
+        size,
+        post.receive,
+        stream,
+    )
+
+
+def _no_such_toolset(
+    toolset: str, usable: Sequence[str], access: Authorization, metadata: str | None
+) -> RequestRefused:
+    may_use = f"; you may use {', '.join(usable)}" if usable else ", and none that you may use"
+    scope = dict(access.scopes).get(toolset)
+    if scope is not None:
+        why = f"not for the toolset {toolset!r}{may_use}, or get one with the scope {scope}."
+        return denied(AuthorizationDenied("insufficient_scope", why, scope), metadata)
+    return RequestRefused(404, f"There is no toolset {toolset[:64]!r} that you may use{may_use}.")
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Those of ``_HEADERS``; one that came twice is joined by commas, as HTTP says, and so equals nothing."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name = _HEADERS.get(raw_name)
+        if name is not None:
+            value = raw_value.decode("latin-1").strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+async def _refuse(send: Send, refused: RequestRefused) -> None:
+    _log.info("request refused", status=refused.status, why=refused.message)
+    problem = MessageProblem(INVALID_REQUEST, refused.message)
+    headers = [(name.encode(), value.encode()) for name, value in refused.headers]
+    await send_json(send, json_rpc.failure(None, problem), refused.status, headers)

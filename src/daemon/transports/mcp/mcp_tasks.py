@@ -1,0 +1,168 @@
+"""Calls that outlive the request they came by: tasks, in both forms that MCP has had.
+
+A task is a session of one call, and the task's id is the key to it (decision 30): whoever has the id and is the same
+principal comes back to the call as any client comes back to its session. So its result is kept, bounded and forgotten
+like every other, and outlives a restart.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from secrets import token_urlsafe
+from typing import Any, Final, Literal
+
+from ....protocol.error_codes import ErrorCode
+from ....protocol.mcp.mcp_result import SERVER_INFO, TASK_KEY, call_result
+from ....protocol.mcp.mcp_revision import McpRevision
+from ....protocol.mcp.request_envelope import SERVER_KEY
+from ....protocol.session_registry import hash_key
+from ....protocol.tool_call import Principal, ToolResult
+from ...dispatch import Router, RunningCall, Session
+from .mcp_exchange import AWAY
+
+CALL: Final = "call"
+"""The request id of the one call that a session has here: a JSON-RPC id is only its client's."""
+_ID_BYTES: Final = 32
+"""Of randomness in a task's id, so that it cannot be guessed."""
+_MAX_ID_CHARS: Final = 200
+_POLL_MS: Final = 1000
+_LOOK_AGAIN_S: Final = 1.0
+
+Status = Literal["working", "completed", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class McpTask:
+    """What is known of a task. Times are Unix times in seconds."""
+
+    id: str
+    working: bool
+    created_at: float
+    updated_at: float
+    ttl_ms: int
+    message: str | None = None
+    """What its tool said last, while it works."""
+    result: ToolResult | None = None
+    """Once it is done."""
+
+    def status(self, revision: McpRevision) -> Status:
+        """In the revision's words: where tasks were asked for, a tool's error was the task's failure."""
+        if self.working or self.result is None:
+            return "working"
+        if self.result.outcome == ErrorCode.CANCELLED:
+            return "cancelled"
+        return "failed" if self.result.error and revision.tasks == "asked" else "completed"
+
+
+class McpTasks:
+    """The tasks of all principals, which are sessions of the router's."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    async def make(self, session: Session, running: RunningCall) -> McpTask:
+        """Make the session of a running call a task. When this returns, its id is good, after a crash as well."""
+        task_id = f"{int(time.time() * 1000):x}-{token_urlsafe(_ID_BYTES)}"
+        self._router.sessions.make_resumable(session, hash_key(task_id))
+        await self._router.sessions.written()
+        return self._working(task_id, running)
+
+    async def find(self, task_id: object, principal: Principal) -> tuple[McpTask, Session] | None:
+        """The principal's task of this id, where its result is still kept.
+
+        Raises:
+            ServiceUnavailableError: the disk does not say.
+        """
+        if not isinstance(task_id, str) or _created_at(task_id) is None:
+            return None
+        session = await self._router.sessions.find(hash_key(task_id), principal, transport="mcp", away=AWAY)
+        if session is None:
+            return None
+        running = self._router.running_call(session, CALL)
+        if running is not None:
+            return self._working(task_id, running), session
+        result = self._router.result_of(session, CALL)
+        if result is None and self._router.status_of(session, CALL) != "running":
+            return None
+        return self._task(task_id, result), session
+
+    async def ended(self, session: Session, timeout_s: float | None = None) -> None:
+        """Wait until a task's call has its answer, for so many seconds at most; None waits as long as it takes."""
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while self._router.status_of(session, CALL) == "running" and (end is None or time.monotonic() < end):
+            running = self._router.running_call(session, CALL)
+            work = None if running is None else running.task
+            # It looks again, since a tool that hangs is answered for while its task goes on.
+            await (asyncio.wait({work}, timeout=_LOOK_AGAIN_S) if work else asyncio.sleep(0.01))
+
+    def cancel(self, session: Session) -> None:
+        """End a task's call; one that is done stays as it is."""
+        self._router.cancel(session, f"s{CALL}")
+
+    def _working(self, task_id: str, running: RunningCall) -> McpTask:
+        latest = running.latest
+        updated_at = running.started_at + max(0.0, running.latest_at - running.started if latest else 0.0)
+        return self._task(task_id, None, updated_at, latest.message if latest else None)
+
+    def _task(
+        self, task_id: str, result: ToolResult | None, updated_at: float | None = None, message: str | None = None
+    ) -> McpTask:
+        created_at = _created_at(task_id) or 0.0
+        if updated_at is None:
+            updated_at = created_at + (result.metadata.latency_ms / 1000 if result else 0.0)
+        ttl_ms = round(self._router.bounds.result_ttl_s * 1000)
+        return McpTask(task_id, result is None, created_at, max(created_at, updated_at), ttl_ms, message, result)
+
+
+def created(task: McpTask, revision: McpRevision) -> dict[str, Any]:
+    """The result of a ``tools/call`` that has become a task."""
+    if revision.tasks == "asked":
+        return {"task": _fields(task, revision)}
+    return {**_fields(task, revision), "resultType": "task", "_meta": {SERVER_KEY: SERVER_INFO}}
+
+
+def described(task: McpTask, revision: McpRevision) -> dict[str, Any]:
+    """The result of ``tasks/get``."""
+    if revision.tasks == "asked":
+        return _fields(task, revision)
+    told = {**_fields(task, revision), "resultType": "complete", "_meta": {SERVER_KEY: SERVER_INFO}}
+    if task.result is not None and task.status(revision) == "completed":
+        told["result"] = call_result(task.result, revision)
+    return told
+
+
+def payload(task_id: str, result: ToolResult, revision: McpRevision) -> Any:
+    """The result of ``tasks/result``: what the call would have been answered with, and which task's it is."""
+    plain = call_result(result, revision)
+    plain.meta[TASK_KEY] = {"taskId": task_id}
+    return plain
+
+
+def _fields(task: McpTask, revision: McpRevision) -> dict[str, Any]:
+    asked = revision.tasks == "asked"
+    fields: dict[str, Any] = {
+        "taskId": task.id,
+        "status": task.status(revision),
+        "createdAt": _iso(task.created_at),
+        "lastUpdatedAt": _iso(task.updated_at),
+        "ttl" if asked else "ttlMs": task.ttl_ms,
+        "pollInterval" if asked else "pollIntervalMs": _POLL_MS,
+    }
+    message = task.result.error.message if task.result and task.result.error else task.message
+    return fields if message is None else {**fields, "statusMessage": message}
+
+
+def _created_at(task_id: str) -> float | None:
+    """When a task was made, which its id begins with; None where it is no id of ours."""
+    made, dash, _ = task_id.partition("-")
+    if not dash or not 0 < len(made) < 12 or len(task_id) > _MAX_ID_CHARS:
+        return None
+    try:
+        return int(made, 16) / 1000
+    except ValueError:
+        return None
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

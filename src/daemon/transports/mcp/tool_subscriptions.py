@@ -1,0 +1,102 @@
+"""``subscriptions/listen``: a client of the stateless revisions hears when its tools change, while it listens."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from ....protocol.authorization import Authorization
+from ....protocol.mcp import json_rpc
+from ....protocol.mcp.json_rpc import INVALID_PARAMS, INVALID_REQUEST, MessageProblem, RpcRequest
+from ....protocol.mcp.mcp_result import SERVER_INFO
+from ....protocol.mcp.request_envelope import SERVER_KEY, SUBSCRIPTION_KEY
+from ...dispatch import Router
+from .http_io import hung_up
+from .mcp_caller import McpCaller
+
+_ALIVE: Final = b": listening\n\n"
+_ALIVE_EVERY_S: Final = 15.0
+"""Proxies cut streams on which nothing comes for a minute."""
+
+
+class ToolSubscriptions:
+    """All that listen."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._listeners: dict[asyncio.Event, Authorization] = {}
+        # Of these, those whose token is not good any more.
+        self._turned_out: set[asyncio.Event] = set()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<ToolSubscriptions listeners={len(self._listeners)}>"
+
+    def tools_changed(self) -> None:
+        """The router has another offer."""
+        for listener in self._listeners:
+            listener.set()
+
+    def turn_out(self, objection: Callable[[Authorization], str | None]) -> None:
+        """End the streams of those to whom there is an objection now."""
+        for listener, access in self._listeners.items():
+            if objection(access) is not None:
+                self._turned_out.add(listener)
+                listener.set()
+
+    def close(self) -> None:
+        """End all streams, each with its answer."""
+        self._closed = True
+        self.tools_changed()
+
+    async def listen(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
+        """Tell what was subscribed to, until the daemon goes down; None where the client hung up before."""
+        wanted = request.params.get("notifications")
+        if not isinstance(wanted, dict):
+            return MessageProblem(INVALID_PARAMS, "params.notifications must be an object of what you want to hear of.")
+        if caller.stream is None:
+            return MessageProblem(INVALID_REQUEST, "What is listened to comes as events: Accept: text/event-stream.")
+        tools = wanted.get("toolsListChanged") is True
+        meta = {SUBSCRIPTION_KEY: request.id}
+        honoured = {"toolsListChanged": True} if tools else {}
+        listener = asyncio.Event()
+        self._listeners[listener] = caller.access
+        watch = asyncio.ensure_future(hung_up(caller.receive))
+        watch.add_done_callback(lambda _: listener.set())
+        try:
+            rev = self._rev(caller)
+            await caller.stream.write(
+                _event("notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta})
+            )
+            while not self._closed and listener not in self._turned_out:
+                heard = await _wait(listener)
+                if watch.done():
+                    return None
+                changed, rev = rev != self._rev(caller), self._rev(caller)
+                if changed and tools:
+                    await caller.stream.write(_event("notifications/tools/list_changed", {"_meta": meta}))
+                elif not heard:
+                    await caller.stream.write(_ALIVE)
+            result = {"resultType": "complete", "_meta": {**meta, SERVER_KEY: SERVER_INFO}}
+            return json_rpc.answer(request.id, result)
+        finally:
+            del self._listeners[listener]
+            self._turned_out.discard(listener)
+            watch.cancel()
+
+    def _rev(self, caller: McpCaller) -> str:
+        return self._router.offer.of(caller.toolset).rev
+
+
+async def _wait(listener: asyncio.Event) -> bool:
+    """Whether something was heard before it is time for a sign of life."""
+    try:
+        async with asyncio.timeout(_ALIVE_EVERY_S):
+            await listener.wait()
+    except TimeoutError:
+        return False
+    listener.clear()
+    return True
+
+
+def _event(method: str, params: dict[str, Any]) -> bytes:
+    return json_rpc.event(json_rpc.notification(method, params))

@@ -1,0 +1,144 @@
+"""The operator's part of the HTTP side port, ``/operator/…``: for commands on this machine that have the token."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ...protocol.daemon_address import is_loopback
+from ...protocol.error_codes import CallError, ErrorCode, InvalidArgumentsError
+from ..access.own_token import OwnToken
+from .http_port import REFUSALS, host_name, refusal
+
+MAX_RECENT: Final = 100
+"""Ended calls that one answer shows; ``toold audit`` has all."""
+
+_STATUS: Final = {
+    ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ErrorCode.VALIDATION_ERROR: HTTPStatus.BAD_REQUEST,
+    ErrorCode.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""Of what ``OperatorPort`` refuses with."""
+
+_FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
+"""Headers by which a proxy tells of the peer behind it."""
+
+Endpoint = Callable[[Request], Awaitable[dict[str, Any]]]
+
+
+class OperatorPort(Protocol):
+    """What can be asked for here. Each method raises a ``CallError`` where it refuses."""
+
+    async def calls(self, recent: int) -> dict[str, Any]: ...
+
+    async def cancel(self, given: str) -> dict[str, Any]: ...
+
+    async def reload(self) -> dict[str, Any]: ...
+
+    async def sources(self) -> dict[str, Any]: ...
+
+    async def approve(self, source: str, tool: str | None) -> dict[str, Any]: ...
+
+    async def stubs(self, toolset: str) -> dict[str, Any]: ...
+
+
+def operator_app(operations: OperatorPort, *, authenticate: OwnToken, host: str) -> ASGIApp:
+    """The routes below ``/operator``; ``host`` is what the side port listens on, as the operator named it."""
+
+    async def calls(request: Request) -> dict[str, Any]:
+        return await operations.calls(_recent(request))
+
+    async def cancel(request: Request) -> dict[str, Any]:
+        return await operations.cancel(request.path_params["id"])
+
+    async def reload(_: Request) -> dict[str, Any]:
+        return await operations.reload()
+
+    async def sources(_: Request) -> dict[str, Any]:
+        return await operations.sources()
+
+    async def approve(request: Request) -> dict[str, Any]:
+        return await operations.approve(request.path_params["source"], request.query_params.get("tool"))
+
+    async def stubs(request: Request) -> dict[str, Any]:
+        return await operations.stubs(request.path_params["toolset"])
+
+    routes = [
+        Route("/calls", _answer(calls)),
+        Route("/sources", _answer(sources)),
+        Route("/sources/{source}/approve", _answer(approve), methods=["POST"]),
+        Route("/stubs/{toolset}", _answer(stubs)),
+        Route("/calls/{id:path}/cancel", _answer(cancel), methods=["POST"]),  # ids of calls within calls have slashes
+        Route("/reload", _answer(reload), methods=["POST"]),
+    ]
+    return _Guard(Starlette(routes=routes, exception_handlers=REFUSALS), authenticate, host)
+
+
+def _answer(ask: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            return Response(msgspec.json.encode(await ask(request)), media_type="application/json")
+        except CallError as error:
+            return refusal(_STATUS.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR), error.code, error.message)
+
+    return endpoint
+
+
+def _recent(request: Request) -> int:
+    text = request.query_params.get("recent", "0")
+    if not (text.isascii() and text.isdigit() and len(text) < 4 and int(text) <= MAX_RECENT):
+        raise InvalidArgumentsError(f"recent: must be a number from 0 to {MAX_RECENT}.")
+    return int(text)
+
+
+class _Guard:
+    """Lets in who is on this machine, speaks for no web page, and has the token.
+
+    From elsewhere not even the right token is taken: it would have travelled over a network that others can read.
+    """
+
+    def __init__(self, app: ASGIApp, authenticate: OwnToken, host: str) -> None:
+        self._app = app
+        self._authenticate = authenticate
+        self._host = host.lower()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def uncached(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["cache-control"] = "no-store"
+            await send(message)
+
+        await (self._objection(Request(scope)) or self._app)(scope, receive, uncached)
+
+    def _objection(self, request: Request) -> Response | None:
+        if not _is_here(request):
+            return refusal(403, "PERMISSION_DENIED", "this is for commands on the daemon's own machine")
+        if "origin" in request.headers or not self._is_named(request):
+            return refusal(403, "PERMISSION_DENIED", "this is for the toold command, not for web pages")
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if self._authenticate(token if scheme.lower() == "bearer" else None) is None:
+            told = refusal(401, "UNAUTHORIZED", "send the daemon's token: Authorization: Bearer …")
+            told.headers["www-authenticate"] = "Bearer"
+            return told
+        return None
+
+    def _is_named(self, request: Request) -> bool:
+        """Whether it names this machine in a way that no web page's own name can have been pointed at."""
+        name = host_name(request.headers.get("host", ""))
+        return is_loopback(name) or name in {request.scope["server"][0], self._host}
+
+
+def _is_here(request: Request) -> bool:
+    """Whether the peer is a process of this machine: by loopback, or by the very address that it reached. A proxy's
+    peers are not, wherever the proxy runs."""
+    client, server = request.client, request.scope["server"]
+    if client is None or any(name in request.headers for name in _FORWARDED):
+        return False
+    return is_loopback(client.host) or client.host == server[0]

@@ -1,0 +1,293 @@
+"""The WebSocket server: who may connect, the hello, and the end of connections. Frames are ``connection``'s."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final, cast
+from uuid import uuid4
+from weakref import WeakSet
+
+import structlog
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.typing import Origin
+
+from ...protocol.authorization import Authenticate, Authorization
+from ...protocol.error_codes import CallError, ServiceUnavailableError
+from ...protocol.frames import (
+    CLOSE_LIMIT,
+    CLOSE_NO_PONG,
+    CLOSE_RESTART,
+    CLOSE_SUPERSEDED,
+    CLOSE_UNAUTHORIZED,
+    HelloAck,
+    ServerInfo,
+    encode,
+)
+from ...protocol.handshake import HelloAccepted, HelloRefused, judge_hello, no_hello, read_hello, token_of
+from ...serving import listen
+from ...tools import ToolsetView
+from ..dispatch import Router
+from ..observability.logging_setup import bind_session, tell_of_failure
+from .session_greeting import SessionEntry, acknowledge, enter
+from .turn_connection import TurnConnection
+from .websocket_connection import WebSocketConnection
+
+_CLOSE_TIMEOUT_S: Final = 2.0
+"""How long a peer has to answer the close; one that reads nothing has a second more, since nothing reaches it."""
+
+_log = structlog.get_logger("toold.websocket")
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocketOptions:
+    """What the operator set; seconds, bytes and counts as the names say."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    allowed_origins: tuple[str, ...]
+    max_connections: int
+    max_frame_bytes: int
+    ping_interval_s: float
+    ping_timeout_s: float
+    hello_timeout_s: float
+
+
+class WebSocketServer:
+    """Listens, greets, and keeps the set of connections."""
+
+    def __init__(
+        self,
+        options: WebSocketOptions,
+        router: Router,
+        *,
+        authenticate: Authenticate,
+        server: ServerInfo,
+        instructions: Callable[[ToolsetView], str],
+        health: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._options = options
+        self._router = router
+        self._authenticate = authenticate
+        self._server = server
+        self._instructions = instructions
+        self._health = health
+        self._listener: Server | None = None
+        self._connections: set[WebSocketConnection] = set()
+        # Of these, and of peers that have yet to say hello.
+        self._sockets: set[ServerConnection] = set()
+        # Of all peers, from their first byte on.
+        self._peers: set[TurnConnection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<WebSocketServer connections={len(self._sockets)}/{self._options.max_connections}>"
+
+    @property
+    def connections(self) -> int:
+        """Connections that said a good hello."""
+        return len(self._connections)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, also where 0 was asked for."""
+        if self._listener is None:
+            return self._options.port
+        return int(next(iter(self._listener.sockets)).getsockname()[1])
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        options = self._options
+        self._listener = await serve(
+            self._handle,
+            sock=listen(options.host, options.port, "--port"),
+            ssl=options.tls,
+            # None: clients that send no Origin, which is all but browsers.
+            origins=[None, *(Origin(origin) for origin in options.allowed_origins)],
+            process_request=self._before_upgrade,
+            create_connection=cast("type[TurnConnection]", partial(TurnConnection, register=self._peers)),
+            compression=None,  # decision 6
+            max_size=options.max_frame_bytes,
+            ping_interval=options.ping_interval_s,
+            ping_timeout=None,  # ``_watch_peers`` has a better one
+            close_timeout=_CLOSE_TIMEOUT_S,
+            server_header=f"toold/{self._server.version}",
+        )
+        self._in_background(self._watch_peers())
+
+    def tools_changed(self) -> None:
+        """The router has another offer: tell the clients that understand it, where their listing is another one."""
+        for connection in self._connections:
+            connection.tools_changed()
+
+    def turn_out(self, objection: Callable[[Authorization], str | None]) -> None:
+        """Close the connections, with 4003 and the reason, of those to whom there is an objection now."""
+        for connection in tuple(self._connections):
+            reason = objection(connection.access)
+            if reason is not None:
+                # From here on it hears no more frames, and is not found again.
+                self._connections.discard(connection)
+                self._in_background(_drop(connection.silence(), CLOSE_UNAUTHORIZED, reason))
+
+    async def announce_end(self, deadline_ms: float) -> None:
+        """Say ``going_away`` to those who understand it."""
+        farewells = [asyncio.create_task(connection.going_away(deadline_ms)) for connection in self._connections]
+        if farewells:
+            await asyncio.wait(farewells, timeout=1)
+
+    async def close(self) -> None:
+        """Close all connections with 1012 (restart, come back) and stop listening; takes 4 seconds at most."""
+        for task in self._tasks:
+            task.cancel()
+        if self._listener is None:
+            return
+        self._listener.close(code=CLOSE_RESTART, reason="the daemon stops; come back")
+        for peer in tuple(self._peers):
+            if peer.response is None:  # it has not asked for anything yet
+                peer.transport.abort()
+        if not await _closed(self._listener, _CLOSE_TIMEOUT_S + 1):
+            for peer in tuple(self._peers):
+                peer.transport.abort()
+            await _closed(self._listener, 1)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(tell_of_failure)
+
+    async def _watch_peers(self) -> None:
+        """Close the connections of peers that are gone, and of readers that stay behind.
+
+        The library would close where no pong came in time. But a pong comes behind all that was sent before its ping:
+        a large answer on a slow line would be cut, and redelivered, and cut again.
+        """
+        patience = self._options.ping_timeout_s
+        heartbeat = self._options.ping_interval_s + patience
+        dropped: WeakSet[TurnConnection] = WeakSet()
+        while True:
+            await asyncio.sleep(min(1.0, patience / 4))
+            now = time.monotonic()
+            for peer in self._peers - set(dropped):
+                if peer.unread_for(now) > patience:
+                    drop = _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it took nothing for {patience:g} s")
+                elif peer.silent_for(now) > heartbeat:
+                    drop = _drop(peer, CLOSE_NO_PONG, f"nothing came for {heartbeat:g} s, no pong either")
+                else:
+                    continue
+                dropped.add(peer)
+                self._in_background(drop)
+
+    def _before_upgrade(self, connection: ServerConnection, _request: Request) -> Response | None:
+        if not self._router.accepting:
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "The daemon is going down; come back later.\n")
+        return None
+
+    async def _handle(self, socket: ServerConnection) -> None:
+        if len(self._sockets) >= self._options.max_connections:
+            await socket.close(CLOSE_LIMIT, f"the daemon's {self._options.max_connections} connections are taken")
+            return
+        self._sockets.add(socket)
+        try:
+            await self._converse(socket)
+        except ConnectionClosed:
+            pass  # the peer went; what it left behind is settled
+        finally:
+            self._sockets.discard(socket)
+
+    async def _converse(self, socket: ServerConnection) -> None:
+        standing = await self._hello(socket)
+        if isinstance(standing, HelloRefused):
+            await _refuse(socket, standing)
+            return
+        try:
+            entry = await enter(self._router, standing)
+            if not self._router.accepting:
+                raise ServiceUnavailableError("The daemon is going down; come back later.", executed="no")
+        except CallError as error:
+            await _refuse(socket, HelloRefused(CLOSE_RESTART, error.to_tool_error()))
+            return
+        session = entry.session
+        bind_session(session.label)
+        connection = WebSocketConnection(socket, standing, session, self._router, self._health)
+        superseded, missed = self._router.attach(session, connection)
+        if isinstance(superseded, WebSocketConnection):
+            self._in_background(_drop(superseded.silence(), CLOSE_SUPERSEDED, "the session was resumed elsewhere"))
+        self._connections.add(connection)
+        _log.info(
+            "connected",
+            session_id=session.id,
+            principal=session.principal.name,
+            client=session.client.name,
+            resumed=entry.resumed,
+        )
+        try:
+            await connection.serve(self._ack(standing, entry), missed)
+        finally:
+            self._connections.discard(connection)
+            _log.info("disconnected", code=socket.close_code, reason=socket.close_reason or None)
+
+    async def _hello(self, socket: ServerConnection) -> HelloAccepted | HelloRefused:
+        try:
+            async with asyncio.timeout(self._options.hello_timeout_s):
+                data = await socket.recv()
+        except TimeoutError:
+            return no_hello(self._options.hello_timeout_s)
+        hello = read_hello(data)
+        if isinstance(hello, HelloRefused):
+            return hello
+        access = await self._authenticate(token_of(hello))
+        return judge_hello(hello, access, make_label=_make_label, toolsets=self._router.offer.names)
+
+    def _ack(self, standing: HelloAccepted, entry: SessionEntry) -> HelloAck:
+        return acknowledge(
+            standing,
+            entry,
+            self._router,
+            server=self._server,
+            instructions=self._instructions(self._router.offer.of(entry.session.toolset)),
+            ping_interval_s=self._options.ping_interval_s,
+        )
+
+
+def _make_label() -> str:
+    return f"session-{uuid4().hex[:12]}"
+
+
+async def _refuse(socket: ServerConnection, refused: HelloRefused) -> None:
+    """Say why there is no hello, and end the connection."""
+    _log.info("hello refused", code=refused.error.code, close=refused.close_code, why=refused.error.message)
+    with suppress(TimeoutError):  # a peer that reads nothing is not waited for
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+            await socket.send(encode(HelloAck(False, error=refused.error)), text=True)
+            await socket.close(refused.close_code, refused.error.code)
+    socket.transport.abort()
+
+
+async def _drop(peer: ServerConnection, code: int, reason: str) -> None:
+    """Close with the reason, where the peer takes it, and in any case."""
+    _log.warning("connection dropped", why=reason, unsent_bytes=peer.transport.get_write_buffer_size())
+    with suppress(TimeoutError, ConnectionClosed):
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+            await peer.close(code, reason)
+    peer.transport.abort()
+
+
+async def _closed(listener: Server, timeout_s: float) -> bool:
+    """Whether a listener that was told to close has done so within ``timeout_s`` seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await listener.wait_closed()
+            return True
+    return False

@@ -1,0 +1,193 @@
+"""From the bytes of one frame to a typed frame, or to the refusal that its sender gets. Pure; never raises."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+from .error_codes import InvalidRequestError, ProtocolError, ToolError
+from .frames import MAX_REQUEST_ID_CHARS, CallTool, ClientFrame, canonical_tool_name
+from .name_suggestions import close_names, did_you_mean
+from .tool_call import RequestId
+
+_decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame).decode
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_MAX_ID_BITS: Final = 1024
+"""Of a number as request id: as large as any that a double holds."""
+_CALL_OPS: Final = ("call_tool", "tool_call")
+OPS: Final = tuple(sorted(str(frame.__struct_config__.tag) for frame in get_args(ClientFrame)))
+"""Every op that a client may send."""
+
+
+class FrameRefusal(msgspec.Struct, frozen=True):
+    """A frame that is answered with an error and has no other effect."""
+
+    error: ToolError
+    request_id: RequestId | None = None
+    """What could be read of it."""
+    call: bool = False
+    """The frame was a call, so the answer is a ``call_tool_res``; else an ``error`` frame."""
+    echo_id: bool = False
+    """The client spelt the id ``id``: the answer carries it under both names."""
+
+
+class CallRequest(msgspec.Struct, frozen=True, gc=False):
+    """A ``call_tool`` with its older spellings resolved."""
+
+    request_id: RequestId | None
+    """None where the client sent none, and the server is to make one."""
+    name: str
+    arguments: dict[str, Any]
+    timeout_ms: float | None
+    on_disconnect: Literal["keep", "cancel"] | None
+    echo_id: bool
+
+
+def decode_client_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
+    """One frame's payload (``str`` for a text frame, ``bytes`` for a binary one) → the frame, or its refusal."""
+    if isinstance(data, bytes):
+        return FrameRefusal(_protocol_error("Binary frames are not spoken here; send the JSON object in a text frame."))
+    try:
+        return _decode(data)
+    except msgspec.DecodeError as error:
+        return _diagnose(data, error)
+    except RecursionError:
+        return FrameRefusal(_protocol_error("The frame is nested too deeply to be read."))
+
+
+def call_request(frame: CallTool) -> CallRequest | FrameRefusal:
+    """Resolve the older spellings of a ``call_tool``, and refuse what cannot be called."""
+    echo_id = frame.id is not None
+    request_id = frame.request_id if frame.request_id is not None else frame.id
+    if request_id is not None and not _can_be_echoed(request_id):
+        message = f"request_id: too long; at most {MAX_REQUEST_ID_CHARS} characters or {_MAX_ID_BITS} bits are taken."
+        return FrameRefusal(_invalid_request(message))
+    name = frame.name if frame.name is not None else _alias_name(frame.tool)
+    if not name:
+        message = "name: missing. Say which tool is called; list_tools names them."
+        return FrameRefusal(_invalid_request(message), request_id, call=True, echo_id=echo_id)
+    if frame.timeout_ms is not None and not frame.timeout_ms > 0:
+        message = f"timeout_ms: {frame.timeout_ms:g} is not a number of milliseconds above 0."
+        return FrameRefusal(_invalid_request(message), request_id, call=True, echo_id=echo_id)
+    arguments = frame.arguments if frame.arguments is not None else {}
+    return CallRequest(request_id, canonical_tool_name(name), arguments, frame.timeout_ms, frame.on_disconnect, echo_id)
+
+
+def request_key(request_id: RequestId) -> str:
+    """What tells two request ids apart: ``7`` and ``"7"`` differ, and so do ``7`` and ``7.0``."""
+    return f"s{request_id}" if isinstance(request_id, str) else f"n{request_id!r}"
+
+
+def request_id_of(key: str) -> RequestId:
+    """The request id that ``request_key`` made this key of."""
+    if key.startswith("s"):
+        return key[1:]
+    number = key[1:]
+    return int(number) if number.lstrip("-").isdigit() else float(number)
+
+
+def _alias_name(tool: dict[str, Any] | str | None) -> str | None:
+    name = tool.get("name") if isinstance(tool, dict) else tool
+    return name if isinstance(name, str) else None
+
+
+def _diagnose(data: str, error: msgspec.DecodeError) -> FrameRefusal:
+    """Why a text is no frame of ours. It is read once more, by a laxer parser, to address the answer."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return FrameRefusal(
+            _protocol_error(f"The frame is not JSON: {_bounded(str(error))}. Send one JSON object a frame.")
+        )
+    if not isinstance(value, dict):
+        message = f"The frame is {_json_type(value)}; send one JSON object with an op."
+        return FrameRefusal(_protocol_error(message))
+    request_id, echo_id = _readable_id(value)
+    op = value.get("op")
+    if not isinstance(op, str):
+        return FrameRefusal(_protocol_error(f"op: missing, or no string. It is one of {', '.join(OPS)}."), request_id)
+    if op not in OPS:
+        hint = did_you_mean(close_names(op, OPS, n=1)) or f"it is one of {', '.join(OPS)}."
+        return FrameRefusal(_protocol_error(f"op: {_quoted(op)} is unknown; {hint}"), request_id)
+    call = op in _CALL_OPS and _id_is_usable(value)
+    return FrameRefusal(_invalid_request(_field_message(str(error))), request_id, call=call, echo_id=echo_id)
+
+
+def _readable_id(value: dict[str, Any]) -> tuple[RequestId | None, bool]:
+    for name in ("request_id", "id"):
+        found = value.get(name)
+        if isinstance(found, str | int | float) and not isinstance(found, bool):
+            return (found if _can_be_echoed(found) else None), name == "id"
+    return None, False
+
+
+def _can_be_echoed(request_id: RequestId) -> bool:
+    if isinstance(request_id, str):
+        return len(request_id) <= MAX_REQUEST_ID_CHARS and not _SURROGATE.search(request_id)
+    if isinstance(request_id, int):
+        return request_id.bit_length() <= _MAX_ID_BITS
+    return math.isfinite(request_id)
+
+
+def _id_is_usable(value: dict[str, Any]) -> bool:
+    """Whether a ``call_tool_res`` can be addressed: the id is readable, or absent and the server makes one."""
+    return _readable_id(value)[0] is not None or (value.get("request_id") is None and value.get("id") is None)
+
+
+_AT = re.compile(r"^(?P<what>.*) - at `\$\.?(?P<path>.*)`$", re.DOTALL)
+_MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$")
+_WRONG_TYPE = re.compile(r"^Expected `(?P<types>.*)`, got `(?P<got>.*)`$")
+_TYPES: Final = {
+    "int": "a number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+"""msgspec's words for types, in JSON's words; null is the same in both."""
+_CHOICES: Final = {"on_disconnect": "keep or cancel"}
+
+
+def _field_message(message: str) -> str:
+    """``Expected `object`, got `array` - at `$.arguments``` → ``arguments: should be an object, not an array.``"""
+    if missing := _MISSING.match(message):
+        return f"{missing['name']}: missing."
+    found = _AT.match(message)
+    if found is None:
+        return _bounded(message.replace("`", "")) + "."
+    path, what = found["path"], found["what"]
+    if path in _CHOICES:
+        return f"{path}: should be {_CHOICES[path]}."
+    if wrong := _WRONG_TYPE.match(what):
+        types = dict.fromkeys(_TYPES.get(one, one) for one in wrong["types"].split(" | "))
+        return f"{path}: should be {' or '.join(types)}, not {_TYPES.get(wrong['got'], wrong['got'])}."
+    what = what.replace("`", "")
+    return f"{path}: {_bounded(what[:1].lower() + what[1:])}."
+
+
+def _json_type(value: object) -> str:
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, str):
+        return "a string"
+    return "null" if value is None else "a boolean" if isinstance(value, bool) else "a number"
+
+
+def _quoted(word: str) -> str:
+    return repr(word if len(word) <= 60 else word[:57] + "…")
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "…"
+
+
+def _protocol_error(message: str) -> ToolError:
+    return ProtocolError(message).to_tool_error()
+
+
+def _invalid_request(message: str) -> ToolError:
+    return InvalidRequestError(message).to_tool_error()

@@ -1,0 +1,156 @@
+"""What a request says about itself: its revision, its client, what that client can. Pure.
+
+In the stateless revisions that is in ``params._meta``, and mirrored in headers, so that those who route by headers and
+those who read bodies never differ; in the ones before, a header names the revision, and all else was said once.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from ..tool_call import ClientInfo
+from .json_rpc import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, MessageProblem, RpcRequest
+from .mcp_revision import REVISIONS, STATELESS, UNSAID, McpRevision
+
+VERSION_HEADER: Final = "mcp-protocol-version"
+METHOD_HEADER: Final = "mcp-method"
+NAME_HEADER: Final = "mcp-name"
+
+VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
+CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+
+_NAMED: Final[Mapping[str, str]] = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""Methods whose requests name something, and the parameter that does: the header ``Mcp-Name`` repeats it."""
+
+_ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=")
+_MAX_CLIENT_CHARS: Final = 200
+
+
+class RequestEnvelope(msgspec.Struct, frozen=True):
+    """What is known of a request before its method is looked at."""
+
+    revision: McpRevision
+    client: ClientInfo = ClientInfo()
+    tasks: bool = False
+    """The client declares the extension by which a call may be answered with a task."""
+    progress_token: str | int | None = None
+
+
+def open_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnvelope | MessageProblem:
+    """The request's envelope, or what is wrong with it. ``headers`` have lower-case names."""
+    meta = request.params.get("_meta")
+    named = headers.get(VERSION_HEADER)
+    if named is None and not (isinstance(meta, dict) and VERSION_KEY in meta):
+        return RequestEnvelope(UNSAID, progress_token=_progress_token(meta))
+    revision = REVISIONS.get(named or "")
+    if revision is not None and not revision.stateless:
+        return RequestEnvelope(revision, progress_token=_progress_token(meta))
+    if revision is None and named is not None and not (isinstance(meta, dict) and VERSION_KEY in meta):
+        return unsupported(named)
+    return _stateless(request, meta, headers)
+
+
+def read_envelope(request: RpcRequest, spoken: McpRevision) -> RequestEnvelope | MessageProblem:
+    """The envelope of a request that came without headers, over a channel on which ``spoken`` was agreed."""
+    meta = request.params.get("_meta")
+    if isinstance(meta, dict) and VERSION_KEY in meta:
+        return _stateless(request, meta, None)
+    return RequestEnvelope(spoken, progress_token=_progress_token(meta))
+
+
+def revision_of_notification(headers: Mapping[str, str]) -> McpRevision | MessageProblem:
+    """The revision that a message without an answer is of, by its header alone."""
+    named = headers.get(VERSION_HEADER)
+    return UNSAID if named is None else REVISIONS.get(named) or unsupported(named)
+
+
+def unsupported(version: str) -> MessageProblem:
+    """The version is not spoken here."""
+    message = f"The protocol version {version[:40]!r} is not spoken here; there is {', '.join(REVISIONS)}."
+    return MessageProblem(UNSUPPORTED_VERSION, message, {"supported": list(STATELESS), "requested": version})
+
+
+def client_of(value: object) -> ClientInfo:
+    """Name and version of the client, as it calls itself; empty where it says nothing that can be used."""
+    if not isinstance(value, dict):
+        return ClientInfo()
+    name, version = value.get("name"), value.get("version")
+    return ClientInfo(
+        name[:_MAX_CLIENT_CHARS] if isinstance(name, str) else "",
+        version[:_MAX_CLIENT_CHARS] if isinstance(version, str) else "",
+    )
+
+
+def _stateless(
+    request: RpcRequest, meta: object, headers: Mapping[str, str] | None
+) -> RequestEnvelope | MessageProblem:
+    if not isinstance(meta, dict):
+        return MessageProblem(
+            INVALID_PARAMS, f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}."
+        )
+    missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
+    if missing:
+        return MessageProblem(INVALID_PARAMS, f"params._meta misses {' and '.join(missing)}.")
+    version, capabilities = meta[VERSION_KEY], meta[CAPABILITIES_KEY]
+    if not isinstance(capabilities, dict):
+        return MessageProblem(INVALID_PARAMS, f"params._meta[{CAPABILITIES_KEY!r}] must be an object.")
+    difference = None if headers is None else _difference(request, version, headers)
+    if difference:
+        return MessageProblem(HEADER_MISMATCH, difference)
+    revision = REVISIONS.get(version) if isinstance(version, str) else None
+    if revision is None or not revision.stateless:
+        return unsupported(str(version))
+    extensions = capabilities.get("extensions")
+    return RequestEnvelope(
+        revision,
+        client_of(meta.get(CLIENT_KEY)),
+        isinstance(extensions, dict) and TASKS_EXTENSION in extensions,
+        _progress_token(meta),
+    )
+
+
+def _difference(request: RpcRequest, version: object, headers: Mapping[str, str]) -> str | None:
+    """Where headers and body differ."""
+    if headers.get(VERSION_HEADER) != version:
+        return f"The header {VERSION_HEADER} is not what params._meta[{VERSION_KEY!r}] says."
+    if headers.get(METHOD_HEADER) != request.method:
+        return f"The header {METHOD_HEADER} is not the request's method."
+    parameter = _NAMED.get(request.method)
+    if parameter is not None and parameter in request.params:
+        given = headers.get(NAME_HEADER)
+        if given is None or _decoded(given) != request.params[parameter]:
+            return f"The header {NAME_HEADER} is not params.{parameter}."
+    return None
+
+
+def _decoded(value: str) -> str | None:
+    """A header's value, which is wrapped as base64 where plain ASCII cannot say it; None where that cannot be read."""
+    wrapped = _ENCODED.fullmatch(value)
+    if wrapped is None:
+        return value
+    try:
+        decoded = base64.b64decode(wrapped[1], validate=True)
+        canonical = base64.b64encode(decoded).decode() == wrapped[1]
+        return decoded.decode() if canonical else None
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def _progress_token(meta: object) -> str | int | None:
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if isinstance(token, str | int) and not isinstance(token, bool) else None

@@ -1,0 +1,223 @@
+"""From a vendor's answer, whole or in chunks, to the neutral completion. Pure.
+
+Both vendors answer in OpenAI's shape, with ``reasoning_content`` beside ``content``.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..protocol.tool_call import Usage
+from .completion import Completion, Delta, FinishReason, SearchResult, ToolInvocation
+from .model_catalog import Model
+
+_FINISH: Final[Mapping[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "model_context_window_exceeded": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",
+}
+"""What the vendors write → what it means; ``sensitive`` and the window are GLM's words."""
+
+
+SIMULATED: Final = "simulated"
+"""The field by which the simulator marks its answers; no vendor has it."""
+
+
+class NotUnderstoodError(ValueError):
+    """The answer is not in the documented shape; the message says what is missing."""
+
+
+class BrokenOffError(Exception):
+    """The answer stopped before it was finished."""
+
+
+class FilteredError(Exception):
+    """The vendor withheld its whole answer as unsafe."""
+
+
+def read_answer(document: Any, model: Model) -> Completion:
+    """A whole answer.
+
+    Raises:
+        NotUnderstoodError, BrokenOffError, FilteredError: see ``finished``.
+    """
+    choice = _first_choice(document)
+    if choice is None:
+        raise NotUnderstoodError("there are no choices in it")
+    message = _mapping(choice.get("message"), "choices[0].message")
+    return finished(
+        model=model,
+        answered_by=document.get("model"),
+        text=_text(message.get("content")),
+        reasoning=_text(message.get("reasoning_content")),
+        tool_calls=[_tool_call(call) for call in _list(message.get("tool_calls"))],
+        finish=choice.get("finish_reason"),
+        usage=read_usage(document.get("usage")),
+        simulated=document.get(SIMULATED) is True,
+        search_results=read_search_results(document.get("web_search")),
+    )
+
+
+class CompletionAssembly:
+    """Puts a streamed answer together, chunk by chunk."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._answered_by: Any = None
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._finish: Any = None
+        self._usage: Usage | None = None
+        self._simulated = False
+        self._search_results: tuple[SearchResult, ...] = ()
+
+    def add(self, chunk: Any) -> Delta | None:
+        """What this chunk brought for the reader, if anything.
+
+        Raises:
+            NotUnderstoodError: it is not a chunk.
+        """
+        choice = _first_choice(chunk)
+        self._answered_by = chunk.get("model") or self._answered_by
+        self._simulated = self._simulated or chunk.get(SIMULATED) is True
+        self._usage = read_usage(chunk.get("usage")) or self._usage
+        self._search_results += read_search_results(chunk.get("web_search"))
+        if choice is None:  # the vendors' last chunk may carry the usage alone
+            return None
+        self._usage = read_usage(choice.get("usage")) or self._usage  # where Kimi puts it unasked
+        self._finish = choice.get("finish_reason") or self._finish
+        delta = _mapping(choice.get("delta") or {}, "choices[0].delta")
+        for call in _list(delta.get("tool_calls")):
+            self._add_call(_mapping(call, "tool_calls[]"))
+        text, reasoning = _text(delta.get("content")), _text(delta.get("reasoning_content"))
+        self._text.append(text)
+        self._reasoning.append(reasoning)
+        return Delta(text, reasoning) if text or reasoning else None
+
+    def completion(self) -> Completion:
+        """The whole answer, once the stream has ended.
+
+        Raises:
+            NotUnderstoodError, BrokenOffError, FilteredError: see ``finished``.
+        """
+        return finished(
+            model=self._model,
+            answered_by=self._answered_by,
+            text="".join(self._text),
+            reasoning="".join(self._reasoning),
+            tool_calls=[ToolInvocation(**call) for _, call in sorted(self._calls.items())],
+            finish=self._finish,
+            usage=self._usage,
+            simulated=self._simulated,
+            search_results=self._search_results,
+        )
+
+    def _add_call(self, piece: Mapping[str, Any]) -> None:
+        """A tool call comes in pieces that its index holds together; id and name in the first."""
+        call = self._calls.setdefault(_count(piece.get("index")), {"id": "", "name": "", "arguments": ""})
+        function = _mapping(piece.get("function") or {}, "tool_calls[].function")
+        call["id"] = _text(piece.get("id")) or call["id"]
+        call["name"] += _text(function.get("name"))
+        call["arguments"] += _text(function.get("arguments"))
+
+
+def finished(
+    *,
+    model: Model,
+    answered_by: Any,
+    text: str,
+    reasoning: str,
+    tool_calls: list[ToolInvocation],
+    finish: Any,
+    usage: Usage | None,
+    simulated: bool,
+    search_results: tuple[SearchResult, ...] = (),
+) -> Completion:
+    """The completion, judged by its finish reason; one that is not known counts as ``stop``.
+
+    Raises:
+        BrokenOffError: there is no finish reason, or it says that the vendor's own network failed.
+        FilteredError: the vendor withheld the answer; what it let through before is a completion.
+    """
+    if not finish or finish == "network_error":
+        raise BrokenOffError
+    reason = _FINISH.get(str(finish), "stop")
+    if reason == "content_filter" and not text:
+        raise FilteredError
+    return Completion(
+        text=text,
+        model=str(answered_by or model.id),
+        finish_reason=reason,
+        usage=usage,
+        reasoning=reasoning,
+        tool_calls=tuple(tool_calls),
+        cost=None if usage is None else model.cost(usage),
+        simulated=simulated,
+        search_results=search_results,
+    )
+
+
+def read_search_results(results: Any) -> tuple[SearchResult, ...]:
+    """The pages that GLM's web search found; what is no page is passed over."""
+    return tuple(
+        SearchResult(
+            title=_text(result.get("title")),
+            link=_text(result.get("link")),
+            content=_text(result.get("content")),
+            media=_text(result.get("media")),
+            published=_text(result.get("publish_date")),
+            reference=_text(result.get("refer")),
+        )
+        for result in _list(results)
+        if isinstance(result, Mapping)
+    )
+
+
+def read_usage(usage: Any) -> Usage | None:
+    """The tokens, where the vendor counted them; Kimi has also written ``cached_tokens`` beside the details.
+
+    Raises:
+        NotUnderstoodError: the details are no objects.
+    """
+    if not isinstance(usage, Mapping):
+        return None
+    prompt = _mapping(usage.get("prompt_tokens_details") or {}, "usage.prompt_tokens_details")
+    completion = _mapping(usage.get("completion_tokens_details") or {}, "usage.completion_tokens_details")
+    return Usage(
+        input_tokens=_count(usage.get("prompt_tokens")),
+        output_tokens=_count(usage.get("completion_tokens")),
+        reasoning_tokens=_count(completion.get("reasoning_tokens")),
+        cached_tokens=_count(prompt.get("cached_tokens") or usage.get("cached_tokens")),
+    )
+
+
+def _first_choice(document: Any) -> Mapping[str, Any] | None:
+    choices = _list(_mapping(document, "the answer").get("choices"))
+    return _mapping(choices[0], "choices[0]") if choices else None
+
+
+def _tool_call(call: Any) -> ToolInvocation:
+    call = _mapping(call, "tool_calls[]")
+    function = _mapping(call.get("function"), "tool_calls[].function")
+    return ToolInvocation(_text(call.get("id")), _text(function.get("name")), _text(function.get("arguments")))
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise NotUnderstoodError(f"{what} is not an object")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

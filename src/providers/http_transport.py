@@ -1,0 +1,100 @@
+"""Plain HTTP to either vendor, where its SDK cannot be imported."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from .call_connections import CallConnections
+from .completion import OnDelta
+from .request_body import Body
+from .vendor_info import VendorAccess, VendorInfo
+from .vendor_transport import CONNECT_TIMEOUT_S, ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors
+
+
+def http_timeout(attempts: AttemptPlan) -> httpx.Timeout:
+    """The attempt's time for each wait, and less for the connection."""
+    return httpx.Timeout(attempts.timeout_s, connect=min(CONNECT_TIMEOUT_S, attempts.timeout_s))
+
+
+class HttpTransport:
+    """Sends to the addresses below ``base_url`` that both vendors' SDKs send to. Never tries twice."""
+
+    def __init__(self, vendor: VendorInfo, access: VendorAccess) -> None:
+        self.name = f"httpx {httpx.__version__}"
+        self._access = access
+        self._errors = TransportErrors(vendor, access)
+        self._connections = CallConnections(access, httpx.AsyncClient)
+
+    async def ask(self, body: Body, attempts: AttemptPlan) -> tuple[Any, Mapping[str, str]]:
+        async with self._send("POST", "/chat/completions", attempts, json=body) as response:
+            await response.aread()
+            try:
+                return response.json(), dict(response.headers)
+            except ValueError as error:
+                raise self._errors.not_json() from error
+
+    async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
+        async with self._send("POST", "/chat/completions", attempts, json=body) as response:
+            headers = dict(response.headers)
+            async for line in response.aiter_lines():
+                field, _, value = line.partition(":")
+                if field != "data":
+                    continue
+                if value.strip() == "[DONE]":
+                    break
+                delta = read(self._chunk(value))
+                if delta is not None:
+                    on_delta(delta)
+            return headers
+
+    async def send(self, request: ApiRequest, attempts: AttemptPlan) -> ApiAnswer:
+        content: dict[str, Any] = {"params": dict(request.query)}
+        if request.upload is not None:
+            content |= {"data": request.body, "files": {"file": (request.upload.name, request.upload.content)}}
+        elif request.body is not None:
+            content["json"] = request.body
+        async with self._send(request.method, request.path, attempts, **content) as response:
+            return ApiAnswer(await response.aread(), dict(response.headers))
+
+    def _chunk(self, data: str) -> Any:
+        try:
+            chunk = json.loads(data)
+        except ValueError as error:
+            raise self._errors.not_json() from error
+        if isinstance(chunk, dict) and chunk.get("error"):
+            raise self._errors.broken_stream(chunk["error"])
+        return chunk
+
+    @asynccontextmanager
+    async def _send(
+        self, method: str, path: str, attempts: AttemptPlan, **content: Any
+    ) -> AsyncIterator[httpx.Response]:
+        """The answer, if it is one; raises ``CallError`` for refusals and for what the connection does meanwhile.
+
+        A redirect is a refusal: the key goes nowhere else.
+        """
+        try:
+            async with (
+                self._connections.lend() as client,
+                client.stream(
+                    method,
+                    f"{self._access.base_url.rstrip('/')}{path}",
+                    headers={"Authorization": f"Bearer {self._access.api_key.get_secret_value()}"},
+                    timeout=http_timeout(attempts),
+                    **content,
+                ) as response,
+            ):
+                if not response.is_success:
+                    await response.aread()
+                    raise self._errors.refused(response.status_code, response.text, response.headers)
+                yield response
+        except httpx.TimeoutException as error:
+            raise self._errors.timed_out(error, attempts) from error
+        except httpx.TransportError as error:
+            raise self._errors.unreachable(error) from error
+
+    async def close(self) -> None:
+        await self._connections.aclose()

@@ -1,0 +1,116 @@
+"""From the neutral request to the body that both vendors take. Pure."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from .completion import AttachedFile, CompletionRequest, FunctionTool, JsonFormat, Message, TextPart, WebSearch
+from .prompt_tags import tagged
+from .thinking import thinking_fields
+
+Body = dict[str, Any]
+"""The JSON object of ``POST …/chat/completions``."""
+
+BUILTIN_PREFIX: Final = "$"
+"""What the names of Kimi's built-in tools begin with, and no other tool's (platform.kimi.ai/docs/guide/use-web-search).
+"""
+
+SCHEMA_BEGINS: Final = "Answer with one JSON object and nothing else. It fits this JSON Schema:\n<schema>\n"
+SCHEMA_ENDS: Final = "\n</schema>"
+"""How a schema is told to a model whose vendor cannot hold it to one."""
+
+
+def body(
+    request: CompletionRequest,
+    *,
+    stream: bool,
+    image_url: Callable[[str], str],
+    web_search: Callable[[WebSearch], dict[str, Any]],
+) -> Body:
+    """What both vendors spell alike; ``image_url`` and ``web_search`` make the vendor's form of either."""
+    messages = with_schema(with_files(request.messages, request.files), request)
+    document: Body = {
+        "model": request.model.id,
+        "messages": [_message(message, image_url) for message in messages],
+        "stream": stream,
+    }
+    if request.temperature is not None:
+        document["temperature"] = request.temperature
+    if request.tools:
+        document["tools"] = [
+            _function(tool) if isinstance(tool, FunctionTool) else web_search(tool) for tool in request.tools
+        ]
+    if request.response_format is not None:
+        document["response_format"] = _response_format(request.response_format, request.model.structured)
+    return document | thinking_fields(request.model, request.thinking)
+
+
+def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -> tuple[Message, ...]:
+    """The conversation with the files' text ahead of the last user message.
+
+    Not in system messages: what a file says is the user's material, never the daemon's instruction.
+    """
+    if not files:
+        return messages
+    text = "\n\n".join(tagged("file", file.text, name=file.name) for file in files)
+    at = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
+    if at is None:
+        return (*messages, Message("user", text))
+    asked = messages[at]
+    content = f"{text}\n\n{asked.content}" if isinstance(asked.content, str) else (TextPart(text), *asked.content)
+    return (*messages[:at], replace(asked, content=content), *messages[at + 1 :])
+
+
+def with_schema(messages: tuple[Message, ...], request: CompletionRequest) -> tuple[Message, ...]:
+    """The conversation with the wanted schema as an instruction, where the vendor can be told it in no other way."""
+    wanted = request.response_format
+    if wanted is None or wanted.schema is None or request.model.structured == "schema":
+        return messages
+    told = f"{SCHEMA_BEGINS}{json.dumps(wanted.schema, ensure_ascii=False)}{SCHEMA_ENDS}"
+    first = messages[0] if messages else None
+    if first is not None and first.role == "system" and isinstance(first.content, str):
+        return (replace(first, content=f"{first.content}\n\n{told}"), *messages[1:])
+    return (Message("system", told), *messages)
+
+
+def _response_format(wanted: JsonFormat, structured: str) -> dict[str, Any]:
+    if wanted.schema is None or structured != "schema":
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": wanted.name, "strict": True, "schema": wanted.schema}}
+
+
+def _function(tool: FunctionTool) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+    }
+
+
+def _message(message: Message, image_url: Callable[[str], str]) -> dict[str, Any]:
+    document: dict[str, Any] = {"role": message.role}
+    if isinstance(message.content, str):
+        document["content"] = message.content
+    else:
+        document["content"] = [
+            {"type": "text", "text": part.text}
+            if isinstance(part, TextPart)
+            else {"type": "image_url", "image_url": {"url": image_url(part.url)}}
+            for part in message.content
+        ]
+    if message.reasoning:
+        document["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        document["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "builtin_function" if call.name.startswith(BUILTIN_PREFIX) else "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        document["tool_call_id"] = message.tool_call_id
+    if message.tool_name is not None:
+        document["name"] = message.tool_name
+    return document

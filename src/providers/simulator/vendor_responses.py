@@ -1,0 +1,200 @@
+"""The JSON that each vendor answers with, by their documentation. Pure.
+
+Kimi: platform.kimi.ai/docs/api. GLM: docs.bigmodel.cn/api-reference, with its error codes.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..completion_parsing import SIMULATED
+from ..model_catalog import ProviderName
+from .simulated_answer import SimulatedReply
+
+CREATED: Final = 1_767_225_600
+"""A fixed moment, 2026-01-01T00:00Z: the same request gets the same answer."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class VendorFailure:
+    """An error answer: its HTTP status, the vendor's code and words."""
+
+    status: int
+    code: str
+    message: str
+
+
+_BY_STATUS: Final[Mapping[ProviderName, Mapping[int, tuple[str, str]]]] = {
+    "kimi": {
+        400: ("invalid_request_error", "Invalid request: the simulator was asked to refuse it"),
+        401: ("invalid_authentication_error", "Invalid Authentication"),
+        403: ("permission_denied_error", "The API you are accessing is not open"),
+        404: ("resource_not_found_error", "The simulator was asked not to find it"),
+        429: ("rate_limit_reached_error", "Your account reached max request per minute: 3, please try again later"),
+    },
+    "glm": {
+        400: ("1210", "API 调用参数有误，请检查文档。"),
+        401: ("1002", "Authorization Token非法，请确认Authorization Token正确传递。"),
+        404: ("1211", "模型不存在，请检查模型代码。"),
+        429: ("1302", "您的账户已达到速率限制，请您控制请求频率"),
+    },
+}
+_SERVER_FAILURE: Final[Mapping[ProviderName, tuple[str, str]]] = {
+    "kimi": ("server_error", "The server had an error while processing your request"),
+    "glm": ("500", "内部错误"),
+}
+
+
+def failure(vendor: ProviderName, status: int, code: str | None = None) -> VendorFailure:
+    """The vendor's error for a status; ``code`` instead of its usual one."""
+    usual, message = _BY_STATUS[vendor].get(status, _SERVER_FAILURE[vendor])
+    return VendorFailure(status, code or usual, message)
+
+
+def unknown_model(vendor: ProviderName, name: str) -> VendorFailure:
+    if vendor == "kimi":
+        return VendorFailure(404, "resource_not_found_error", f"Not found the model {name} or Permission denied")
+    return VendorFailure(400, "1211", "模型不存在，请检查模型代码。")
+
+
+def too_long(vendor: ProviderName, window: int, tokens: int) -> VendorFailure:
+    if vendor == "kimi":
+        message = f"Invalid request: Your request exceeded model token limit: {window} (requested: {tokens})"
+        return VendorFailure(400, "invalid_request_error", message)
+    return VendorFailure(400, "1261", "Prompt 超长")
+
+
+def unsafe(vendor: ProviderName) -> VendorFailure:
+    if vendor == "kimi":
+        return VendorFailure(400, "content_filter", "The request was rejected because it was considered high risk")
+    return VendorFailure(400, "1301", "系统检测到输入或生成内容可能包含不安全或敏感内容，请您修改后重试。")
+
+
+def objected(vendor: ProviderName, message: str) -> VendorFailure:
+    """Something is wrong with the request's fields."""
+    return VendorFailure(400, "invalid_request_error" if vendor == "kimi" else "1214", message)
+
+
+def no_file(vendor: ProviderName, file_id: str) -> VendorFailure:
+    if vendor == "kimi":
+        return VendorFailure(404, "resource_not_found_error", f"file {file_id} not found")
+    return VendorFailure(404, "1222", "文件不存在")
+
+
+def headers(vendor: ProviderName, answer_id: str, *, cached_tokens: int = 0) -> dict[str, str]:
+    """What goes beside an answer: Moonshot names the request, and what its cache saved."""
+    if vendor == "glm":
+        return {"x-log-id": answer_id}
+    saved = {"msh-context-cache-token-saved": str(cached_tokens)} if cached_tokens else {}
+    return {"msh-request-id": answer_id, "msh-uid": "sim-account", **saved}
+
+
+def file_body(vendor: ProviderName, file_id: str, name: str, size: int, purpose: str) -> Json:
+    """A file; GLM says nothing of its state."""
+    about: Json = {"id": file_id, "object": "file", "bytes": size, "created_at": CREATED, "filename": name}
+    about |= {"purpose": purpose, SIMULATED: True}
+    return {**about, "status": "ok", "status_details": ""} if vendor == "kimi" else about
+
+
+def count_body(vendor: ProviderName, tokens: int) -> Json:
+    """How many tokens a question has."""
+    if vendor == "kimi":
+        return {"data": {"total_tokens": tokens}, SIMULATED: True}
+    return {"id": "sim-count", "created": CREATED, "usage": {"prompt_tokens": tokens}, SIMULATED: True}
+
+
+def search_body(query: str, results: Sequence[Json]) -> Json:
+    """What GLM's web search found."""
+    intent = {"query": query, "intent": "SEARCH_ALL", "keywords": query}
+    return {
+        "id": "sim-search",
+        "created": CREATED,
+        "search_intent": [intent],
+        "search_result": list(results),
+        SIMULATED: True,
+    }
+
+
+def error_body(vendor: ProviderName, fault: VendorFailure) -> Json:
+    key = "type" if vendor == "kimi" else "code"
+    return {"error": {key: fault.code, "message": fault.message}}
+
+
+def completion_body(vendor: ProviderName, answer_id: str, model: str, reply: SimulatedReply) -> Json:
+    """A whole answer."""
+    message: Json = {"role": "assistant", "content": reply.text}
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
+    if reply.tool_calls:
+        message["tool_calls"] = _tool_calls(answer_id, reply)
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason(vendor, reply.finish)}
+    document = {**_head(vendor, answer_id, model, "chat.completion"), "choices": [choice], "usage": usage_body(reply)}
+    return {**document, "web_search": list(reply.search_results)} if reply.search_results else document
+
+
+def chunk_bodies(
+    vendor: ProviderName, answer_id: str, model: str, reply: SimulatedReply, *, usage_asked: bool
+) -> Iterator[Json]:
+    """A streamed answer: reasoning first, a word a chunk, and the usage where the vendor puts it."""
+    head = _head(vendor, answer_id, model, "chat.completion.chunk")
+
+    def chunk(delta: Json, finish: str | None = None) -> Json:
+        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    first = chunk({"role": "assistant", "content": ""})
+    yield {**first, "web_search": list(reply.search_results)} if reply.search_results else first
+    for word in _words(reply.reasoning):
+        yield chunk({"reasoning_content": word})
+    for word in _words(reply.text):
+        yield chunk({"content": word})
+    for index, call in enumerate(_tool_calls(answer_id, reply)):
+        arguments = call["function"]["arguments"]
+        half = len(arguments) // 2
+        begun = {**call, "index": index, "function": {**call["function"], "arguments": arguments[:half]}}
+        yield chunk({"tool_calls": [begun]})
+        yield chunk({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]})
+    last = chunk({}, finish_reason(vendor, reply.finish))
+    if vendor == "glm":
+        yield {**last, "usage": usage_body(reply)}
+        return
+    last["choices"][0]["usage"] = usage_body(reply)
+    yield last
+    if usage_asked:
+        yield {**head, "choices": [], "usage": usage_body(reply)}
+
+
+def usage_body(reply: SimulatedReply) -> Json:
+    return {
+        "prompt_tokens": reply.input_tokens,
+        "completion_tokens": reply.output_tokens,
+        "total_tokens": reply.input_tokens + reply.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
+    }
+
+
+def finish_reason(vendor: ProviderName, finish: str) -> str:
+    return "sensitive" if vendor == "glm" and finish == "content_filter" else finish
+
+
+def _head(vendor: ProviderName, answer_id: str, model: str, kind: str) -> Json:
+    head: Json = {"id": answer_id, "created": CREATED, "model": model, SIMULATED: True}
+    return {**head, "object": kind} if vendor == "kimi" else {**head, "request_id": answer_id}
+
+
+def _tool_calls(answer_id: str, reply: SimulatedReply) -> list[Json]:
+    return [
+        {
+            "id": f"call_{answer_id}_{index}",
+            "type": "builtin_function" if name.startswith("$") else "function",
+            "function": {"name": name, "arguments": arguments},
+        }
+        for index, (name, arguments) in enumerate(reply.tool_calls)
+    ]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\s*\S+\s*?(?=\s|$)|\s+", text)

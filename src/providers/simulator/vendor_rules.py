@@ -1,0 +1,50 @@
+"""What the vendors refuse of a chat request that is otherwise in order, as documented or seen. Pure."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..model_catalog import Model, ProviderName
+
+
+def thinks(body: Mapping[str, Any], model: Model) -> bool:
+    """Whether the model reasons first: by itself, or because it was not told not to."""
+    switch = (body.get("thinking") or {}).get("type")
+    return model.thinking == "always" or (model.thinking == "switch" and switch != "disabled")
+
+
+def objection(vendor: ProviderName, body: Mapping[str, Any], model: Model) -> str | None:
+    """The vendor's words of refusal, if it has any."""
+    return next(_kimi_objections(body, model) if vendor == "kimi" else _glm_objections(body), None)
+
+
+def _kimi_objections(body: Mapping[str, Any], model: Model) -> Iterator[str]:
+    """platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model and …/use-web-search."""
+    thinking = thinks(body, model)
+    if "thinking" in body and "reasoning_effort" in body:
+        yield "cannot specify both 'thinking' and 'reasoning_effort'"
+    if thinking and any(tool.get("type") == "builtin_function" for tool in body.get("tools") or ()):
+        yield "builtin function $web_search is incompatible with thinking enabled"
+    for index, message in enumerate(body["messages"]):
+        if thinking and message.get("tool_calls") and not message.get("reasoning_content"):
+            lacks = "thinking is enabled but reasoning_content is missing in assistant tool call message"
+            yield f"{lacks} at index {index}"
+        if message.get("role") == "tool" and message.get("name") == "$web_search" and not _is_echo(message):
+            yield f"the arguments of $web_search did not come back as they were at index {index}"
+
+
+def _glm_objections(body: Mapping[str, Any]) -> Iterator[str]:
+    """docs.bigmodel.cn/api-reference, 对话补全."""
+    if (body.get("response_format") or {}).get("type") == "json_schema":
+        yield "response_format 参数非法。请检查文档。"
+    for tool in body.get("tools") or ():
+        if tool.get("type") == "web_search" and not (tool.get("web_search") or {}).get("search_engine"):
+            yield "search_engine:The search_engine cannot both be empty."
+
+
+def _is_echo(message: Mapping[str, Any]) -> bool:
+    try:
+        arguments: Any = json.loads(str(message.get("content")))
+        return str(arguments["search_result"]["search_id"]).startswith("sim-")
+    except (ValueError, LookupError, TypeError):
+        return False

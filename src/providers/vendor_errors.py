@@ -1,0 +1,152 @@
+"""What a vendor's failure means to the caller: one mapping, whichever road the failure came by. Pure.
+
+The vendors' codes: Kimi's ``error.type`` (platform.moonshot.ai/docs/api/chat, Error codes) and GLM's numbers
+(docs.bigmodel.cn/cn/api/api-code).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ..protocol.error_codes import (
+    CallError,
+    CallTimeoutError,
+    ContextLengthExceededError,
+    ProviderError,
+    RateLimitedError,
+    ServiceUnavailableError,
+)
+from ..protocol.retry_after import retry_after_ms
+from .vendor_info import VendorInfo
+
+MAX_MESSAGE_CHARS: Final = 500
+
+_KEY_CODES: Final = frozenset({"1000", "1001", "1002", "1003", "1004", "invalid_authentication_error"})
+_BALANCE_CODES: Final = frozenset({"1113", "exceeded_current_quota_error"})
+_CONTENT_CODES: Final = frozenset({"1301", "content_filter"})
+_LENGTH_CODES: Final = frozenset({"1261"})
+_LENGTH_WORDS: Final = re.compile(
+    r"exceeded model token limit|token length too long|prompt exceeds max length|maximum context length", re.IGNORECASE
+)
+"""Kimi has no code of its own for it: it is an ``invalid_request_error`` like others."""
+
+_SECRETS: Final = re.compile(r"sk-[\w-]{8,}|Bearer\s+\S+|\b[0-9a-f]{32}\.\w{8,}", re.IGNORECASE)
+"""The shapes of keys, should a vendor repeat one that is not the daemon's own."""
+
+_NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol"})
+"""By name, since the SDKs bring HTTP clients of their own whose classes are not httpx's."""
+
+
+class NotThereError(ProviderError):
+    """HTTP 404: the vendor has not what the request names. Who named it knows what that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class VendorRefusal:
+    """An error that the vendor answered with."""
+
+    status: int
+    """The HTTP status; 0 where the error came within a stream."""
+    code: str = ""
+    message: str = ""
+    retry_after: str | None = None
+    """The header, as it came."""
+
+
+def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> VendorRefusal:
+    """The refusal in an error answer; a body that is not the vendors' JSON is its own message."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        document = None
+    code, message = read_error(document) if isinstance(document, dict) else ("", "")
+    return VendorRefusal(status, code, message or body, headers.get("retry-after"))
+
+
+def read_error(document: Mapping[str, Any]) -> tuple[str, str]:
+    """Code and message of ``{"error": {…}}``, or of the object within; empty where they are missing."""
+    error = document.get("error", document)
+    if not isinstance(error, Mapping):
+        return "", str(error)
+    return str(error.get("code") or error.get("type") or ""), str(error.get("message") or "")
+
+
+def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str, now: datetime) -> CallError:
+    """The caller's error for a refusal. ``secret`` is the key in use, taken out of the message; ``now`` is aware."""
+    said = clean(refusal.message, secret)
+    code, status = refusal.code, refusal.status
+    if status == 401 or code in _KEY_CODES:
+        return ProviderError(
+            f"{vendor.label} refused the API key; check {vendor.key_setting} ({said}).", executed="no", transient=False
+        )
+    if code in _BALANCE_CODES:
+        return RateLimitedError(
+            f"The balance or quota of the {vendor.label} account is used up; top it up, waiting is no help ({said}).",
+            transient=False,
+        )
+    if code in _LENGTH_CODES or _LENGTH_WORDS.search(said):
+        return ContextLengthExceededError(
+            f"The request is too long for the model ({said}); send less, or name a model with a larger window."
+        )
+    if code in _CONTENT_CODES:
+        return ProviderError(
+            f"{vendor.label} refused the content of the request as unsafe; reword it ({said}).",
+            executed="maybe" if status == 0 else "no",
+        )
+    if status == 429:
+        return RateLimitedError(
+            f"{vendor.label} takes no more calls for now ({said}).",
+            retry_after_ms=retry_after_ms(refusal.retry_after, now),
+        )
+    if status >= 500 or status == 408:
+        return ServiceUnavailableError(
+            f"{vendor.label} failed with HTTP {status} ({said}).",
+            executed="maybe",
+            retry_after_ms=retry_after_ms(refusal.retry_after, now),
+        )
+    if status == 0:
+        return ProviderError(f"{vendor.label} broke off its answer with an error ({said}).")
+    kind = NotThereError if status == 404 else ProviderError
+    return kind(f"{vendor.label} refused the request with HTTP {status} ({said}).", executed="no")
+
+
+def unreachable(vendor: VendorInfo, error: BaseException) -> ServiceUnavailableError:
+    """The connection failed; nothing was executed where it was never made."""
+    if never_connected(error):
+        return ServiceUnavailableError(f"{vendor.label} cannot be reached; check its base URL and the network.")
+    return ServiceUnavailableError(f"The connection to {vendor.label} broke before the answer.", executed="maybe")
+
+
+def timed_out(vendor: VendorInfo, seconds: float, *, silent_s: float) -> CallTimeoutError:
+    """The answer was not whole within the time of one attempt, or of all; nothing came in the last ``silent_s``."""
+    return CallTimeoutError(
+        f"{vendor.label} did not finish its answer within {seconds:.3g} s.", details={"silent_s": round(silent_s, 1)}
+    )
+
+
+def not_understood(vendor: VendorInfo, why: str) -> ProviderError:
+    """The vendor answered, but not in its documented shape."""
+    return ProviderError(f"{vendor.label} answered something that is not understood: {why}.")
+
+
+def never_connected(error: BaseException) -> bool:
+    """Whether an exception, or one that caused it, says that the request was never sent."""
+    return any(type(cause).__name__ in _NEVER_CONNECTED for cause in _causes(error))
+
+
+def clean(message: str, secret: str) -> str:
+    """One line of at most 500 characters, without keys."""
+    if secret:
+        message = message.replace(secret, "…")
+    line = " ".join(_SECRETS.sub("…", message).split())
+    return line if len(line) <= MAX_MESSAGE_CHARS else line[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__

@@ -1,0 +1,182 @@
+"""Which of the type checker's findings are mistakes that would fail for certain: a call that is not awaited, a wrong
+argument of a tool, a tool that is not there. Everything else is left to the run. Pure.
+
+Programs are written without types for an engine that checks none, so most of what a checker objects to is no mistake.
+"""
+
+import builtins
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from ..protocol.name_suggestions import close_names, did_you_mean
+from .program import PreparedProgram, ProgramModule
+
+MOST: Final = 10
+"""Mistakes that are told: looking for close names takes long where there are thousands."""
+MISTAKE_CHARS: Final = 500
+_NOT_AWAITED: Final = frozenset(
+    {
+        "unused-awaitable",
+        "not-subscriptable",
+        "not-iterable",
+        "unresolved-attribute",
+        "unsupported-operator",
+        "redundant-condition",
+        "invalid-argument-type",
+    }
+)
+_OF_ARGUMENTS: Final = frozenset({"missing-argument", "unknown-argument", "too-many-positional-arguments"})
+_FUNCTION: Final = re.compile(r"of function `(\w+)`|to function `(\w+)`")
+_WRONG_TYPE: Final = re.compile(r"Argument to function `(\w+)` is incorrect: Expected `(.+)`, found `(.+)`")
+_NO_MEMBER: Final = re.compile(r"Module `(\w+)` has no member `(\w+)`")
+_NO_NAME: Final = re.compile(r"Name `(\w+)` used when not defined")
+_CALLED: Final = re.compile(r"\w+\s*(?:\.\s*(\w+)\s*)?\(")
+_KNOWN_ELSEWHERE: Final = frozenset(dir(builtins)) | sys.stdlib_module_names
+"""A name of these that the checker does not know may be there when the program runs, or is told then."""
+_SCALARS: Final = frozenset({"str", "int", "float", "bool", "bytes", "None"})
+_GENERICS: Final = frozenset({"list", "dict", "tuple", "set"})
+
+
+def mistakes_in(findings: str, prepared: PreparedProgram, modules: Mapping[str, ProgramModule]) -> list[str]:
+    """A sentence for each of the first ``MOST``, with its line; ``findings`` is the checker's list as JSON."""
+    told: dict[str, None] = {}
+    seen: set[tuple[int, str]] = set()
+    lines = prepared.text.split("\n")
+    for finding in json.loads(findings):
+        row, message = finding["location"]["row"], finding["message"]
+        if (row, message) in seen:
+            continue
+        seen.add((row, message))
+        mistake = _mistake(finding, lines[row - 1], prepared, modules)
+        if mistake:
+            told[mistake[:MISTAKE_CHARS]] = None
+        if len(told) == MOST:
+            break
+    return list(told)
+
+
+def _mistake(
+    finding: Mapping[str, Any], line: str, prepared: PreparedProgram, modules: Mapping[str, ProgramModule]
+) -> str | None:
+    code, message = finding["code"], finding["message"]
+    row, column = finding["location"]["row"], finding["location"]["column"]
+    source = line[column - 1 :]
+    wrong = None
+    if code in _NOT_AWAITED and _is_not_awaited(message):
+        wrong = "a call is used before it is awaited; write `await` in front of it"
+    elif code in _OF_ARGUMENTS and _tool(message, modules):
+        wrong = message.replace("`", "'")
+    elif code == "invalid-argument-type" and not source.startswith("*"):  # of what is spread, no types are known
+        wrong = _wrong_type(message, modules)
+    elif code in {"unresolved-attribute", "unresolved-import"}:
+        wrong = _no_member(message, modules)
+    elif code == "unresolved-reference":
+        wrong = _no_name(message, source, modules)
+    return f"line {prepared.line(row)}: {wrong}" if wrong else None
+
+
+def _is_not_awaited(message: str) -> bool:
+    expected, _, found = message.rpartition("found `")
+    return "CoroutineType[" in found and "Await" not in expected
+
+
+def _tool(message: str, modules: Mapping[str, ProgramModule]) -> bool:
+    named = _FUNCTION.search(message)
+    return named is not None and any((named[1] or named[2]) in module.functions for module in modules.values())
+
+
+def _wrong_type(message: str, modules: Mapping[str, ProgramModule]) -> str | None:
+    parts = _WRONG_TYPE.fullmatch(message)
+    if parts is None or not _tool(message, modules) or not is_certain(parts[2], parts[3]):
+        return None
+    return f"an argument of {parts[1]} should be {parts[2]}, not {parts[3]}"
+
+
+def _no_member(message: str, modules: Mapping[str, ProgramModule]) -> str | None:
+    parts = _NO_MEMBER.search(message)
+    if parts is None or parts[1] not in modules:
+        return None
+    return f"there is no {parts[1]}.{parts[2]}; {_meant(parts[2], modules[parts[1]].functions)}"
+
+
+def _no_name(message: str, source: str, modules: Mapping[str, ProgramModule]) -> str | None:
+    parts, called = _NO_NAME.search(message), _CALLED.match(source)
+    if parts is None or called is None or parts[1] in _KNOWN_ELSEWHERE:
+        return None
+    if called[1]:
+        return f"there is no module {parts[1]!r}; {_meant(parts[1], modules)}"
+    full = [f"{name}.{function}" for name, module in modules.items() for function in module.functions]
+    exact = [name for name in full if name.endswith(f".{parts[1]}")]
+    return f"there is no function {parts[1]!r}; {did_you_mean(exact) or _meant(parts[1], full)}"
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    return did_you_mean(close_names(name, known)) or "read_stubs has all functions."
+
+
+def is_certain(expected: str, found: str) -> bool:
+    """Whether no value of the type that was found can be of the one that was expected, as far as JSON goes.
+
+    A name that is no type of Python's is a class of the stub: an object, whose fields are not looked at here.
+    """
+    takes, given = list(_members(expected)), list(_members(found))
+    if not all(kind in _SCALARS | _GENERICS for kind, _ in given):
+        return False
+    return not any(_may_be(one, other) for one in given for other in takes)
+
+
+def _may_be(given: tuple[str, str], taken: tuple[str, str]) -> bool:
+    kind, value = given
+    expected, wanted = taken
+    if expected in {"Any", "object", "Unknown"}:
+        return True
+    if expected not in _SCALARS | _GENERICS:
+        expected = "dict"
+    same = kind == expected or (kind, expected) in {
+        ("int", "float"),
+        ("bool", "int"),
+        ("bool", "float"),
+        ("tuple", "list"),
+        ("set", "list"),
+    }
+    return same and not (value and wanted and value != wanted)
+
+
+def _members(named: str) -> Iterator[tuple[str, str]]:
+    """Each type of a union by its bare name; of a ``Literal`` each value with its type."""
+    for member in _split(named, "|"):
+        head, _, inner = member.partition("[")
+        if head == "Literal":
+            yield from ((_kind_of(value), value) for value in _split(inner.removesuffix("]"), ","))
+        else:
+            yield head, ""
+
+
+def _kind_of(literal: str) -> str:
+    if literal[:1] in {'"', "'"}:
+        return "str"
+    if literal[:1] in {"b", "T", "F", "N"}:
+        return {"b": "bytes", "T": "bool", "F": "bool", "N": "None"}[literal[0]]
+    return "int"
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The parts of a type between separators that stand in no brackets and no quotes."""
+    parts, depth, quote = [""], 0, ""
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "[(":
+            depth += 1
+        elif char in "])":
+            depth -= 1
+        elif char == separator and not depth:
+            parts.append("")
+            continue
+        parts[-1] += char
+    return [part.strip() for part in parts]

@@ -1,0 +1,181 @@
+"""From a filter to a function that says whether a row passes it.
+
+A field is null where it is missing, null or NaN. Values of different types are never equal, and neither is less than
+the other. On a list a condition holds where it holds for one of the elements; ``!=`` and ``NOT`` are plain opposites.
+"""
+
+import datetime as dt
+import operator as op
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from .filter_literals import Literal
+from .filters import And, Filter, FilterCondition, FilterOperator, Not, Or
+from .re2_patterns import compile_pattern
+from .value_kinds import is_null, is_number, moment_of, text_of
+from .value_paths import ValuePath, getter
+
+Test = Callable[[Any], bool]
+
+_COMPARE: Final[dict[FilterOperator, Callable[[Any, Any], bool]]] = {
+    FilterOperator.LESS: op.lt,
+    FilterOperator.AT_MOST: op.le,
+    FilterOperator.GREATER: op.gt,
+    FilterOperator.AT_LEAST: op.ge,
+}
+
+
+def filter_rows(rows: Iterable[Any], condition: Filter) -> list[Any]:
+    """The rows that pass. What is joined by AND is done one after the other, which spares a call a row."""
+    kept = list(rows)
+    for part in condition.parts if isinstance(condition, And) else (condition,):
+        passes = compile_filter(part)
+        kept = [row for row in kept if passes(row)]
+    return kept
+
+
+def compile_filter(condition: Filter) -> Test:
+    """The test that a row passes or fails; it never raises, whatever the row is."""
+    match condition:
+        case And(parts=(one, two)):
+            first, second = compile_filter(one), compile_filter(two)
+            return lambda row: first(row) and second(row)
+        case And(parts=parts):
+            tests = [compile_filter(part) for part in parts]
+            return lambda row: all(test(row) for test in tests)
+        case Or(parts=parts):
+            tests = [compile_filter(part) for part in parts]
+            return lambda row: any(test(row) for test in tests)
+        case Not(part=part):
+            opposite = compile_filter(part)
+            return lambda row: not opposite(row)
+        case FilterCondition():
+            return _condition(condition)
+
+
+def _condition(condition: FilterCondition) -> Test:
+    path = condition.path
+    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+    match condition.operator:
+        case FilterOperator.IS_NULL:
+            get = getter(path)
+            return lambda row: is_null(get(row))
+        case FilterOperator.IS_NOT_NULL:
+            get = getter(path)
+            return lambda row: not is_null(get(row))
+        case FilterOperator.NOT_EQUAL:
+            equal = _equal(path, values)
+            return lambda row: not equal(row)
+        case FilterOperator.EQUAL | FilterOperator.IN:
+            return _equal(path, values)
+        case FilterOperator.CONTAINS | FilterOperator.STARTS_WITH | FilterOperator.MATCHES:
+            return _on_field(path, _looking(condition.operator, str(values[0])))
+        case operator:
+            return _on_field(path, _ordering(_COMPARE[operator], values[0]))
+
+
+def _on_field(path: ValuePath, test: Test) -> Test:
+    """The test of the row's field, or of the elements where that is a list."""
+    match path.steps:
+        case (str(name),):  # by far the most, so without the call of a getter
+
+            def passes(row: Any) -> bool:
+                try:
+                    value = row[name]
+                except (KeyError, TypeError):
+                    value = None
+                return any(map(test, value)) if isinstance(value, list) else test(value)
+        case _:
+            get = getter(path)
+
+            def passes(row: Any) -> bool:
+                value = get(row)
+                return any(map(test, value)) if isinstance(value, list) else test(value)
+
+    return passes
+
+
+def _equal(path: ValuePath, values: Sequence[Literal]) -> Test:
+    texts = frozenset(value.casefold() for value in values if isinstance(value, str))
+    test = _one_of(values)
+    match path.steps:
+        case (str(name),) if len(texts) == len(values):
+            pass
+        case _:
+            return _on_field(path, test)
+
+    # The filter that is asked for most, in one call a row.
+    def passes(row: Any) -> bool:
+        try:
+            value = row[name]
+        except (KeyError, TypeError):
+            return False
+        if isinstance(value, str):
+            return value.casefold() in texts
+        return isinstance(value, list) and any(map(test, value))
+
+    return passes
+
+
+def _one_of(values: Sequence[Literal]) -> Test:
+    """Equal to one of these: text without case, numbers as numbers, dates as moments."""
+    texts, numbers, rest = set[str](), set[float](), list[Literal]()
+    for value in values:
+        match value:
+            case str():
+                texts.add(value.casefold())
+            case int() | float() if not isinstance(value, bool):
+                numbers.add(value)
+            case _:
+                rest.append(value)
+    tests: list[Test] = [_flag_or_moment(value) for value in rest]
+    if texts:
+        tests.append(lambda value: isinstance(value, str) and value.casefold() in texts)
+    if numbers:
+        tests.append(lambda value: is_number(value) and value in numbers)
+    return tests[0] if len(tests) == 1 else lambda value: any(test(value) for test in tests)
+
+
+def _flag_or_moment(wanted: Literal) -> Test:
+    if wanted is None:
+        return is_null
+    if isinstance(wanted, bool):
+        return lambda value: value is wanted
+    return lambda value: moment_of(value) == wanted
+
+
+def _ordering(compare: Callable[[Any, Any], bool], bound: Literal) -> Test:
+    """Less, greater and the like, among numbers, among texts without case, among moments."""
+    match bound:
+        case str():
+            folded = bound.casefold()
+            return lambda value: isinstance(value, str) and compare(value.casefold(), folded)
+        case dt.datetime():
+
+            def passes(value: Any) -> bool:
+                moment = moment_of(value)
+                return moment is not None and compare(moment, bound)
+
+            return passes
+        case _:
+            return lambda value: is_number(value) and compare(value, bound)
+
+
+def _looking(operator: FilterOperator, wanted: str) -> Test:
+    """Into the text of the value; where that has none, there is nothing to find."""
+    found = _search(operator, wanted)
+
+    def passes(value: Any) -> bool:
+        text = text_of(value)
+        return text is not None and found(text)
+
+    return passes
+
+
+def _search(operator: FilterOperator, wanted: str) -> Callable[[str], bool]:
+    if operator is FilterOperator.MATCHES:
+        return compile_pattern(wanted)
+    folded = wanted.casefold()
+    if operator is FilterOperator.CONTAINS:
+        return lambda text: folded in text.casefold()
+    return lambda text: text.casefold().startswith(folded)

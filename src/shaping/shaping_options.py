@@ -1,0 +1,150 @@
+"""From the options of a call to the plan, before anything runs: whatever is wrong with them is said at once."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar, get_args
+
+from ..protocol.error_codes import InvalidArgumentsError
+from ..protocol.name_suggestions import as_sentence, close_names, did_you_mean
+from .aggregation import FIGURES, Aggregation
+from .filter_parser import parse_filter
+from .filters import Filter
+from .shaping_errors import LanguageError
+from .shaping_plan import ReturnMode, ShapingPlan
+from .sort_order import SortKey
+from .value_kinds import is_number
+from .value_paths import ValuePath, parse_path
+
+MAX_PATHS: Final = 100
+"""That one option may list."""
+
+_PATHS: Final = "a list of paths, such as ['id', 'author.name']"
+_AGGREGATE_NAMES: Final = ("group_by", "count", *FIGURES)
+Parsed = TypeVar("Parsed")
+
+
+def plan(options: Any, name: str = "options") -> ShapingPlan:
+    """The plan that ``options`` describe; ``name`` is what the caller calls them.
+
+    ``{"at", "filter", "sort", "limit", "select_fields", "aggregate", "return_mode"}``, each optional, null like absent.
+    A limit below 0 is 0, and its fraction is cut off.
+
+    Raises:
+        InvalidArgumentsError: ``details.fields`` has every option that is wrong, with what is wrong with it.
+    """
+    reading = _OptionsParser()
+    found: dict[str, Any] = {}
+    if isinstance(options, dict):
+        for option, value in options.items():
+            if option not in _READERS:
+                reading.wrong(option, f"is no option; {_instead(option, _READERS)}")
+            elif value is not None:
+                found[option] = _READERS[option](reading, value, option)
+    elif options is not None:
+        reading.wrong("", f"should be an object with any of {', '.join(_READERS)}")
+    if reading.problems:
+        fields = {".".join(filter(None, (name, place))) or "options": told for place, told in reading.problems.items()}
+        message = "; ".join(f"{place}: {told}" for place, told in fields.items())
+        raise InvalidArgumentsError(as_sentence(message), details={"fields": fields})
+    return ShapingPlan(**found)
+
+
+class _OptionsParser:
+    """What was found to be wrong so far, by its place within the options."""
+
+    def __init__(self) -> None:
+        self.problems: dict[str, str] = {}
+
+    def wrong(self, place: str, told: str) -> None:
+        self.problems[place] = told
+
+    def parsed(self, parse: Callable[[str], Parsed], value: Any, place: str, expected: str) -> Parsed | None:
+        """What ``parse`` makes of a text; None where it is wrong."""
+        if not isinstance(value, str):
+            self.wrong(place, f"should be {expected}")
+            return None
+        try:
+            return parse(value)
+        except LanguageError as error:
+            self.wrong(place, str(error))
+            return None
+
+    def path(self, value: Any, place: str) -> ValuePath | None:
+        return self.parsed(parse_path, value, place, "a path, such as 'data.items'")
+
+    def filter(self, value: Any, place: str) -> Filter | None:
+        return self.parsed(parse_filter, value, place, "text, such as \"status = 'open'\"")
+
+    def paths(self, value: Any, place: str) -> tuple[ValuePath, ...]:
+        found = self.each(value, place, _PATHS, self.path)
+        if value == []:
+            self.wrong(place, "names no field; leave it out, or write " + _PATHS)
+        return found
+
+    def sort(self, value: Any, place: str) -> tuple[SortKey, ...]:
+        expected = "a list of fields, '-field' for descending, such as ['-created_at', 'name']"
+        return self.each(value, place, expected, self.sort_key)
+
+    def sort_key(self, value: Any, place: str) -> SortKey | None:
+        if not isinstance(value, str):
+            self.wrong(place, "should be a field, '-field' for descending")
+            return None
+        path = self.path(value.removeprefix("-"), place)
+        return SortKey(path, descending=value.startswith("-")) if path else None
+
+    def each(
+        self, value: Any, place: str, expected: str, read: Callable[[Any, str], Parsed | None]
+    ) -> tuple[Parsed, ...]:
+        """A list's elements, each read by itself, none twice."""
+        if not isinstance(value, list) or len(value) > MAX_PATHS:
+            most = f", of at most {MAX_PATHS}" if isinstance(value, list) else ""
+            self.wrong(place, f"should be {expected}{most}")
+            return ()
+        found = [read(item, f"{place}.{index}") for index, item in enumerate(value)]
+        return tuple(dict.fromkeys(item for item in found if item is not None))
+
+    def limit(self, value: Any, place: str) -> int | None:
+        if not is_number(value) or not math.isfinite(value):
+            self.wrong(place, "should be a number of rows, such as 20")
+            return None
+        return max(0, math.floor(value))
+
+    def aggregate(self, value: Any, place: str) -> Aggregation | None:
+        if not isinstance(value, dict) or not value:
+            example = '{"group_by": ["status"], "count": true, "sum": ["amount"]}'
+            self.wrong(place, f"should be an object such as {example}")
+            return None
+        unknown = [name for name in value if name not in _AGGREGATE_NAMES]
+        for name in unknown:
+            self.wrong(f"{place}.{name}", f"is no figure; {_instead(name, _AGGREGATE_NAMES)}")
+        count = value.get("count")
+        if not (count is None or isinstance(count, bool)):
+            self.wrong(f"{place}.count", "should be true; it counts rows and takes no field")
+        given = {name: value[name] for name in ("group_by", *FIGURES) if value.get(name) is not None}
+        paths = {name: self.paths(item, f"{place}.{name}") for name, item in given.items()}
+        group_by = paths.pop("group_by", ())
+        if not (count or given or unknown):
+            self.wrong(place, f"asks for nothing; there are {', '.join(_AGGREGATE_NAMES)}")
+        return Aggregation(group_by, count=bool(count) or not paths, figures=paths)
+
+    def return_mode(self, value: Any, place: str) -> Any:
+        modes = get_args(ReturnMode)
+        if value not in modes:
+            self.wrong(place, f"should be one of {', '.join(modes)}")
+        return value
+
+
+_READERS: Final[Mapping[str, Callable[[_OptionsParser, Any, str], Any]]] = {
+    "at": _OptionsParser.path,
+    "filter": _OptionsParser.filter,
+    "sort": _OptionsParser.sort,
+    "limit": _OptionsParser.limit,
+    "select_fields": _OptionsParser.paths,
+    "aggregate": _OptionsParser.aggregate,
+    "return_mode": _OptionsParser.return_mode,
+}
+"""Every option, and what reads it."""
+
+
+def _instead(name: str, known: Any) -> str:
+    return did_you_mean(close_names(name, known, n=1)) or f"there are {', '.join(known)}"

@@ -1,0 +1,155 @@
+"""What is done to a value, in an order that is fixed: filter, sort, limit, project, aggregate, return mode."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from .aggregation import Aggregation, aggregate, not_numbers
+from .filter_matching import filter_rows
+from .filters import Filter, paths_of
+from .projection import Projection
+from .row_location import LocatedRows, locate
+from .shaping_errors import ShapingError
+from .sort_order import SortKey, sort_rows
+from .value_paths import MISSING, ValuePath, find
+from .value_summary import summarize
+
+ReturnMode = Literal["inline", "summary", "file"]
+
+
+class ShapingReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What was done. Counts are of rows and None where there were none to count."""
+
+    list_at: str | None = None
+    """The path of the list; empty where it is the value itself, None where no list was shaped."""
+    rows_in: int | None = None
+    rows_matched: int | None = None
+    """That passed the filter."""
+    rows_out: int | None = None
+    """After the limit."""
+    truncated: bool = False
+    """The limit left rows out."""
+    unmatched: tuple[str, ...] = ()
+    """Paths in the options that no row has."""
+    not_numbers: dict[str, int] = {}
+    """Values that ``sum`` and ``avg`` left out, by path."""
+
+
+class ShapedValue(msgspec.Struct, frozen=True):
+    """``value`` is the answer; ``rows`` are what a file of rows holds, None where the answer is one value. ``around``
+    are the fields of the answer that the file does not hold.
+    """
+
+    value: Any
+    rows: list[Any] | None
+    report: ShapingReport
+    around: dict[str, Any] = {}
+
+
+class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Options that were found to be right; ``plan`` makes it. ``file`` is for the caller to do: it shapes like
+    ``inline``.
+    """
+
+    at: ValuePath | None = None
+    filter: Filter | None = None
+    sort: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    select_fields: tuple[ValuePath, ...] = ()
+    aggregate: Aggregation | None = None
+    return_mode: ReturnMode = "inline"
+
+    def apply(self, value: Any) -> ShapedValue:
+        """Shape a value as JSON decodes it. It is not changed, and the answer may share parts with it.
+
+        Raises:
+            NoListError: the options need a list, and there is none, or there are several.
+            ShapingError: the value is nested too deeply.
+        """
+        try:
+            located = locate(value, self.at)
+            if self._is_for_the_object(located):
+                return self._shape_one(located)
+            return self._shape_rows(located)
+        except RecursionError:
+            raise ShapingError("the value is nested too deeply to be shaped") from None
+
+    @property
+    def _needs_rows(self) -> bool:
+        return bool(self.filter or self.sort or self.aggregate) or self.limit is not None
+
+    def _is_for_the_object(self, located: LocatedRows) -> bool:
+        """Whether the options mean what is around the list, or there is no list and none is needed.
+
+        ``select_fields`` alone mean whichever has more of the names, and the rows at a draw.
+        """
+        if self._needs_rows or isinstance(located.value, list):
+            return False
+        if located.inside is None:
+            return True
+        missing_in_rows = len(_unmatched(self.select_fields, located.rows or [None]))
+        return len(_unmatched(self.select_fields, [located.value])) < missing_in_rows
+
+    def _shape_one(self, located: LocatedRows) -> ShapedValue:
+        value = located.value
+        unmatched = _unmatched(self.select_fields, [value])
+        if unmatched and len(unmatched) == len(self.select_fields) and located.others:
+            raise located.error()
+        if self.select_fields:
+            value = Projection(self.select_fields).one(value)
+        if self.return_mode == "summary":
+            value = msgspec.to_builtins(summarize([value]))
+        return ShapedValue(value, None, ShapingReport(unmatched=unmatched))
+
+    def _shape_rows(self, located: LocatedRows) -> ShapedValue:
+        rows = found = located.rows
+        unmatched: list[str] = []
+        if self.filter:
+            unmatched += _unmatched(paths_of(self.filter), rows)
+            rows = filter_rows(rows, self.filter)
+        matched = len(rows)
+        if self.sort:
+            unmatched += _unmatched((key.path for key in self.sort), rows)
+            rows = sort_rows(rows, self.sort)
+        if self.limit is not None:
+            rows = rows[: self.limit]
+        limited = len(rows)
+        if self.select_fields:
+            unmatched += _unmatched(self.select_fields, rows)
+            rows = Projection(self.select_fields).rows(rows)
+        skipped: dict[str, int] = {}
+        if self.aggregate:
+            unmatched += _unmatched(self.aggregate.paths, rows)
+            skipped = not_numbers(rows, self.aggregate)
+        report = ShapingReport(
+            list_at=str(located.path),
+            rows_in=len(found),
+            rows_matched=matched,
+            rows_out=limited,
+            truncated=limited < matched,
+            unmatched=tuple(dict.fromkeys(unmatched)),
+            not_numbers=skipped,
+        )
+        return self._answer(located, rows, report)
+
+    def _answer(self, located: LocatedRows, rows: list[Any], report: ShapingReport) -> ShapedValue:
+        value: Any = located.replaced(rows)
+        if self.aggregate:
+            value = aggregate(rows, self.aggregate)
+            rows = value if isinstance(value, list) else [value]
+        if self.return_mode == "summary":
+            value = msgspec.to_builtins(summarize(rows))
+        return ShapedValue(value, rows, report, {} if self.aggregate else located.around)
+
+
+def _unmatched(paths: Iterable[ValuePath], rows: Sequence[Any]) -> tuple[str, ...]:
+    """The paths that lead nowhere in any row; none where there are no rows to look at."""
+    if not rows:
+        return ()
+    return tuple(str(path) for path in dict.fromkeys(paths) if not any(_reaches(path, row) for row in rows))
+
+
+def _reaches(path: ValuePath, row: Any) -> bool:
+    found = find(path, row)
+    return found is not MISSING and not (path.many and found == [])

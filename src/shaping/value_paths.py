@@ -1,0 +1,192 @@
+"""Paths: where in a value something stands. The same for shaping, filters and templates.
+
+``a.b``, ``a[0]``, ``a[-1]`` (the last), ``a[*].b`` (of every element), ``a['x.y']`` (a name with signs in it).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from ..protocol.name_suggestions import close_names, did_you_mean
+from .text_cursor import TextCursor, quote
+
+MAX_STEPS: Final = 64
+_EXAMPLE: Final = "items[0].name, items[*].name or items['a name']"
+_NAME: Final = re.compile(r"""[^\s.\[\]'"()=!<>,{}|*\\]+""")
+_INDEX: Final = re.compile(r"-?[0-9]{1,9}(?![0-9])")
+_MAX_NAMES: Final = 10
+"""Of an object's fields so many are told where one of them is missing."""
+_RESERVED: Final = frozenset({"AND", "OR", "NOT"})
+"""Words of the filter language: as names they are quoted, so that a printed path can stand in a filter."""
+
+
+class EveryItem(Enum):
+    """The step to every element of a list."""
+
+    EVERY = "[*]"
+
+
+class MissingValue(Enum):
+    """What ``find`` answers where there is nothing; null is something."""
+
+    MISSING = "missing"
+
+
+EVERY: Final = EveryItem.EVERY
+MISSING: Final = MissingValue.MISSING
+Step = str | int | EveryItem
+"""One step of a path."""
+
+
+class ValuePath(msgspec.Struct, frozen=True):
+    """Steps into a value: the name of a field, the index of an element (from the end where it is negative), or every
+    element. ``str`` of it is a text that parses to it.
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def many(self) -> bool:
+        """Whether it leads to any number of values, which ``find`` answers as a list."""
+        return EVERY in self.steps
+
+    def __str__(self) -> str:
+        return "".join(map(_written, self.steps)).removeprefix(".")
+
+
+def parse_path(text: str) -> ValuePath:
+    """The path that ``text`` writes.
+
+    Raises:
+        LanguageError: it is none.
+    """
+    reader = TextCursor(text, _EXAMPLE)
+    path = read_path(reader)
+    if reader.here:
+        hint = "quote a name that has blanks or signs in it: ['a name']"
+        raise reader.error(f"a path cannot go on with {reader.here!r}; {hint}")
+    return path
+
+
+def read_path(reader: TextCursor) -> ValuePath:
+    """The path that begins where the reader is; it ends before the first character that cannot be part of one."""
+    steps = [_bracket(reader) if reader.here == "[" else _name(reader)]
+    while reader.here in {".", "["} and reader.here:
+        if len(steps) == MAX_STEPS:
+            raise reader.error(f"a path has at most {MAX_STEPS} steps")
+        steps.append(_name(reader) if reader.skip(".") else _bracket(reader))
+    return ValuePath(tuple(steps))
+
+
+def _name(reader: TextCursor) -> str:
+    if name := reader.take(_NAME):
+        return name
+    if reader.here == "*":
+        raise reader.error("every element of a list is written [*], without a dot")
+    raise reader.error("the name of a field is missing")
+
+
+def _bracket(reader: TextCursor) -> Step:
+    start = reader.at
+    reader.skip("[")
+    step: Step
+    if reader.skip("*"):
+        step = EVERY
+    elif reader.here in {"'", '"'}:
+        step = reader.quoted()
+    elif index := reader.take(_INDEX):
+        step = int(index)
+    else:
+        raise reader.error("in brackets stands an index, * or a quoted name")
+    if not reader.skip("]"):
+        raise reader.error(f"the bracket at position {start + 1} is not closed")
+    return step
+
+
+def _written(step: Step) -> str:
+    if isinstance(step, EveryItem):
+        return step.value
+    if isinstance(step, int):
+        return f"[{step}]"
+    bare = _NAME.fullmatch(step) and step.upper() not in _RESERVED
+    return f".{step}" if bare else f"[{quote(step)}]"
+
+
+Said = Mapping[str, Any]
+"""What texts say as JSON, by these texts: a path that goes on behind one of them goes on into that."""
+NOTHING_SAID: Final[Said] = MappingProxyType({})
+
+
+def find(path: ValuePath, value: Any, said: Said = NOTHING_SAID) -> Any:
+    """What stands at ``path`` in ``value``, or ``MISSING``; with ``[*]`` the list of all that is there."""
+    return _find(path.steps, value, said)
+
+
+def _find(steps: tuple[Step, ...], value: Any, said: Said = NOTHING_SAID) -> Any:
+    for place, step in enumerate(steps):
+        if said and isinstance(value, str):
+            value = said.get(value, value)
+        if isinstance(step, str):
+            value = value.get(step, MISSING) if isinstance(value, dict) else MISSING
+        elif not isinstance(value, list):
+            return MISSING
+        elif isinstance(step, int):
+            value = value[step] if -len(value) <= step < len(value) else MISSING
+        else:
+            rest = steps[place + 1 :]
+            found = [item for item in (_find(rest, element, said) for element in value) if item is not MISSING]
+            return [item for items in found for item in items] if EVERY in rest else found
+        if value is MISSING:
+            return MISSING
+    return value
+
+
+def getter(path: ValuePath) -> Callable[[Any], Any]:
+    """``find`` for one path and many values, with None for what is missing."""
+    steps = path.steps
+
+    def by_names(row: Any) -> Any:
+        try:
+            for name in steps:
+                row = row[name]
+        except (KeyError, TypeError):
+            return None
+        return row
+
+    def by_steps(row: Any) -> Any:
+        found = _find(steps, row)
+        return None if found is MISSING else found
+
+    return by_names if all(isinstance(step, str) for step in steps) else by_steps
+
+
+def explain_missing(path: ValuePath, value: Any, said: Said = NOTHING_SAID) -> str:
+    """Why ``find`` answered ``MISSING``, and what is there instead."""
+    for length, step in enumerate(path.steps):
+        before = ValuePath(path.steps[:length])
+        found = find(before, value, said)
+        if find(ValuePath(path.steps[: length + 1]), value, said) is MISSING:
+            found = said.get(found, found) if isinstance(found, str) else found
+            where = f"`{before}`" if length else "the value"
+            return f"`{path}` is not there: {where} {_there(found, step)}"
+    return f"`{path}` is not there"
+
+
+def _there(value: Any, step: Step) -> str:
+    if isinstance(value, dict):
+        if not isinstance(step, str):
+            return f"is an object, and {_written(step)} is for lists"
+        names = list(value)
+        if close := did_you_mean(close_names(step, names, n=1)):
+            return f"has no {step!r}; {close}"
+        more = ", …" if len(names) > _MAX_NAMES else ""
+        return f"has the fields {', '.join(names[:_MAX_NAMES])}{more}" if names else "is an object without fields"
+    if isinstance(value, list):
+        if isinstance(step, str):
+            return f"is a list: take one element, [0], or every one, [*], before {step!r}"
+        return f"is a list of {len(value)}"
+    return "is null" if value is None else "is neither an object nor a list"

@@ -1,0 +1,183 @@
+"""HTTP whose every connection is checked when it is made: the address that is connected to is the one that
+was looked at, so that no name can be pointed elsewhere in between (decision 32). Redirects are the caller's business.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import httpcore
+import httpx
+
+from .address_policy import AddressPolicy
+
+_TIMEOUTS: Final = {"connect": 10.0}
+"""Seconds for a connection; the whole is bounded by who asks."""
+
+
+class ForbiddenAddressError(Exception):
+    """The request would go where the operator allowed none; nothing was sent. The message says which host and why."""
+
+
+class _Backend(httpcore.AsyncNetworkBackend):
+    """Connects to checked addresses alone, and remembers what it opened."""
+
+    def __init__(self, policy: AddressPolicy) -> None:
+        self._policy = policy
+        self._plain = httpcore.AnyIOBackend()
+        self._last: httpcore.AsyncNetworkStream | None = None
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                addresses = await _addresses(host, port)
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(f"{host} was not found in time") from error
+        failure: Exception | None = None
+        for address in self._allowed(host, addresses):
+            try:
+                self._last = await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+            else:
+                return self._last
+        raise failure or httpcore.ConnectError(f"{host} has no address")
+
+    def _allowed(self, host: str, addresses: list[str]) -> list[str]:
+        objections = {address: self._policy.objection(host, address) for address in addresses}
+        allowed = [address for address in addresses if objections[address] is None]
+        if addresses and not allowed:
+            address, why = next(iter(objections.items()))
+            where = host if host.strip("[]") == address else f"{host} ({address})"
+            raise ForbiddenAddressError(f"{where} {why}; the source's allow_private can allow it")
+        return allowed
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def aclose(self) -> None:
+        """Close the connection that was made last: the pool forgets one that is cut off between TCP and TLS."""
+        if self._last is not None:
+            await self._last.aclose()
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise httpcore.ConnectError(f"{host} is not known") from error
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class NetworkConnection:
+    """One connection at a time, to one server after another. Failures are httpcore's, and ForbiddenAddressError.
+
+    httpx's client would write each address into the log, which may hold a key.
+    """
+
+    def __init__(self, policy: AddressPolicy, certificates: ssl.SSLContext) -> None:
+        self._backend = _Backend(policy)
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=certificates, max_connections=1, keepalive_expiry=30.0, network_backend=self._backend
+        )
+
+    @asynccontextmanager
+    async def answer(self, request: httpx.Request, on_sent: Callable[[], None]) -> AsyncIterator[httpx.Response]:
+        """The answer to a request, its body not read yet. ``on_sent`` is called when the first byte is about to go."""
+
+        async def trace(event: str, _: Mapping[str, Any]) -> None:
+            if event.endswith("send_request_headers.started"):
+                on_sent()
+
+        url = request.url
+        answer = await self._pool.handle_async_request(
+            httpcore.Request(
+                request.method,
+                httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions={"timeout": _TIMEOUTS, "trace": trace},
+            )
+        )
+        try:
+            yield httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), request=request)
+        finally:
+            await answer.aclose()
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+        await self._backend.aclose()
+
+
+class _Body(httpx.AsyncByteStream):
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._stream:
+            yield part
+
+
+class CheckedNetwork:
+    """The lines of one source: as many as its requests ran at once, each with one connection that is kept.
+
+    No proxy of the environment is used: it would connect where nobody looked.
+    """
+
+    def __init__(self, policy: AddressPolicy) -> None:
+        self._policy = policy
+        self._idle: list[NetworkConnection] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._certificates: ssl.SSLContext | None = None
+        self._closed = False
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[NetworkConnection]:
+        """A line for one request at a time. Where the block raises, its connection ends with it: httpcore may lose
+        one that is cancelled (as ``providers.connections`` has it).
+
+        The block may raise httpcore's exceptions, and ForbiddenAddressError.
+        """
+        line = self._idle.pop() if self._idle else await self._new_line()
+        try:
+            yield line
+        except BaseException:
+            self._end(line)
+            raise
+        if self._closed:
+            self._end(line)
+        else:
+            self._idle.append(line)
+
+    async def close(self) -> None:
+        """Close what is idle now, and what is lent when it comes back."""
+        self._closed = True
+        while self._idle:
+            self._end(self._idle.pop())
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    async def _new_line(self) -> NetworkConnection:
+        if self._certificates is None:
+            self._certificates = await asyncio.to_thread(httpx.create_ssl_context)  # reads 200 KiB of certificates
+        return NetworkConnection(self._policy, self._certificates)
+
+    def _end(self, line: NetworkConnection) -> None:
+        closing = asyncio.create_task(line.aclose())
+        self._closing.add(closing)
+        closing.add_done_callback(self._ended)
+
+    def _ended(self, closing: asyncio.Task[None]) -> None:
+        self._closing.discard(closing)
+        if not closing.cancelled():
+            closing.exception()  # a connection that cannot be closed is gone all the same

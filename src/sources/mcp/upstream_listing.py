@@ -1,0 +1,170 @@
+"""What a server lists: its tools, and what of them was left out."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse, ListToolsResult, Tool
+from pydantic import ValidationError
+
+from ..source_notes import SourceNote
+from .upstream_definition import UpstreamDefinition, UpstreamListing
+
+MAX_TOOLS: Final = 2000
+MAX_PAGES: Final = 200
+MAX_TOOL_BYTES: Final = 256 * 1024
+"""Of one tool, as JSON: it is shown to models, which nobody does with more."""
+MAX_LISTING_BYTES: Final = 16 * 1024 * 1024
+
+
+class ListingCollector:
+    """A listing on its way, page by page, within its bounds."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, UpstreamDefinition] = {}
+        self._notes: list[SourceNote] = []
+        self._bytes = 0
+        self._pages = 0
+        self._cursors: set[str | None] = set()
+
+    def take(self, page: ListToolsResult) -> str | None:
+        """Take a page; returns the cursor of the next, None where none is to be asked for."""
+        self._pages += 1
+        cursor, after = page.next_cursor or None, None
+        for tool in page.tools:
+            after = self._full()
+            if after is None:
+                self._add(definition(tool))
+        if cursor is not None:
+            after = self._full() or (f"{MAX_PAGES} pages" if self._pages >= MAX_PAGES else None)
+        if after is not None:
+            self._notes.append(SourceNote("left out", "the listing", f"what it may have after {after}"))
+            return None
+        if cursor in self._cursors:
+            self._notes.append(
+                SourceNote("left out", "the listing", "what comes after a page that leads back to another")
+            )
+            return None
+        self._cursors.add(cursor)
+        return cursor
+
+    def listing(self, left_out: Sequence[SourceNote]) -> UpstreamListing:
+        """What was taken; ``left_out`` was, before."""
+        return UpstreamListing(tuple(self._found.values()), (*left_out, *self._notes)[:MAX_TOOLS])
+
+    def _full(self) -> str | None:
+        if len(self._found) >= MAX_TOOLS:
+            return f"{MAX_TOOLS:,} tools"
+        return f"{MAX_LISTING_BYTES // 1024**2} MiB" if self._bytes >= MAX_LISTING_BYTES else None
+
+    def _add(self, tool: UpstreamDefinition) -> None:
+        size = len(msgspec.json.encode(tool))
+        if tool.name in self._found:
+            self._notes.append(SourceNote("left out", tool.name, "another tool of the server has the name"))
+        elif size > MAX_TOOL_BYTES:
+            most = f"{MAX_TOOL_BYTES // 1024} KiB"
+            self._notes.append(
+                SourceNote("left out", tool.name, f"its definition has {size:,} bytes, more than {most}")
+            )
+        else:
+            self._found[tool.name] = tool
+            self._bytes += size
+
+
+def sift(result: dict[str, Any]) -> list[SourceNote]:
+    """Take out of a page what is no tool as MCP has it: the SDK refuses a page that holds one, with all others. Of an
+    ``outputSchema`` that is of no object, which older revisions do not have, the tool is kept without it.
+    """
+    tools, kept, notes = result.get("tools"), [], []
+    if not isinstance(tools, list):
+        return []
+    for tool in tools:
+        why = _objection(tool)
+        if why is None:
+            kept.append(tool)
+            if _is_of_no_object(tool.get("outputSchema")):
+                del tool["outputSchema"]
+                notes.append(
+                    SourceNote("mended", _name(tool), 'its outputSchema has no "type": "object" and is not shown')
+                )
+        else:
+            notes.append(SourceNote("left out", _name(tool), why))
+    result["tools"] = kept
+    return notes
+
+
+def _objection(tool: Any) -> str | None:
+    try:
+        found = Tool.model_validate(tool, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "it"
+        return f"it is no tool as MCP has it: {where}: {first['msg']}"
+    if not found.name:
+        return "it has no name"
+    if found.input_schema.get("type") != "object":
+        return 'inputSchema must have "type": "object"'
+    return None
+
+
+def _is_of_no_object(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") != "object"
+
+
+def _name(tool: Any) -> str:
+    name = tool.get("name") if isinstance(tool, Mapping) else None
+    return name if isinstance(name, str) and name else "a tool without a name"
+
+
+def definition(tool: Tool) -> UpstreamDefinition:
+    """What the SDK read, without what nobody chooses a tool by."""
+    plain = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "icons"})
+    annotations = plain.get("annotations", {})
+    hints = {name: value for name, value in annotations.items() if name != "title"}
+    title = plain.get("title") or annotations.get("title") or ""
+    return UpstreamDefinition(
+        plain["name"], plain.get("description") or title, plain["inputSchema"], plain.get("outputSchema"), hints
+    )
+
+
+class SiftedStream:
+    """A server's messages on their way to the SDK, its pages sifted. Satisfies the SDK's ``ReadStream``."""
+
+    def __init__(self, messages: Any, notes: list[SourceNote]) -> None:
+        """``notes`` gets what was left out."""
+        self._messages = messages
+        self._notes = notes
+
+    @property
+    def last_context(self) -> Any:
+        """The sender's context, where the transport knows it."""
+        return getattr(self._messages, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        return self._sifted(await self._messages.receive())
+
+    async def aclose(self) -> None:
+        await self._messages.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return self._sifted(await self._messages.__anext__())
+
+    async def __aenter__(self) -> Self:
+        await self._messages.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._messages.__aexit__(kind, error, traceback)
+
+    def _sifted(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        message = item.message if isinstance(item, SessionMessage) else None
+        if isinstance(message, JSONRPCResponse) and "content" not in message.result:  # no tool's answer
+            self._notes += sift(message.result)
+        return item

@@ -1,0 +1,97 @@
+"""Texts → documents, JSON or YAML, and which other documents they may draw in. Pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import msgspec
+
+from .yaml_reader import YamlError, read_yaml
+
+MAX_DOCUMENT_BYTES: Final = 32 * 1024 * 1024
+"""GitHub's, one of the largest, has 12 MiB."""
+MAX_DOCUMENTS: Final = 64
+"""How many others one document may draw in."""
+MAX_TOGETHER_BYTES: Final = 64 * 1024 * 1024
+"""Of a document and those that it draws in: as values they take some ten times as much (decision 49)."""
+MAX_DEPTH: Final = 200
+
+_READABLE: Final = (".json", ".yaml", ".yml")
+
+
+class ApiDocumentError(Exception):
+    """A document cannot be read; the message says which and why."""
+
+
+def read_document(content: bytes, name: str) -> dict[str, Any]:
+    """The document in a text, JSON or YAML, all keys strings.
+
+    Raises:
+        DocumentError: it is too large, neither, nested too deeply, or no object.
+    """
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise ApiDocumentError(f"{name} has more than {MAX_DOCUMENT_BYTES // 1024**2} MiB")
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    try:
+        document = _json(content) if content.lstrip()[:1] == b"{" else read_yaml(content, max_depth=MAX_DEPTH)
+    except RecursionError:
+        raise ApiDocumentError(f"{name} is nested too deeply") from None
+    except ValueError as error:  # YamlError, and msgspec's
+        raise ApiDocumentError(f"{name} is neither JSON nor YAML ({error})"[:400]) from None
+    if not isinstance(document, dict):
+        raise ApiDocumentError(f"{name} holds no object at its top")
+    return document
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        try:  # YAML may begin with a brace too
+            return read_yaml(content, max_depth=MAX_DEPTH)
+        except YamlError:
+            raise error from None
+
+
+def outside_references(document: Mapping[str, Any], uri: str) -> Iterator[str]:
+    """The addresses of other documents that this one, at ``uri``, refers to."""
+    seen: set[int] = set()
+    found: set[str] = set()
+    parts: list[Any] = [document]
+    while parts:
+        part = parts.pop()
+        if not isinstance(part, dict | list) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        parts.extend(part.values() if isinstance(part, dict) else part)
+        target = part.get("$ref") if isinstance(part, dict) else None
+        if isinstance(target, str) and not target.startswith("#"):
+            other = absolute(target, uri)[0]
+            if other != uri and other not in found:
+                found.add(other)
+                yield other
+
+
+def absolute(reference: str, base: str) -> tuple[str, str]:
+    """The document's address and the fragment that a reference within the document at ``base`` means."""
+    try:
+        joined, fragment = urldefrag(urljoin(base, reference))
+    except ValueError:
+        return "", ""
+    return joined, fragment
+
+
+def may_follow(uri: str, root: str) -> bool:
+    """Whether the document at ``root`` may draw in the one at ``uri``: one of its own server, or for a file, one that
+    ends as documents do, below the folder above its own. Else it could have other files shown, or others asked.
+    """
+    try:
+        other, own = urlsplit(uri), urlsplit(root)
+    except ValueError:
+        return False
+    if (other.scheme, other.netloc) != (own.scheme, own.netloc):
+        return False
+    if own.scheme != "file":
+        return True
+    path, above = unquote(other.path), unquote(own.path).rsplit("/", 2)[0] + "/"
+    return path.lower().endswith(_READABLE) and path.startswith(above) and ".." not in path.split("/")

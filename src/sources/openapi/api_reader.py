@@ -1,0 +1,290 @@
+"""An OpenAPI document → the operations that can be asked for, whatever is wrong with the others. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from ...tools import JsonSchema
+from ..source_notes import SourceNote, SourceNotes
+from ..source_setting_types import is_url
+from ..source_tool_names import said_of, tool_name
+from .api_operation import ApiOperation
+from .api_parameters import declared_parameters, read_parameter
+from .argument_table import ArgumentTable
+from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
+from .openapi_schemas import FEW_PARTS, MAX_PARTS, MAX_PARTS_TOGETHER, SchemaReader
+from .parameter_encoding import leads_elsewhere
+from .request_body_schema import read_body
+
+METHODS: Final = ("get", "put", "post", "delete", "patch")
+"""What is made a tool."""
+_OTHER_METHODS: Final = ("head", "options", "trace", "query")
+MAX_DESCRIPTION_CHARS: Final = 1_000
+MAX_OPERATIONS: Final = 2_000
+
+
+class UnreadableApiError(Exception):
+    """The document is no OpenAPI document that can be read; the message says what it is and what to do."""
+
+
+class _NoOperationError(Exception):
+    """Nothing can be made of an operation; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiDescription:
+    """What a document comes to."""
+
+    title: str
+    operations: tuple[ApiOperation, ...]
+    notes: tuple[SourceNote, ...]
+
+
+def read_api(
+    documents: Mapping[str, dict[str, Any]],
+    uri: str,
+    *,
+    prefix: str,
+    absent: Mapping[str, str],
+    base_url: str | None,
+    secret_at: tuple[str, str] | None,
+) -> ApiDescription:
+    """The operations of the document at ``uri``, one of ``documents``.
+
+    Args:
+        documents: the document and those that it refers to, by address.
+        uri: the document's own address; its servers may be relative to it.
+        prefix: the first part of the tools' names.
+        absent: addresses that it refers to and that could not be had, and why.
+        base_url: in place of all its servers.
+        secret_at: ``header`` or ``query``, and the name there that the source's secret has: it is no argument.
+
+    Raises:
+        UnreadableError: it is none, or of a version that is not read.
+    """
+    document = documents[uri]
+    _check_version(document)
+    return _ApiReader(
+        ReferencePlace(document, uri), JsonReferences(documents, absent), prefix, base_url, secret_at
+    ).api()
+
+
+def _check_version(document: Mapping[str, Any]) -> None:
+    if "swagger" in document:
+        raise UnreadableApiError(
+            f"it is Swagger {str(document['swagger'])[:10]}; convert it to OpenAPI 3, as converter.swagger.io does"
+        )
+    version = str(document.get("openapi", ""))
+    if not re.fullmatch(r"3(\.\d+){0,2}\S*", version):
+        raise UnreadableApiError(
+            f"its openapi is {version[:20]!r}; 3.0 and 3.1 are read"
+            if version
+            else "it has no `openapi: 3.…` at its top"
+        )
+    if not isinstance(document.get("paths"), dict):
+        raise UnreadableApiError("it has no paths")
+
+
+class _ApiReader:
+    def __init__(
+        self,
+        root: ReferencePlace,
+        references: JsonReferences,
+        prefix: str,
+        base_url: str | None,
+        secret_at: tuple[str, str] | None,
+    ) -> None:
+        self._root = root
+        self._secret_at = secret_at
+        self._references = references
+        self._prefix = prefix
+        self._base_url = base_url
+        self._notes: list[SourceNote] = []
+        self._operations: dict[str, ApiOperation] = {}
+        self._parts_left = MAX_PARTS_TOGETHER
+        # What relative servers are relative to; a file has no host to be relative to.
+        self._base = root.uri
+        self._server = self._server_of(root.value)
+        if not is_url(root.uri) and self._server is not None:
+            self._base = self._server
+
+    def api(self) -> ApiDescription:
+        for path, item in self._root.value["paths"].items():
+            if path.startswith("x-"):
+                continue
+            for method, operation, shared in self._operations_of(path, self._root.at(item)):
+                self._take(method, path, operation, shared)
+        info = self._root.value.get("info")
+        title = info.get("title") if isinstance(info, dict) else None
+        return ApiDescription(
+            title if isinstance(title, str) else "", tuple(self._operations.values()), tuple(self._notes)
+        )
+
+    def _operations_of(self, path: str, item: ReferencePlace) -> Iterator[tuple[str, ReferencePlace, ReferencePlace]]:
+        """Method, operation and path item."""
+        notes = SourceNotes(path)
+        try:
+            found = self._references.followed(item)
+            if not isinstance(found.value, dict):
+                notes.left_out("it is no object")
+            else:
+                for method in (one for one in _OTHER_METHODS if one in found.value):
+                    self._notes.append(
+                        SourceNote("left out", f"{method.upper()} {path}", f"{method.upper()} makes no tool")
+                    )
+                for method in METHODS:
+                    if method in found.value:
+                        yield method.upper(), found.at(found.value[method]), found
+        except BrokenReferenceError as error:
+            notes.left_out(str(error))
+        self._notes += notes.taken()
+
+    def _take(self, method: str, path: str, operation: ReferencePlace, item: ReferencePlace) -> None:
+        notes = SourceNotes(f"{method} {path}")
+        try:
+            made = self._made(method, path, operation, item, notes)
+        except (_NoOperationError, BrokenReferenceError, ValueError, RecursionError) as error:
+            notes.left_out(str(error) or type(error).__name__)
+        else:
+            self._operations[made.name] = made
+        self._notes += notes.taken()
+
+    def _made(
+        self, method: str, path: str, place: ReferencePlace, item: ReferencePlace, notes: SourceNotes
+    ) -> ApiOperation:
+        if len(self._operations) >= MAX_OPERATIONS:
+            raise _NoOperationError(f"the document has more than {MAX_OPERATIONS:,} operations")
+        place = self._references.followed(place)
+        operation = place.value
+        if not isinstance(operation, dict):
+            raise _NoOperationError("it is no object")
+        own = self._server_of(operation) or self._server_of(item.value)
+        server = own or self._server
+        if server is None:
+            raise _NoOperationError("no server's address is known; set base_url")
+        if own is not None and self._base_url is None and self._base != self._root.uri:
+            self._tell_of_relative(operation if self._server_of(operation) else item.value, own, notes)
+        sent_path = _cleaned(path, notes)
+        if leads_elsewhere(sent_path):
+            raise _NoOperationError("its path has . or .. between slashes, which leads to another place")
+        reader = SchemaReader(self._references, notes, max(FEW_PARTS, min(MAX_PARTS, self._parts_left)))
+        table = ArgumentTable()
+        declared = declared_parameters(item, place, sent_path, self._references, notes)
+        parameters = tuple(
+            read_parameter(one, table, reader, notes) for one in declared if not self._is_secret(one.where, one.name)
+        )
+        body = None
+        if "requestBody" in operation:
+            body = read_body(place.at(operation["requestBody"]), table, reader, notes)
+        arguments = JsonSchema(table.schema(reader.definitions))
+        self._parts_left -= reader.parts
+        return ApiOperation(
+            name=self._name(operation, method, path, notes),
+            method=method,
+            path=sent_path,
+            server=server,
+            description=_description(operation, item.value, f"{method} {path}"),
+            arguments=arguments,
+            parameters=parameters,
+            body=body,
+            with_secret=self._with_secret(operation, server, notes),
+        )
+
+    def _is_secret(self, where: str, name: str) -> bool:
+        return self._secret_at is not None and (where, name.lower()) == (self._secret_at[0], self._secret_at[1].lower())
+
+    def _name(self, operation: Mapping[str, Any], method: str, path: str, notes: SourceNotes) -> str:
+        said = operation.get("operationId")
+        if not isinstance(said, str) or not said.strip():
+            said = said_of(method, path)
+            notes.mended("it has no operationId; named by its method and path")
+        name = tool_name(self._prefix, said, self._operations)
+        if name != tool_name(self._prefix, said, ()):
+            notes.mended(f"another operation is called {said[:80]!r} too; this one is {name}")
+        return name
+
+    def _server_of(self, holder: Any) -> str | None:
+        """The first server that an operation, a path or the document names, absolute; None where it names none."""
+        if self._base_url is not None:
+            return self._base_url.rstrip("/")
+        servers = holder.get("servers") if isinstance(holder, dict) else None
+        if holder is self._root.value and not servers:
+            servers = [{"url": "/"}]
+        for server in servers if isinstance(servers, list) else []:
+            if isinstance(server, dict) and isinstance(url := server.get("url"), str):
+                absolute = _absolute(_filled(url, server.get("variables")), self._base)
+                if absolute is not None:
+                    return absolute.rstrip("/")
+        return None
+
+    @staticmethod
+    def _tell_of_relative(holder: Mapping[str, Any], server: str, notes: SourceNotes) -> None:
+        """The document is a file."""
+        if not any(is_url(str(one.get("url"))) for one in holder["servers"] if isinstance(one, dict)):
+            notes.mended(f"its server names no host; taken as {server}")
+
+    def _with_secret(self, operation: Mapping[str, Any], server: str, notes: SourceNotes) -> bool:
+        if operation.get("security") == []:
+            return False
+        if self._server is None or origin(server) != origin(self._server):
+            notes.mended(f"its server is {origin(server)}, not the source's own; the secret is not sent there")
+            return False
+        return True
+
+
+def _absolute(url: str, base: str) -> str | None:
+    try:
+        absolute = urljoin(base, url)
+        origin(absolute)
+    except ValueError:
+        return None
+    return absolute if re.match(r"https?://[^/\s]+", absolute) and not re.search(r"\s", absolute) else None
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of an address.
+
+    Raises:
+        ValueError: it is none.
+    """
+    parts = urlsplit(url)
+    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
+
+
+def _filled(url: str, variables: Any) -> str:
+    """A server's address with the defaults of its variables."""
+
+    def default(match: re.Match[str]) -> str:
+        variable = variables.get(match[1]) if isinstance(variables, dict) else None
+        return str(variable.get("default", "")) if isinstance(variable, dict) else ""
+
+    return re.sub(r"\{([^{}]*)\}", default, url)
+
+
+def _cleaned(path: str, notes: SourceNotes) -> str:
+    plain = path.partition("#")[0]
+    if plain != path:
+        notes.mended("its path has a fragment, which is not sent")
+    if not plain.startswith("/"):
+        notes.mended("its path begins without a slash")
+        plain = f"/{plain}"
+    return plain
+
+
+def _description(operation: Mapping[str, Any], item: Mapping[str, Any], where: str) -> str:
+    """What the document says, and what is asked."""
+    said: list[str] = []
+    for holder in (operation, item):
+        for key in ("summary", "description"):
+            text = holder.get(key)
+            if isinstance(text, str) and text.strip() and text.strip() not in said:
+                said.append(text.strip())
+        if said:
+            break
+    words = "\n\n".join(said)
+    if len(words) > MAX_DESCRIPTION_CHARS:
+        words = words[: MAX_DESCRIPTION_CHARS - 1] + "…"
+    return f"{words}\n\n{where}" if words else where

@@ -1,0 +1,190 @@
+"""Arguments → the body of an HTTP request: JSON, a form, parts of several kinds, or one text or file as it is."""
+
+import base64
+import binascii
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from mimetypes import MimeTypes
+from pathlib import PurePosixPath
+from typing import Any, Final, Protocol
+from urllib.parse import quote, urlencode
+
+from ...protocol.error_codes import InvalidArgumentsError
+from ...tools import BinaryFile
+from .api_operation import ApiBody, BodyField
+from .parameter_encoding import Pairs, deep_pairs, plain
+
+MAX_FILE_BYTES: Final = 20 * 1024 * 1024
+MAX_FILES_BYTES: Final = 64 * 1024 * 1024
+"""Of the workspace's files in one body: they are in memory until it is sent."""
+
+_TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
+_TYPES_BY_NAME: Final = MimeTypes()
+"""Python's own table: the machine's files have no part in it."""
+
+
+class FileParts(Protocol):
+    """What reads the workspace."""
+
+    async def read_bytes(self, path: str, max_bytes: int) -> BinaryFile: ...
+
+
+class _Together:
+    """The same files, as many as go into one body. Satisfies ``FileParts``."""
+
+    def __init__(self, files: FileParts) -> None:
+        self._files = files
+        self._left = MAX_FILES_BYTES
+
+    async def read_bytes(self, path: str, max_bytes: int) -> BinaryFile:
+        file = await self._files.read_bytes(path, max_bytes)
+        self._left -= len(file.content)
+        if self._left < 0:
+            raise InvalidArgumentsError(f"The files have more than {MAX_FILES_BYTES // 1024**2} MiB together.")
+        return file
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBody:
+    """A body, whole."""
+
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    name: str
+    data: bytes
+    content_type: str | None = None
+    file_name: str | None = None
+
+
+async def written_body(body: ApiBody | None, arguments: Mapping[str, Any], files: FileParts) -> EncodedBody | None:
+    """The body of these arguments; None where there is none, or it is not needed and nothing of it was given.
+
+    Raises:
+        InvalidArgumentsError: a file is not named rightly.
+        CallError: a file of the workspace cannot be read, as ``files`` has it.
+    """
+    if body is None:
+        return None
+    given = {field: arguments[field.argument] for field in body.fields if field.argument in arguments}
+    if body.argument is not None and body.argument not in arguments:
+        return None
+    if body.argument is None and not given and not body.required:
+        return None
+    whole = arguments[body.argument] if body.argument is not None else None
+    files = _Together(files)
+    match body.kind:
+        case "json":
+            value = whole if body.argument is not None else {field.name: part for field, part in given.items()}
+            return EncodedBody(body.media_type, json.dumps(value, ensure_ascii=False).encode())
+        case "text":
+            return EncodedBody(body.media_type, plain(whole).encode())
+        case "binary":
+            file = await _file(body.argument or "", whole, files)
+            return EncodedBody(_type_of(body, whole, file.file_name or ""), file.data)
+        case "form":
+            return EncodedBody(body.media_type, urlencode(_form_pairs(whole, given), quote_via=quote).encode())
+        case "multipart":
+            parts = [part for field, value in given.items() for part in await _parts(field, value, files)]
+            parts += [_Part(name, *_typed(value)) for name, value in (whole or {}).items()]
+            return _multipart(body.media_type, parts)
+
+
+def _form_pairs(whole: Any, given: Mapping[BodyField, Any]) -> Pairs:
+    pairs = [(name, _field_text(value)) for name, value in (whole or {}).items()]
+    for field, value in given.items():
+        if field.deep:
+            pairs += deep_pairs(field.name, value)
+        elif field.joined and isinstance(value, list):
+            pairs.append((field.name, ",".join(map(_field_text, value))))
+        elif isinstance(value, list):
+            pairs += [(field.name, _field_text(part)) for part in value]
+        else:
+            pairs.append((field.name, _field_text(value)))
+    return pairs
+
+
+def _field_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else plain(value)
+
+
+def _typed(value: Any) -> tuple[bytes, str | None]:
+    """A part's content, and its type where it is not plain text."""
+    return _field_text(value).encode(), "application/json" if isinstance(value, dict | list) else None
+
+
+async def _parts(field: BodyField, value: Any, files: FileParts) -> list[_Part]:
+    several = value if isinstance(value, list) and field.content_type != "application/json" else [value]
+    if not field.file:
+        typed = [_typed(part) for part in several]
+        return [_Part(field.name, data, field.content_type or kind) for data, kind in typed]
+    parts = []
+    for one in several:
+        file = await _file(field.argument, one, files)
+        parts.append(_Part(field.name, file.data, field.content_type or "application/octet-stream", file.file_name))
+    return parts
+
+
+async def _file(argument: str, value: Any, files: FileParts) -> _Part:
+    """A file as its caller gave it (``operations.FILE_SCHEMA``)."""
+    name = value.get("name") if isinstance(value.get("name"), str) else None
+    if "path" in value:
+        file = await files.read_bytes(value["path"], MAX_FILE_BYTES)
+        return _Part(argument, file.content, file_name=name or PurePosixPath(file.name).name)
+    if "text" in value:
+        return _Part(argument, value["text"].encode(), file_name=name or "text.txt")
+    try:
+        return _Part(argument, base64.b64decode(value["base64"], validate=True), file_name=name or "file")
+    except (binascii.Error, ValueError):
+        wrong = "base64 is no Base64 text (RFC 4648)"
+        raise InvalidArgumentsError(f"{argument}: {wrong}.", details={"fields": {argument: wrong}}) from None
+
+
+def _type_of(body: ApiBody, whole: Any, name: str) -> str:
+    """The type of a file that is the body: as its caller says, else as its name does."""
+    if body.types is None:
+        return body.media_type
+    said = whole.get("content_type")
+    media_type = _type_by_name(name) if said is None else said
+    if media_type is not None and _TYPE.fullmatch(media_type) and _is_of(media_type, body.types):
+        return str(media_type)
+    if said is None:
+        return body.media_type
+    wrong = f"content_type must be one type of {body.types}"
+    raise InvalidArgumentsError(f"{body.argument}: {wrong}.", details={"fields": {str(body.argument): wrong}})
+
+
+def _type_by_name(name: str) -> str | None:
+    media_type, packed = _TYPES_BY_NAME.guess_type(name, strict=False)
+    return media_type if packed is None else None
+
+
+def _is_of(media_type: str, types: str) -> bool:
+    return fnmatchcase(media_type.lower(), types.partition(";")[0].strip().lower())
+
+
+def _multipart(media_type: str, parts: list[_Part]) -> EncodedBody:
+    boundary = secrets.token_hex(16)
+    lines: list[bytes] = []
+    for part in parts:
+        disposition = f'form-data; name="{_in_quotes(part.name)}"'
+        if part.file_name is not None:
+            disposition += f'; filename="{_in_quotes(part.file_name)}"'
+        lines += [f"--{boundary}".encode(), f"Content-Disposition: {disposition}".encode()]
+        if part.content_type is not None:
+            lines.append(f"Content-Type: {part.content_type}".encode())
+        lines += [b"", part.data]
+    lines += [f"--{boundary}--".encode(), b""]
+    return EncodedBody(f"{media_type.partition(';')[0]}; boundary={boundary}", b"\r\n".join(lines))
+
+
+def _in_quotes(text: str) -> str:
+    """As browsers write it (WHATWG, multipart/form-data)."""
+    return text.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,0 +1,278 @@
+"""OpenAPI's schemas → JSON Schema 2020-12, for what one operation takes. Pure.
+
+Whatever is wrong with a schema, something comes of it: a part that cannot be understood is any value, and a note says
+so. References become ``$defs`` of the operation's own, so that what is recursive stays so.
+"""
+
+import re
+from collections import deque
+from typing import Any, Final
+
+from ..source_notes import SourceNotes
+from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
+from .openapi_keywords import FILE_WORDS, ODD_TYPES, PLAIN, SCHEMA_LISTS, SCHEMA_MAPS, SCHEMAS, TYPES
+
+Schema = dict[str, Any]
+
+MAX_PARTS: Final = 1_500
+"""Schemas within the schemas of one operation; what is referred to past them is any value. A model that is shown the
+tool pays for each."""
+MAX_PARTS_TOGETHER: Final = 150_000
+"""Within those of all operations of a source, which are kept in memory; past it each has ``FEW_PARTS`` at most."""
+FEW_PARTS: Final = 50
+MAX_DEPTH: Final = 40
+MAX_DESCRIPTION_CHARS: Final = 500
+
+
+class SchemaReader:
+    """Rewrites the schemas of one operation; ``definitions`` is what they refer to, once all were read."""
+
+    def __init__(self, references: JsonReferences, notes: SourceNotes, most: int = MAX_PARTS) -> None:
+        """``most`` parts are gone through, and twice as many where they are not referred to."""
+        self._references = references
+        self._notes = notes
+        self._most = self._left = most
+        self._names: dict[tuple[str, str], str] = {}
+        self._pending: deque[tuple[str, ReferencePlace]] = deque()
+        self._definitions: dict[str, Schema] = {}
+
+    def read(self, place: ReferencePlace) -> Schema:
+        """The schema at this place, in JSON Schema's words; what is broken in it is any value."""
+        return _as_object(self._read(place, 0))
+
+    def followed(self, place: ReferencePlace) -> ReferencePlace:
+        """What stands there, or what that refers to; nothing (``{}``) where it leads nowhere."""
+        try:
+            return self._references.followed(place)
+        except BrokenReferenceError as error:
+            self._notes.mended(f"{error}; taken as any value")
+            return place.at({})
+
+    @property
+    def parts(self) -> int:
+        """How many were gone through so far."""
+        return self._most - self._left
+
+    @property
+    def definitions(self) -> dict[str, Schema]:
+        """``$defs`` of what was read so far."""
+        while self._pending:
+            name, place = self._pending.popleft()
+            self._definitions[name] = _as_object(self._read(place, 0))
+        return self._definitions
+
+    def _read(self, place: ReferencePlace, depth: int) -> Schema | bool:
+        schema = place.value
+        if isinstance(schema, bool):
+            return schema
+        if not isinstance(schema, dict):
+            self._notes.mended("a schema is no object; taken as any value")
+            return {}
+        if depth > MAX_DEPTH:
+            self._notes.mended(f"a schema is nested more than {MAX_DEPTH} levels deep; taken as any value")
+            return {}
+        self._left -= 1
+        if self._left < -self._most:  # aliases of YAML may make a small text as large as they like
+            self._notes.mended(f"its schema has more than {2 * self._most:,} parts; the others are taken as any value")
+            return {}
+        if isinstance(schema.get("$ref"), str):
+            return self._refer(place, schema, depth)
+        return self._rewritten(place, schema, depth)
+
+    def _refer(self, place: ReferencePlace, schema: Schema, depth: int) -> Schema:
+        target = self.followed(place)
+        beside: Schema = {}
+        if isinstance(description := schema.get("description"), str):
+            beside["description"] = _short(description)
+        if not _is_structure(target.value):
+            return {**_as_object(self._read(target, depth + 1)), **beside}
+        if self._left <= 0:
+            self._notes.mended(f"its schema has more than {self._most:,} parts; what lies deeper is taken as any value")
+            kind = target.value.get("type")
+            return {**({"type": kind} if kind in {"object", "array"} else {}), **beside}
+        refers: Schema = {"$ref": f"#/$defs/{self._name(target)}"}
+        if schema.get("nullable") is True:
+            return {"anyOf": [refers, {"type": "null"}], **beside}
+        return {**refers, **beside}
+
+    def _name(self, target: ReferencePlace) -> str:
+        key = (target.uri, target.pointer)
+        if key not in self._names:
+            plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", target.pointer.rsplit("/", 1)[-1]).strip("_")[:80] or "Schema"
+            taken = set(self._names.values())
+            name = next(one for number in range(1, 10_000) if (one := _numbered(plain, number)) not in taken)
+            self._names[key] = name
+            self._pending.append((name, target))
+        return self._names[key]
+
+    def _rewritten(self, place: ReferencePlace, schema: Schema, depth: int) -> Schema:
+        out: Schema = {}
+        if "$dynamicRef" in schema or "$recursiveRef" in schema:
+            self._notes.mended("a dynamic reference is not followed; taken as any value")
+        for keyword, value in schema.items():
+            if keyword in PLAIN:
+                if PLAIN[keyword](value):
+                    out[keyword] = value
+            elif keyword in SCHEMAS:
+                self._put_schema(out, keyword, place.at(value), depth)
+            elif keyword in SCHEMA_LISTS:
+                self._put_list(out, keyword, place.at(value), depth)
+            elif keyword in SCHEMA_MAPS:
+                self._put_map(out, keyword, place.at(value), depth)
+        self._put_type(out, schema)
+        self._put_enum(out, schema)
+        self._put_required(out, schema)
+        _put_bounds(out, schema)
+        if isinstance(description := schema.get("description"), str) and description.strip():
+            out["description"] = _short(description)
+        return _nullable(out) if schema.get("nullable") is True else out
+
+    def _put_schema(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
+        if keyword == "items" and isinstance(place.value, list):
+            self._notes.mended("items is a list of schemas; taken as items of any kind")
+            return
+        if isinstance(place.value, dict | bool):
+            out[keyword] = self._read(place, depth + 1)
+        elif place.value is not None:
+            self._notes.mended(f"{keyword} is no schema; left out of the schema")
+
+    def _put_list(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
+        parts = place.value if isinstance(place.value, list) else []
+        schemas = [self._read(place.at(part), depth + 1) for part in parts if isinstance(part, dict | bool)]
+        if schemas:
+            out[keyword] = schemas
+        if len(schemas) < len(parts) or not isinstance(place.value, list):
+            self._notes.mended(f"{keyword} is no list of schemas; what is none was left out of the schema")
+
+    def _put_map(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
+        if not isinstance(place.value, dict):
+            self._notes.mended(f"{keyword} is no object; left out of the schema")
+            return
+        schemas = {}
+        for name, part in place.value.items():
+            if isinstance(part, dict | bool):
+                if not self._is_answer_only(place.at(part)):
+                    schemas[name] = self._read(place.at(part), depth + 1)
+            else:
+                self._notes.mended(f"the property {name[:80]} has no schema; taken as any value")
+                schemas[name] = {}
+        out[keyword] = schemas
+
+    def _is_answer_only(self, place: ReferencePlace) -> bool:
+        return isinstance(place.value, dict) and place.value.get("readOnly") is True
+
+    def _put_type(self, out: Schema, schema: Schema) -> None:
+        said = schema.get("type")
+        if said is None:
+            if "properties" in out:
+                out["type"] = "object"
+            return
+        types: list[str] = []
+        for kind in said if isinstance(said, list) else [said]:
+            known = self._known_type(kind)
+            if known is None:
+                return
+            types.append(known)
+            if kind in FILE_WORDS:
+                out["format"] = "binary"
+        types = list(dict.fromkeys(types))
+        if types:
+            out["type"] = types if len(types) > 1 else types[0]
+
+    def _known_type(self, said: Any) -> str | None:
+        if isinstance(said, str) and said in TYPES:
+            return said
+        word = said.strip().lower() if isinstance(said, str) else ""
+        known = word if word in TYPES else ODD_TYPES.get(word)
+        self._notes.mended(f"the type {str(said)[:40]!r} is none of JSON's; taken as {known or 'any value'}")
+        return known
+
+    def _put_enum(self, out: Schema, schema: Schema) -> None:
+        choices = schema.get("enum")
+        if choices is None:
+            return
+        if not isinstance(choices, list) or not choices:
+            self._notes.mended("enum is no list of values; left out of the schema")
+            return
+        out["enum"] = choices
+        if "type" in out and not any(_has_type(choice, out["type"]) for choice in choices):
+            self._notes.mended("no value of enum has the schema's type; the type was left out")
+            del out["type"]
+
+    def _put_required(self, out: Schema, schema: Schema) -> None:
+        required = schema.get("required")
+        properties = schema.get("properties")
+        names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+        if isinstance(properties, dict):
+            marked = [
+                name for name, part in properties.items() if isinstance(part, dict) and part.get("required") is True
+            ]
+            if marked:
+                self._notes.mended(f"required stands within {', '.join(marked)[:100]}; taken as the object's")
+            hidden = set(properties) - set(out.get("properties", ()))
+            names = [name for name in dict.fromkeys([*names, *marked]) if name not in hidden]
+        if names:
+            out["required"] = list(dict.fromkeys(names))
+
+
+def _put_bounds(out: Schema, schema: Schema) -> None:
+    """3.0's ``exclusiveMinimum: true`` beside a ``minimum`` is 3.1's ``exclusiveMinimum``."""
+    for exclusive, plain in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if schema.get(exclusive) is True and plain in out:
+            out[exclusive] = out.pop(plain)
+    if out.get("multipleOf") is not None and out["multipleOf"] <= 0:
+        del out["multipleOf"]
+
+
+def _nullable(schema: Schema) -> Schema:
+    """The same, and null."""
+    if "enum" in schema and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    kind = schema.get("type")
+    if kind is not None:
+        schema["type"] = list(dict.fromkeys([*(kind if isinstance(kind, list) else [kind]), "null"]))
+        return schema
+    if "allOf" in schema or "anyOf" in schema or "oneOf" in schema:
+        description = schema.pop("description", None)
+        either: Schema = {"anyOf": [schema, {"type": "null"}]}
+        return either if description is None else {**either, "description": description}
+    return schema
+
+
+def _is_structure(value: Any) -> bool:
+    """Whether it is worth a definition of its own, and may be recursive."""
+    return isinstance(value, dict) and any(key in value for key in (*SCHEMAS, *SCHEMA_LISTS, *SCHEMA_MAPS))
+
+
+def _as_object(schema: Schema | bool) -> Schema:
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    return schema
+
+
+def _has_type(value: Any, types: str | list[str]) -> bool:
+    kinds = [types] if isinstance(types, str) else types
+    match value:
+        case None:
+            return "null" in kinds
+        case bool():
+            return "boolean" in kinds
+        case int():
+            return "integer" in kinds or "number" in kinds
+        case float():
+            return "number" in kinds
+        case str():
+            return "string" in kinds
+        case list():
+            return "array" in kinds
+        case _:
+            return "object" in kinds
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}_{number}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_DESCRIPTION_CHARS else line[: MAX_DESCRIPTION_CHARS - 1] + "…"

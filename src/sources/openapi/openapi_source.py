@@ -1,0 +1,124 @@
+"""A REST API as a source of tools."""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from ...protocol.tool_call import Annotations
+from ...tools import Answer, Tool, ToolContext
+from ..address_policy import AddressPolicy
+from ..checked_network import CheckedNetwork
+from ..source import SourceCheck, SourceOutlet
+from ..source_settings import ApiKeyAuth, OpenApiSettings
+from .api_caller import ApiCaller
+from .api_document import ApiDocumentError
+from .api_operation import ApiOperation
+from .api_reader import ApiDescription, UnreadableApiError, read_api
+from .document_fetch import FetchedDocuments, fetch, marks
+
+LOOK_S: Final = 1.0
+"""How often the document's files are looked at."""
+_FIRST_RETRY_S: Final = 2.0
+_MAX_RETRY_S: Final = 300.0
+
+
+class OpenApiSource:
+    """Reads the document, makes a tool of each operation, and looks whether its files change. Satisfies ``Source``."""
+
+    def __init__(self, name: str, settings: OpenApiSettings) -> None:
+        self._name = name
+        self._settings = settings
+        self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
+        self._caller = ApiCaller(name, settings, self._network)
+        self._again = asyncio.Event()
+
+    async def run(self, outlet: SourceOutlet) -> None:
+        retry_s = _FIRST_RETRY_S
+        while True:
+            self._again.clear()
+            try:
+                fetched = await fetch(self._settings.spec, self._network)
+                api = await asyncio.to_thread(_read, fetched, self._name, self._settings)
+            except (ApiDocumentError, UnreadableApiError) as error:
+                outlet.complain(f"source {self._name}: its document cannot be used: {error}")
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(retry_s):
+                        await self._again.wait()
+                retry_s = min(2 * retry_s, _MAX_RETRY_S)
+                continue
+            retry_s = _FIRST_RETRY_S
+            outlet.put([self._tool(operation) for operation in api.operations], api.notes)
+            await self._changed(fetched)
+
+    def refresh(self) -> None:
+        self._again.set()
+
+    async def close(self) -> None:
+        await self._network.close()
+
+    async def _changed(self, fetched: FetchedDocuments) -> None:
+        """Wait until a file of these documents is another one, or the operator wants them read again."""
+        before = marks(fetched)
+        while not self._again.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S if before else None):
+                    await self._again.wait()
+            if marks(fetched) != before:
+                return
+
+    def _tool(self, operation: ApiOperation) -> Tool:
+        return Tool(
+            operation.name,
+            operation.description,
+            operation.arguments,
+            partial(_ask, self._caller, operation),
+            annotations_of(operation.method),
+            timeout_s=self._settings.timeout_s,
+            source=self._name,
+        )
+
+
+async def _ask(
+    caller: ApiCaller, operation: ApiOperation, arguments: dict[str, Any], context: ToolContext
+) -> Answer | str:
+    return await caller.ask(operation, arguments, context)
+
+
+def annotations_of(method: str) -> Annotations:
+    """What HTTP promises of a method (RFC 9110, 9.2): GET reads, PUT and DELETE may be sent again."""
+    return Annotations(
+        read_only_hint=method == "GET",
+        destructive_hint=method == "DELETE",
+        idempotent_hint=method in {"GET", "PUT", "DELETE"},
+        open_world_hint=True,
+    )
+
+
+async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
+    """Read the document of a source once, and ask the API for nothing."""
+    network = CheckedNetwork(AddressPolicy(settings.allow_private))
+    try:
+        fetched = await fetch(settings.spec, network)
+        api = await asyncio.to_thread(_read, fetched, name, settings)
+    except (ApiDocumentError, UnreadableApiError) as error:
+        return SourceCheck(problem=str(error))
+    finally:
+        await network.close()
+    return SourceCheck(api.title, tuple(operation.name for operation in api.operations), api.notes)
+
+
+def _read(fetched: FetchedDocuments, name: str, settings: OpenApiSettings) -> ApiDescription:
+    auth = settings.auth
+    if auth is None:
+        secret_at = None
+    else:
+        secret_at = (auth.place, auth.name) if isinstance(auth, ApiKeyAuth) else ("header", "authorization")
+    return read_api(
+        fetched.documents,
+        fetched.uri,
+        prefix=name,
+        absent=fetched.absent,
+        base_url=settings.base_url,
+        secret_at=secret_at,
+    )

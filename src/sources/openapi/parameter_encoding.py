@@ -1,0 +1,164 @@
+"""Arguments → the parts of an HTTP request, in the styles that OpenAPI has for them. Pure."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from ...protocol.error_codes import InvalidArgumentsError
+from .api_operation import ApiOperation, ApiParameter
+
+_SEPARATORS: Final[Mapping[str, str]] = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
+"""As they stand in the address; where a value has one of its own, it is written as the others of its characters."""
+_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
+Pairs = list[tuple[str, str]]
+
+
+def written_url(operation: ApiOperation, arguments: Mapping[str, Any]) -> str:
+    """The address that is asked.
+
+    Raises:
+        InvalidArgumentsError: a value of the path would lead to another operation.
+    """
+    path = operation.path
+    for parameter in _given(operation, arguments, "path"):
+        path = path.replace(f"{{{parameter.name}}}", _in_path(parameter, arguments[parameter.argument]))
+        if leads_elsewhere(path):
+            wrong = "is, or has between slashes, . or .., which would lead to another operation"
+            raise InvalidArgumentsError(
+                f"{parameter.argument} {wrong}.", details={"fields": {parameter.argument: wrong}}
+            )
+    query = "&".join(
+        part
+        for parameter in _given(operation, arguments, "query")
+        for part in _query_parts(parameter, arguments[parameter.argument])
+    )
+    url = operation.server + path
+    return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+
+
+def written_headers(operation: ApiOperation, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The headers, and the cookies among them.
+
+    Raises:
+        InvalidArgumentsError: a value cannot stand in a header.
+    """
+    headers = {
+        parameter.name: _header(parameter, arguments[parameter.argument])
+        for parameter in _given(operation, arguments, "header")
+    }
+    cookies = [
+        f"{name}={quote(value, safe='')}"
+        for parameter in _given(operation, arguments, "cookie")
+        for name, value in _pairs(parameter, arguments[parameter.argument])
+    ]
+    return headers | ({"Cookie": "; ".join(cookies)} if cookies else {})
+
+
+def leads_elsewhere(path: str) -> bool:
+    """Whether servers and proxies may take a part of the path for a step up: they may read %2F and %5C as a slash
+    before they look at it.
+    """
+    return any(part in {".", ".."} for part in re.split(r"[/\\]", unquote(path.partition("?")[0])))
+
+
+def _query_parts(parameter: ApiParameter, value: Any) -> list[str]:
+    """``name=value``, as they stand in the address: several where it is an array or an object and explodes."""
+    separator = _SEPARATORS.get(parameter.style)
+    if separator is None or parameter.as_json or parameter.explode or not isinstance(value, dict | list):
+        return [f"{_quoted(name)}={_quoted(text)}" for name, text in _pairs(parameter, value)]
+    parts = _alternating(value) if isinstance(value, dict) else map(plain, value)
+    return [f"{_quoted(parameter.name)}={separator.join(map(_quoted, parts))}"]
+
+
+def _pairs(parameter: ApiParameter, value: Any) -> Pairs:
+    """Names and values of a parameter in the query or a cookie."""
+    name = parameter.name
+    if parameter.as_json:
+        return [(name, json.dumps(value, ensure_ascii=False))]
+    if parameter.style == "deepObject" and isinstance(value, dict | list):
+        return deep_pairs(name, value)
+    if isinstance(value, dict):
+        if parameter.explode:
+            return [(key, plain(part)) for key, part in value.items()]
+        return [(name, ",".join(_alternating(value)))]
+    if isinstance(value, list):
+        if parameter.explode:
+            return [(name, plain(part)) for part in value]
+        return [(name, ",".join(map(plain, value)))]
+    return [(name, plain(value))]
+
+
+def deep_pairs(name: str, value: Any) -> Pairs:
+    """``name[key]=…``, as deep as it goes; an array within has its items by number."""
+    if isinstance(value, dict):
+        return [pair for key, part in value.items() for pair in deep_pairs(f"{name}[{key}]", part)]
+    if isinstance(value, list):
+        return [pair for index, part in enumerate(value) for pair in deep_pairs(f"{name}[{index}]", part)]
+    return [(name, plain(value))]
+
+
+def plain(value: Any) -> str:
+    """A value as text: strings as they are, nothing for null, all others as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _given(operation: ApiOperation, arguments: Mapping[str, Any], where: str) -> Iterator[ApiParameter]:
+    return (one for one in operation.parameters if one.where == where and one.argument in arguments)
+
+
+def _in_path(parameter: ApiParameter, value: Any) -> str:
+    if parameter.as_json:
+        return _quoted(json.dumps(value, ensure_ascii=False))
+    parts = list(_path_parts(parameter, value))
+    if not any(parts):
+        raise InvalidArgumentsError(
+            f"{parameter.argument} must not be empty: the path would lead to another operation.",
+            details={"fields": {parameter.argument: "must not be empty"}},
+        )
+    if parameter.style == "label":
+        return "." + ("." if parameter.explode else ",").join(parts)
+    if parameter.style != "matrix":
+        return ",".join(parts)
+    name = _quoted(parameter.name)
+    if not parameter.explode or not isinstance(value, dict | list):
+        return f";{name}={','.join(parts)}"
+    return "".join(f";{part}" if isinstance(value, dict) else f";{name}={part}" for part in parts)
+
+
+def _path_parts(parameter: ApiParameter, value: Any) -> Iterable[str]:
+    if isinstance(value, list):
+        return [_quoted(plain(part)) for part in value]
+    if isinstance(value, dict) and parameter.explode:
+        return [f"{_quoted(key)}={_quoted(plain(part))}" for key, part in value.items()]
+    if isinstance(value, dict):
+        return [_quoted(part) for part in _alternating(value)]
+    return [_quoted(plain(value))]
+
+
+def _header(parameter: ApiParameter, value: Any) -> str:
+    if parameter.as_json:
+        text = json.dumps(value)
+    elif isinstance(value, list):
+        text = ",".join(map(plain, value))
+    elif isinstance(value, dict) and parameter.explode:
+        text = ",".join(f"{key}={plain(part)}" for key, part in value.items())
+    elif isinstance(value, dict):
+        text = ",".join(_alternating(value))
+    else:
+        text = plain(value)
+    if not _HEADER_VALUE.fullmatch(text):
+        wrong = "must be printable ASCII on one line: it goes into a header"
+        raise InvalidArgumentsError(f"{parameter.argument} {wrong}.", details={"fields": {parameter.argument: wrong}})
+    return text
+
+
+def _alternating(value: Mapping[str, Any]) -> list[str]:
+    return [text for key, part in value.items() for text in (key, plain(part))]
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="")

@@ -1,0 +1,83 @@
+"""What the values of a source's settings may be: addresses, hosts, variables, files."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, SkipValidation, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from .source_secret import SourceSecret
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL: Final = re.compile(r"https?://", re.IGNORECASE)
+
+
+def is_url(spec: str) -> bool:
+    """Whether a document's place is an address, and no file."""
+    return _URL.match(spec) is not None
+
+
+def _http_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits or re.search(r"\s", url):
+        raise PydanticCustomError("http_url", "must be a URL that starts with http:// or https://")
+    if parts.username is not None:
+        raise PydanticCustomError("http_url", "must hold no password; auth names where it is")
+    return url
+
+
+def _spec(spec: str) -> str:
+    return _http_url(spec) if is_url(spec) else spec
+
+
+def _hosts(value: object) -> object:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(host, str) and host for host in value):
+        return tuple(host.lower() for host in value)
+    raise PydanticCustomError("hosts", "must be true, false or a list of hosts")
+
+
+def header_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~\[\]-]{1,100}", name):
+        raise PydanticCustomError("auth_name", "must be a header's or a parameter's name, without spaces")
+    return name
+
+
+def _environment(value: object) -> dict[str, str | SourceSecret]:
+    if not isinstance(value, Mapping):
+        raise PydanticCustomError("environment", "must be a table of variables")
+    variables: dict[str, str | SourceSecret] = {}
+    for name, given in value.items():
+        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+            raise PydanticCustomError(
+                "environment", "must have names of letters, digits and _, not starting with a digit"
+            )
+        match given:
+            case str() if "\0" not in given:
+                variables[name] = given
+            case SourceSecret():
+                variables[name] = given
+            case {"env": str(variable), **rest} if not rest and _VARIABLE.fullmatch(variable):
+                variables[name] = SourceSecret(variable, None)
+            case {"file": str() | Path() as file, **rest} if not rest and str(file):
+                variables[name] = SourceSecret(None, Path(file))
+            case _:
+                what = "{name} must be text, or where it is: { env = ... } or { file = ... }"
+                raise PydanticCustomError("environment", what, {"name": name})
+    return variables
+
+
+Environment = Annotated[Mapping[str, SkipValidation[str | SourceSecret]], BeforeValidator(_environment)]
+"""Variables by their names: text, or the place of a secret."""
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+Place = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_spec)]
+"""A file, or an ``http`` or ``https`` address."""
+Hosts = Annotated[bool | tuple[str, ...], BeforeValidator(_hosts)]

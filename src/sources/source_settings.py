@@ -1,0 +1,267 @@
+"""What the operator says of a source, ``[sources.NAME]`` of toold.toml. docs/sources.md has each setting."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SkipValidation,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from ..protocol.name_suggestions import close_names, did_you_mean
+from ..tools import Binding, BindingError, anchored_table, read_source_bindings
+from .source_secret import SourceSecret
+from .source_setting_types import Environment, Hosts, HttpUrl, Place, header_name, is_url
+
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
+"""As base64 it still fits into a frame."""
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+"""It is the first part of its tools' names."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class _WithSecret(_Table):
+    """Where the secret is: in an environment variable of the daemon's, or in a file; never in the configuration."""
+
+    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    file: Path | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.env is None) == (self.file is None):
+            raise PydanticCustomError("secret_place", "must name where the secret is: env or file, one")
+        return self
+
+    @property
+    def secret(self) -> SourceSecret:
+        return SourceSecret(self.env, self.file)
+
+
+class BearerAuth(_WithSecret):
+    """``Authorization: Bearer …``."""
+
+    type: Literal["bearer"]
+
+
+class ApiKeyAuth(_WithSecret):
+    """A key in a header or in the query."""
+
+    type: Literal["api_key"]
+    name: Annotated[str, AfterValidator(header_name)]
+    place: Literal["header", "query"] = Field("header", alias="in")
+
+
+class BasicAuth(_WithSecret):
+    """``Authorization: Basic …``; the secret is the password."""
+
+    type: Literal["basic"]
+    username: Annotated[str, StringConstraints(pattern=r"^[^:\x00-\x1f]+$")]
+
+
+Auth = Annotated[BearerAuth | ApiKeyAuth | BasicAuth, Field(discriminator="type")]
+
+
+class RateSetting(_Table):
+    """How many calls a source takes: so many a minute over time, so many at once after a pause."""
+
+    per_minute: Annotated[int, Field(ge=1)] = 100
+    burst: Annotated[int, Field(ge=1)] = 100
+
+
+class _WithBindings(_Table):
+    """What every source may have."""
+
+    bind: tuple[SkipValidation[Binding], ...] = ()
+    """Arguments of its tools that callers neither see nor set."""
+
+
+class OpenApiSettings(_WithBindings):
+    """A REST API that an OpenAPI document describes: one tool an operation."""
+
+    type: Literal["openapi"]
+    spec: Place
+    base_url: HttpUrl | None = None
+    """In place of the document's own servers."""
+    auth: Auth | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 30.0
+    """Of one attempt, and of a call that names none."""
+    retries: Annotated[int, Field(ge=0, le=5)] = 2
+    """Further attempts, of idempotent methods only."""
+    max_running: Annotated[int, Field(ge=1)] = 8
+    """Requests at once."""
+    rate: RateSetting = RateSetting()
+    allow_private: Hosts = False
+    """Whether requests may go to loopback and private addresses; or the hosts alone that may be there."""
+    max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
+
+
+class McpSettings(_WithBindings):
+    """Another MCP server, whose tools become the daemon's: a program that the daemon starts, or an address."""
+
+    type: Literal["mcp"]
+    command: Annotated[tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)] | None = None
+    """The program and its arguments; no shell has a part in it."""
+    cwd: Path | None = None
+    """Where the program runs; of a file's table, the file's folder where it says none."""
+    env: Environment = {}
+    """What the program has in its environment beside the few variables that every program needs."""
+    url: HttpUrl | None = None
+    auth: Auth | None = None
+    allow_private: Hosts = False
+    """As for an API."""
+    start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
+    """How long the server may take from its start, or from connecting, until its tools are listed."""
+    timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 30.0
+    """Of a call that names none."""
+    rate: RateSetting | None = None
+    max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise PydanticCustomError("mcp_way", "must have command, or url, one of them")
+        if self.url is None and (self.auth is not None or self.allow_private is not False):
+            raise PydanticCustomError("mcp_way", "auth and allow_private go with url; a program's secrets are in env")
+        if self.command is None and (self.env or self.cwd is not None):
+            raise PydanticCustomError("mcp_way", "env and cwd go with command")
+        if isinstance(self.auth, ApiKeyAuth) and self.auth.place == "query":
+            raise PydanticCustomError("mcp_way", "auth goes in a header")
+        return self
+
+
+SourceSettings = OpenApiSettings | McpSettings
+"""One source."""
+_TYPES: Final[Mapping[str, type[OpenApiSettings] | type[McpSettings]]] = {
+    "openapi": OpenApiSettings,
+    "mcp": McpSettings,
+}
+
+
+class SourceSettingsError(ValueError):
+    """A source cannot be used; the message says which, which key of it, and what is allowed, and shows no value."""
+
+
+def read_sources(tables: object) -> dict[str, SourceSettings]:
+    """The sources of a configuration's tables, by their names, in their order.
+
+    Raises:
+        SourceSettingsError: one cannot be used.
+    """
+    if not isinstance(tables, Mapping):
+        raise SourceSettingsError("must be tables of toold.toml: [sources.NAME] with type and what that needs")
+    return {name: _source(name, table) for name, table in tables.items()}
+
+
+def _source(name: object, table: object) -> SourceSettings:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise SourceSettingsError(
+            f"a source's name is a letter and up to 31 more of A-Z, a-z, 0-9, _ and -, not {str(name)[:64]!r}"
+        )
+    if isinstance(table, OpenApiSettings | McpSettings):
+        return table
+    place = f"[sources.{name}]"
+    if not isinstance(table, Mapping):
+        raise SourceSettingsError(f"{place} must be a table with type and what that needs")
+    settings = _TYPES.get(str(table.get("type")))
+    if settings is None:
+        raise SourceSettingsError(f"{place} type must be {', '.join(_TYPES)}")
+    try:
+        return settings.model_validate({**table, "bind": read_source_bindings(name, table.get("bind", {}))})
+    except BindingError as error:
+        raise SourceSettingsError(str(error)) from None
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+    raise SourceSettingsError(
+        "; ".join(dict.fromkeys(f"{place} {_sentence(one, settings).strip()}" for one in problems))
+    )
+
+
+def _sentence(details: ErrorDetails, settings: type[BaseModel]) -> str:
+    """What is wrong with one key."""
+    steps = [step for step in details["loc"] if isinstance(step, str)]
+    if len(steps) > 1 and steps[0] == "auth":
+        del steps[1]  # pydantic's label for the type of auth
+    key, context = ".".join(steps), details.get("ctx", {})
+    match details["type"]:
+        case "extra_forbidden" if steps[0] == "auth":
+            return f"{key} is no key; auth has type, and env or file for where the secret is, never the secret itself"
+        case "extra_forbidden":
+            known = settings.model_fields if len(steps) == 1 else RateSetting.model_fields
+            hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"there are {', '.join(known)}"
+            return f"{key} is no key; {hint}"
+        case kind if kind in _WORDS:
+            return f"{key} {_WORDS[kind].format_map(context)}"
+        case _:
+            return f"{key} {details['msg']}"
+
+
+_WORDS: Final[Mapping[str, str]] = {
+    "missing": "must be there",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "less_than_equal": "must be {le:g} or less",
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "has characters that it cannot have",
+    "tuple_type": "must be a list",
+    "too_short": "must not be empty",
+    "path_type": "must be a path",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "dict_type": "must be a table",
+    "literal_error": "must be {expected}",
+    "union_tag_invalid": "type must be one of {expected_tags}",
+    "union_tag_not_found": "must have a type: bearer, api_key or basic",
+}
+"""For pydantic's types of error, what is said of a key; the others are this module's own, and say it themselves."""
+
+
+def anchored(tables: object, base: Path) -> object:
+    """The tables of a file, with relative paths starting at ``base``; what is no table is left to be refused."""
+    if not isinstance(tables, Mapping):
+        return tables
+    return {
+        name: _anchored_table(table, base) if isinstance(table, Mapping) else table for name, table in tables.items()
+    }
+
+
+def _anchored_table(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    changed = dict(table)
+    if "bind" in changed:
+        changed["bind"] = anchored_table(changed["bind"], base)
+    spec, auth = table.get("spec"), table.get("auth")
+    if isinstance(spec, str) and spec.strip() and not is_url(spec):
+        changed["spec"] = str(base / Path(spec).expanduser())
+    if isinstance(auth, Mapping):
+        changed["auth"] = _anchored_file(auth, base)
+    if isinstance(env := table.get("env"), Mapping):
+        changed["env"] = {name: _anchored_file(value, base) for name, value in env.items()}
+    if "command" in table:
+        cwd = table.get("cwd", "")
+        changed["cwd"] = base / Path(cwd).expanduser() if isinstance(cwd, str) else cwd
+    return changed
+
+
+def _anchored_file(value: object, base: Path) -> object:
+    if isinstance(value, Mapping) and isinstance(file := value.get("file"), str):
+        return {**value, "file": base / Path(file).expanduser()}
+    return value

@@ -1,0 +1,188 @@
+"""The SQL over ended calls: adding, reading, summing, forgetting. Each function is one short piece of work."""
+
+import functools
+import itertools
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from . import chain_checkpoints
+from .chain_writer import ChainExtension
+from .store_rows import CallRow, CallTotals, ModelSums, Sums
+
+COLUMNS: Final = CallRow.__struct_fields__
+_ARGUMENTS: Final = COLUMNS.index("arguments")
+
+ROWS_PER_STATEMENT: Final = 100
+"""Rows go in by the hundred: the sqlite3 module gives the interpreter lock away with each statement, and beside a busy
+event loop gets it back after up to 5 ms (measured: 1 ms a row with ``executemany``, 0.07 ms with this)."""
+SLICE: Final = 500
+"""Rows that one step of the retention removes: some milliseconds, so that the writer is soon back at its queue."""
+
+SEARCHED_ROWS: Final = 20_000
+"""Of the newest so many are looked through for those of a principal: some hundredths of a second."""
+
+Values = tuple[Any, ...]
+"""One row's column values, in the order of ``COLUMNS``."""
+
+
+def values(row: CallRow, arguments: str | None) -> Values:
+    """A row as the database takes it, with what is kept of its arguments, as JSON."""
+    fields = msgspec.structs.astuple(row)
+    return (*fields[:_ARGUMENTS], arguments, *fields[_ARGUMENTS + 1 :])
+
+
+@functools.cache
+def _insert(rows: int) -> str:
+    one = f"({', '.join('?' * (2 + len(COLUMNS)))})"
+    return f"INSERT INTO call (seq, {', '.join(COLUMNS)}, mac) VALUES {', '.join([one] * rows)}"  # noqa: S608 - our own names
+
+
+_ADD_TO_TOTALS = """
+INSERT INTO call_total (tool, outcome, provider, model, simulated, currency,
+                        calls, input_tokens, output_tokens, cost, since)
+SELECT CASE outcome WHEN 'TOOL_NOT_FOUND' THEN '' ELSE tool END, outcome,
+       coalesce(provider, ''), coalesce(model, ''), simulated, coalesce(cost_currency, ''),
+       count(*), sum(input_tokens), sum(output_tokens), total(cost_amount), min(started_at)
+FROM call WHERE seq > ? GROUP BY 1, 2, 3, 4, 5, 6
+ON CONFLICT DO UPDATE SET
+    calls = calls + excluded.calls,
+    input_tokens = input_tokens + excluded.input_tokens,
+    output_tokens = output_tokens + excluded.output_tokens,
+    cost = cost + excluded.cost,
+    since = min(since, excluded.since)
+"""
+
+
+def add(connection: sqlite3.Connection, chain: ChainExtension, rows: Sequence[Values]) -> None:
+    """Add rows and their sums, within a transaction of the caller's.
+
+    Raises:
+        sqlite3.Error, TypeError, ValueError, OverflowError: the transaction is to be rolled back.
+    """
+    last = chain.head.last_seq
+    numbered = chain.number(rows)
+    for start in range(0, len(numbered), ROWS_PER_STATEMENT):
+        some = numbered[start : start + ROWS_PER_STATEMENT]
+        connection.execute(_insert(len(some)), tuple(itertools.chain.from_iterable(some)))
+    connection.execute(_ADD_TO_TOTALS, (last,))
+
+
+def forget(connection: sqlite3.Connection, chain: ChainExtension, *, before: float, now: float, keep_bytes: int) -> int:
+    """Remove the oldest rows, at most ``SLICE``: those started before a Unix time, and as many as there must be for the
+    others to take ``keep_bytes`` at most. The chain loses its beginning only: what is old stays as long as something
+    young is before it.
+
+    Returns how many were removed; fewer than ``SLICE`` means that the bounds are kept.
+    """
+    oldest = connection.execute(
+        "SELECT seq, started_at, bytes FROM call JOIN call_size USING (seq) ORDER BY seq LIMIT ?", (SLICE,)
+    )
+    # Rows of the future, made by a wrong clock, are as old as what came after them.
+    # With the + it is looked for from the first row on, and mostly is that one; by the index all rows would be sorted.
+    known = connection.execute(
+        "SELECT started_at FROM call WHERE +started_at <= ? ORDER BY seq LIMIT 1", (now,)
+    ).fetchone()
+    begins_old = known is not None and known[0] < before
+    excess = kept_bytes(connection) - keep_bytes
+    seqs: list[int] = []
+    for seq, started_at, size in oldest:
+        old = begins_old and (started_at < before or started_at > now)
+        if not old and excess <= 0:
+            break
+        excess -= size
+        seqs.append(seq)
+    if seqs:
+        chain.expired(seqs, chain_checkpoints.settled_seq(connection))
+        connection.execute("DELETE FROM call WHERE seq <= ?", (seqs[-1],))
+        connection.execute("DELETE FROM refused WHERE seq <= ?", (seqs[-1],))
+    return len(seqs)
+
+
+def kept_bytes(connection: sqlite3.Connection) -> int:
+    """What all rows take in the file, about."""
+    (total,) = connection.execute("SELECT bytes FROM calls_size").fetchone()
+    return int(total)
+
+
+def recent(connection: sqlite3.Connection, limit: int) -> list[CallRow]:
+    """The calls that ended last, the last one first."""
+    found = connection.execute(
+        f"SELECT {', '.join(COLUMNS)} FROM call ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own names
+        (limit,),
+    )
+    return [row(fields) for fields in found]
+
+
+_ENDED = f"""
+SELECT {", ".join(COLUMNS)} FROM call
+WHERE seq > coalesce((SELECT max(seq) FROM call), 0) - {SEARCHED_ROWS} AND principal = ?1
+  AND (?2 IS NULL OR tool = ?2)
+  AND (?3 IS NULL OR outcome = ?3 OR (?3 = 'error' AND outcome != 'ok'))
+ORDER BY seq DESC LIMIT ?4
+"""  # noqa: S608 - our own names
+
+
+def ended(
+    connection: sqlite3.Connection, principal: str, limit: int, tool: str | None, outcome: str | None
+) -> list[CallRow]:
+    """A principal's calls that ended last, the last one first, by tool and outcome where given."""
+    return [row(fields) for fields in connection.execute(_ENDED, (principal, tool, outcome, limit))]
+
+
+_FIND = f"""
+SELECT {", ".join(COLUMNS)} FROM call
+WHERE seq > coalesce((SELECT max(seq) FROM call), 0) - {SEARCHED_ROWS} AND id = ? AND principal = ?
+ORDER BY seq DESC LIMIT 1
+"""  # noqa: S608 - our own names
+
+
+def find(connection: sqlite3.Connection, call_id: str, principal: str) -> CallRow | None:
+    """A principal's call by its id, where it ended not too long ago."""
+    found = connection.execute(_FIND, (call_id, principal)).fetchone()
+    return None if found is None else row(found)
+
+
+def row(columns: Iterable[Any]) -> CallRow:
+    """A row as the database gives it, in the order of ``COLUMNS``."""
+    fields = dict(zip(COLUMNS, columns, strict=True))
+    fields["simulated"] = bool(fields["simulated"])
+    if fields["arguments"] is not None:
+        fields["arguments"] = msgspec.json.decode(fields["arguments"])
+    return CallRow(**fields)
+
+
+def totals(connection: sqlite3.Connection) -> CallTotals:
+    """The sums of all calls ever recorded."""
+    everything, by_tool, by_outcome = Sums(), dict[str, Sums](), dict[str, int]()
+    by_model: dict[tuple[str, str, bool], ModelSums] = {}
+    since: float | None = None
+    for tool, outcome, provider, model, simulated, currency, *sums, first in connection.execute(
+        "SELECT tool, outcome, provider, model, simulated, currency, calls, input_tokens, output_tokens, cost, since "
+        "FROM call_total ORDER BY tool, provider, model"
+    ):
+        parts = [everything, by_tool.setdefault(tool or "unknown", Sums())]
+        if model:
+            key = (provider, model, bool(simulated))
+            empty = ModelSums(provider=provider, model=model, simulated=bool(simulated))
+            parts.append(by_model.setdefault(key, empty))
+        for part in parts:
+            _add(part, *sums, failed=outcome != "ok", currency="" if simulated else currency)
+        by_outcome[outcome] = by_outcome.get(outcome, 0) + sums[0]
+        since = first if since is None else min(since, first)
+    return CallTotals(
+        since=since, all=everything, by_tool=by_tool, by_outcome=by_outcome, by_model=list(by_model.values())
+    )
+
+
+def _add(
+    part: Sums, calls: int, input_tokens: int, output_tokens: int, cost: float, *, failed: bool, currency: str
+) -> None:
+    part.calls += calls
+    part.errors += calls if failed else 0
+    part.input_tokens += input_tokens
+    part.output_tokens += output_tokens
+    if currency:
+        part.cost[currency] = part.cost.get(currency, 0.0) + cost

@@ -1,0 +1,112 @@
+"""The SQL of the chain's checkpoints and its head."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from .audit_chain import GENESIS, ChainHead, ChainTrail, Checkpoint, CheckpointKind
+
+_CHECKPOINT: Final = "number, kind, first_seq, last_seq, calls, since, until, mac_before, mac_after, mac"
+_HEAD: Final = "chain, last_seq, last_mac, checkpoints, at, closed, mac"
+
+
+def head(connection: sqlite3.Connection) -> ChainHead | None:
+    """The head as it is written, whoever wrote it."""
+    found = connection.execute(f"SELECT {_HEAD} FROM head").fetchone()  # noqa: S608 - our own names
+    if found is None:
+        return None
+    chain, last_seq, last_mac, checkpoints, at, closed, mac = found
+    return ChainHead(
+        chain=chain, last_seq=last_seq, last_mac=last_mac, checkpoints=checkpoints, at=at, closed=bool(closed), mac=mac
+    )
+
+
+def put_head(connection: sqlite3.Connection, new: ChainHead) -> None:
+    """Write the head in place of the one before."""
+    fields = (new.chain, new.last_seq, new.last_mac, new.checkpoints, new.at, new.closed, new.mac)
+    connection.execute(f"INSERT OR REPLACE INTO head (one, {_HEAD}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)", fields)  # noqa: S608 - our own names
+
+
+def put_checkpoint(connection: sqlite3.Connection, new: Checkpoint) -> None:
+    """Write a checkpoint, in place of one of the same number; it is to be sent."""
+    fields = (
+        new.number, new.kind, new.first_seq, new.last_seq, new.calls, new.since, new.until, new.before, new.after,
+        new.mac,
+    )  # fmt: skip
+    connection.execute(
+        f"INSERT OR REPLACE INTO checkpoint ({_CHECKPOINT}, sent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",  # noqa: S608 - our own names
+        fields,
+    )
+
+
+def latest(connection: sqlite3.Connection, kind: CheckpointKind) -> Checkpoint | None:
+    """The checkpoint of a kind with the highest number."""
+    found = connection.execute(
+        f"SELECT {_CHECKPOINT} FROM checkpoint WHERE kind = ? ORDER BY number DESC LIMIT 1",  # noqa: S608 - our own names
+        (kind,),
+    ).fetchone()
+    return _checkpoint(found) if found else None
+
+
+def unsent(connection: sqlite3.Connection, limit: int) -> list[Checkpoint]:
+    """Checkpoints that Supabase does not have as they are, by number."""
+    found = connection.execute(
+        f"SELECT {_CHECKPOINT} FROM checkpoint WHERE NOT sent ORDER BY number LIMIT ?",  # noqa: S608 - our own names
+        (limit,),
+    )
+    return [_checkpoint(fields) for fields in found]
+
+
+def sent(connection: sqlite3.Connection, checkpoints: Iterable[Checkpoint]) -> None:
+    """Supabase has these; one that was extended meanwhile is still to be sent."""
+    connection.executemany(
+        "UPDATE checkpoint SET sent = 1 WHERE number = ? AND mac = ?", [(one.number, one.mac) for one in checkpoints]
+    )
+
+
+def trail(connection: sqlite3.Connection) -> ChainTrail:
+    """Everything that is noted of the chain."""
+    found = connection.execute(f"SELECT {_CHECKPOINT} FROM checkpoint ORDER BY number")  # noqa: S608 - our own names
+    return ChainTrail(head(connection), [_checkpoint(fields) for fields in found], settled_seq(connection))
+
+
+def ends(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The highest seq that was ever given, as far as it can be told, and the number of the last checkpoint."""
+    last_seq, checkpoints = connection.execute(
+        "SELECT max(coalesce((SELECT max(seq) FROM call), 0), coalesce((SELECT settled_seq FROM outbox), 0), "
+        "coalesce((SELECT last_seq FROM head), 0)), coalesce((SELECT max(number) FROM checkpoint), 0)"
+    ).fetchone()
+    return last_seq, checkpoints
+
+
+def settled_seq(connection: sqlite3.Connection) -> int:
+    """Up to here nothing is left to send; 0 where nothing ever was sent."""
+    found = connection.execute("SELECT settled_seq FROM outbox").fetchone()
+    return found[0] if found else 0
+
+
+def present(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[int]:
+    """Those of these rows that are there, in order."""
+    found = connection.execute(
+        "SELECT seq FROM call WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(seqs),)
+    )
+    return [seq for (seq,) in found]
+
+
+def mac_before(connection: sqlite3.Connection, seq: int) -> bytes:
+    """The mac that the row of a seq follows: of the row before it, or of the last one that retention removed."""
+    row = connection.execute("SELECT mac FROM call WHERE seq = ?", (seq - 1,)).fetchone()
+    if row is None:
+        row = connection.execute(
+            "SELECT mac_after FROM checkpoint WHERE kind = 'expired' AND last_seq = ? ORDER BY number DESC", (seq - 1,)
+        ).fetchone()
+    return row[0] if row and row[0] else GENESIS
+
+
+def _checkpoint(fields: Iterable[Any]) -> Checkpoint:
+    number, kind, first_seq, last_seq, calls, since, until, before, after, mac = fields
+    return Checkpoint(
+        number=number, kind=kind, first_seq=first_seq, last_seq=last_seq, calls=calls, since=since, until=until,
+        before=before, after=after, mac=mac,
+    )  # fmt: skip

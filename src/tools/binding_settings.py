@@ -1,0 +1,159 @@
+"""What the operator binds: ``[bind."TOOL-GLOB"]`` with ``ARGUMENT = "value" | {env = "NAME"} | {file = "path"}``.
+
+docs/bound-arguments.md tells of it.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..protocol.tool_call import Json
+
+MAX_VALUE_BYTES: Final = 16 * 1024
+"""Of a file."""
+
+_GLOB: Final = re.compile(r"[A-Za-z0-9_*?\[\]!-]{1,200}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACES: Final = ("value", "env", "file")
+
+
+class BindingError(ValueError):
+    """A bound argument cannot be used; the message says which and why, and shows nothing of its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One argument that callers of some tools neither see nor set."""
+
+    tools: str
+    """A glob of their names."""
+    argument: str
+    value: Json = field(default=None, repr=False)
+    env: str | None = None
+    file: Path | None = None
+    source: str | None = None
+    """The source whose tools alone are meant."""
+
+    @property
+    def place(self) -> str:
+        """Where it stands in the configuration."""
+        return (
+            f"[bind.{self.tools!r}] {self.argument}"
+            if self.source is None
+            else f"[sources.{self.source}.bind] {self.argument}"
+        )
+
+    @property
+    def secret(self) -> bool:
+        """It is no part of the configuration, so that it is kept out of results as well, wherever it stands."""
+        return self.env is not None or self.file is not None
+
+    def read(self, env: Mapping[str, str] = os.environ) -> Json:
+        """The value as it is now.
+
+        Raises:
+            BindingError: it cannot be had.
+        """
+        if self.file is not None:
+            return self._of_file(self.file)
+        if self.env is None:
+            return self.value
+        if not env.get(self.env):
+            raise BindingError(f"{self.place}: the variable {self.env} is not set in the daemon's environment")
+        return env[self.env]
+
+    def _of_file(self, file: Path) -> str:
+        try:
+            with file.open("rb") as opened:
+                text = opened.read(MAX_VALUE_BYTES + 1).decode()
+        except OSError as error:
+            raise BindingError(f"{self.place}: the file {file.name} cannot be read ({error.strerror})") from None
+        except UnicodeDecodeError:
+            raise BindingError(f"{self.place}: the file {file.name} is no UTF-8 text") from None
+        text = text.rstrip("\r\n")
+        if not text or len(text) > MAX_VALUE_BYTES:
+            raise BindingError(f"{self.place}: the file {file.name} is empty, or has more than {MAX_VALUE_BYTES} bytes")
+        return text
+
+
+def read_bindings(tables: object) -> tuple[Binding, ...]:
+    """An operator's bound arguments, from the tables of a configuration.
+
+    Raises:
+        BindingError: one cannot be used.
+    """
+    if isinstance(tables, tuple) and all(isinstance(one, Binding) for one in tables):
+        return tables
+    if not isinstance(tables, Mapping):
+        raise BindingError('must be tables of toold.toml: [bind."TOOL"] with the arguments and their values')
+    bindings: list[Binding] = []
+    for glob, table in tables.items():
+        if not isinstance(glob, str) or not _GLOB.fullmatch(glob):
+            raise BindingError(f"[bind] has {str(glob)[:64]!r}, which is no tool's name and no glob such as crm_*")
+        if not isinstance(table, Mapping):
+            raise BindingError(f"[bind.{glob!r}] must be a table of arguments and their values")
+        bindings += _read_table(glob, table, None)
+    return tuple(bindings)
+
+
+def read_source_bindings(source: str, table: object) -> tuple[Binding, ...]:
+    """The bound arguments of one source's tools, ``[sources.NAME.bind]``.
+
+    Raises:
+        BindingError: one cannot be used.
+    """
+    if isinstance(table, tuple) and all(isinstance(one, Binding) for one in table):
+        return table
+    if not isinstance(table, Mapping):
+        raise BindingError(f"[sources.{source}] bind must be a table of arguments and their values")
+    return tuple(_read_table("*", table, source))
+
+
+def anchored_table(table: object, base: Path) -> object:
+    """A table of arguments, with relative paths of files starting at ``base``; what is wrong is left to be refused."""
+    if not isinstance(table, Mapping):
+        return table
+    return {
+        name: {**value, "file": str(base / Path(file).expanduser())}
+        if isinstance(value, Mapping) and isinstance(file := value.get("file"), str) and file
+        else value
+        for name, value in table.items()
+    }
+
+
+def _read_table(glob: str, table: Mapping[Any, Any], source: str | None) -> list[Binding]:
+    return [_read(glob, str(argument), value, source) for argument, value in table.items()]
+
+
+def _read(glob: str, argument: str, value: Any, source: str | None) -> Binding:
+    place = Binding(glob, argument, source=source).place
+    if not argument or len(argument) > 200:
+        raise BindingError(f"{place}: is no argument's name")
+    if not isinstance(value, Mapping):
+        return Binding(glob, argument, _plain(place, value), source=source)
+    if len(value) != 1 or next(iter(value)) not in _PLACES:
+        raise BindingError(
+            f'{place}: must be a value, {{value = …}}, {{env = "NAME"}} or {{file = "path"}}; a value that is a table '
+            "itself stands under value"
+        )
+    [(kind, said)] = value.items()
+    if kind == "value":
+        return Binding(glob, argument, _plain(place, said), source=source)
+    if not isinstance(said, str) or not said or (kind == "env" and not _VARIABLE.fullmatch(said)):
+        raise BindingError(f"{place}: {kind} must be the {'name of a variable' if kind == 'env' else 'path of a file'}")
+    if kind == "env":
+        return Binding(glob, argument, env=said, source=source)
+    return Binding(glob, argument, file=Path(said), source=source)
+
+
+def _plain(place: str, value: Any) -> Json:
+    try:
+        plain: Json = msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError):
+        raise BindingError(f"{place}: the value is nothing that JSON has") from None
+    return plain

@@ -1,0 +1,1 @@
+"""The tools that toold ships, one file per tool."""

@@ -1,0 +1,56 @@
+"""``activity``: what the caller's own calls are at, session by session."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import Field
+
+from ..tool import Arguments, tool
+from ..tool_context import ToolContext
+
+
+class ActivityArguments(Arguments):
+    """How much of the past."""
+
+    recent: int = Field(default=10, ge=0, le=100, description="How many of the calls that ended last.")
+
+
+@tool("activity", read_only=True, open_world=False, idempotent=True, unmetered=True)
+async def activity(arguments: ActivityArguments, context: ToolContext) -> dict[str, Any]:
+    """Show your own calls by session: those that run or wait, with age, time left and progress, and those that ended.
+
+    Only calls of your own principal are shown; their arguments and answers are not.
+    """
+    daemon, principal = context.daemon, context.principal
+    running = [_running(row) for row in daemon.running(principal) if row["id"] != context.call_id]
+    ended = await daemon.ended(principal, arguments.recent) if arguments.recent else []
+    return {"sessions": _by_session([*running, *(_ended(row, time.time()) for row in ended)])}
+
+
+def _running(row: dict[str, Any]) -> dict[str, Any]:
+    kept = ("id", "tool", "state", "age_s", "left_s", "progress")
+    return {"session": row["session"], "session_id": row["session_id"], **{name: row[name] for name in kept}}
+
+
+def _ended(row: dict[str, Any], now: float) -> dict[str, Any]:
+    return {
+        "session": row["session_label"],
+        "session_id": row["session_id"],
+        "id": row["id"],
+        "tool": row["tool"],
+        "state": "ended",
+        "age_s": round(max(0.0, now - row["started_at"]), 3),
+        "outcome": row["outcome"],
+        "latency_ms": row["latency_ms"],
+    }
+
+
+def _by_session(calls: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The calls in their order, each session where its first one stands."""
+    sessions: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        label, session_id = call.pop("session"), call.pop("session_id")
+        session = sessions.setdefault(session_id, {"session": label, "session_id": session_id, "calls": []})
+        session["calls"].append(call)
+    return list(sessions.values())

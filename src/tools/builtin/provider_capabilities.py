@@ -1,0 +1,43 @@
+"""``provider_capabilities``: what each provider can do, by its models, and what carries the calls to it."""
+
+from typing import Any
+
+from pydantic import Field
+
+from ...providers import ProviderName
+from ..tool import Arguments, tool
+from ..tool_context import ToolContext
+
+
+class ProviderCapabilitiesArguments(Arguments):
+    """Which provider's."""
+
+    provider: ProviderName | None = Field(default=None, description="Only this provider.")
+
+
+@tool("provider_capabilities", read_only=True, open_world=False, idempotent=True)
+async def provider_capabilities(arguments: ProviderCapabilitiesArguments, context: ToolContext) -> list[dict[str, Any]]:
+    """Say what each provider can do: images, thinking, functions, the largest window, its models, and its state.
+
+    Each ability lists the models that have it. `missing` says what to set where a provider is not available.
+    """
+    return [
+        {**provider, **_abilities(context, provider["name"])}
+        for provider in context.daemon.providers()
+        if arguments.provider in {None, provider["name"]}
+    ]
+
+
+def _abilities(context: ToolContext, provider: str) -> dict[str, Any]:
+    models = [model for model in context.daemon.catalogue.models if model.provider == provider]
+    return {
+        "models": [model.id for model in models],
+        "default_model": next((model.id for model in models if model.default), None),
+        "largest_window": max((model.context_window for model in models), default=None),
+        "images": [model.id for model in models if "image" in model.inputs],
+        "thinking": [model.id for model in models if model.thinking != "none"],
+        "functions": [model.id for model in models if model.tools],
+        "web_search": [model.id for model in models if model.web_search],
+        "streaming": True,
+        "files": True,
+    }

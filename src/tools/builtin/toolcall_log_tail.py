@@ -1,0 +1,38 @@
+"""``toolcall_log_tail``: the end of the audit trail, as far as it is the caller's own."""
+
+from typing import Any
+
+from pydantic import Field
+
+from ..tool import Answer, Arguments, tool
+from ..tool_context import ToolContext
+
+
+class ToolcallLogTailArguments(Arguments):
+    """Which calls."""
+
+    limit: int = Field(default=20, ge=1, le=200, description="How many calls, the last one first.")
+    tool: str | None = Field(default=None, max_length=128, description="Only calls of this tool.")
+    outcome: str | None = Field(
+        default=None, max_length=64, description="Only calls with this outcome: ok, an error's code, or error for all."
+    )
+
+
+@tool("toolcall_log_tail", read_only=True, open_world=False, idempotent=True)
+async def toolcall_log_tail(arguments: ToolcallLogTailArguments, context: ToolContext) -> Answer:
+    """Show the audit rows of your own last calls: when, which tool, how it ended, how long it took, tokens and cost.
+
+    `arguments` are as the audit keeps them: their shape, or their content without secrets where the operator wants it.
+    """
+    rows = await context.daemon.ended(
+        context.principal, arguments.limit, tool=arguments.tool, outcome=arguments.outcome
+    )
+    return Answer("\n".join(map(_line, rows)) or "no such call", rows)
+
+
+def _line(row: dict[str, Any]) -> str:
+    """One call in words."""
+    tokens = f", {row['input_tokens']}+{row['output_tokens']} tokens" if row["input_tokens"] else ""
+    model = f", {row['model']}" if row["model"] else ""
+    message = f": {row['message']}" if row["message"] else ""
+    return f"{row['id']} {row['tool']} {row['outcome']}{message} ({row['latency_ms']:.0f} ms{model}{tokens})"

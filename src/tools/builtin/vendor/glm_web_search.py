@@ -1,0 +1,63 @@
+"""``glm_web_search``: GLM's web search by itself, without a model."""
+
+from functools import partial
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ....protocol.error_codes import ServiceUnavailableError
+from ....providers import ContentSize, Recency, SearchQuery, SearchResult
+from ...tool import Answer, Arguments, tool
+from ...tool_context import ToolContext
+
+
+class GlmWebSearchArguments(Arguments):
+    """What to look for."""
+
+    search_query: str = Field(min_length=1, description="What to search for; short ones find most.")
+    count: int = Field(default=10, ge=1, le=50, description="How many pages.")
+    search_recency_filter: Recency | Literal["all"] = Field(default="all", description="How old a page may be.")
+    search_domain_filter: str | None = Field(
+        default=None, min_length=1, description="Pages of this domain alone, such as docs.python.org."
+    )
+    content_size: ContentSize | None = Field(default=None, description="How much of each page.")
+
+
+@tool("glm_web_search", read_only=True, open_world=True, timeout_s=60.0)
+async def glm_web_search(arguments: GlmWebSearchArguments, context: ToolContext) -> Answer:
+    """Search the web with GLM's search engine, without asking a model: title, link, date and words of each page.
+
+    One request. To have a model answer from what it finds, use chat with web_search.
+    """
+    search = context.abilities("glm").search
+    if search is None:
+        raise ServiceUnavailableError("The provider glm has no web search.", transient=False)
+    recency = arguments.search_recency_filter
+    query = SearchQuery(
+        query=arguments.search_query,
+        count=arguments.count,
+        recency=None if recency == "all" else recency,
+        domain=arguments.search_domain_filter,
+        content_size=arguments.content_size,
+    )
+    found = await context.vendor("glm", partial(search.search, query))
+    pages = [_row(page) for page in found.results]
+    text = "\n\n".join(f"{number}. {_words(page)}" for number, page in enumerate(found.results, 1))
+    data: dict[str, Any] = {"query": query.query, "results": pages}
+    return Answer(text or "Nothing was found.", data | {"simulated": True} if found.simulated else data)
+
+
+def _row(page: SearchResult) -> dict[str, str]:
+    told = {
+        "title": page.title,
+        "link": page.link,
+        "content": page.content,
+        "site": page.media,
+        "published": page.published,
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def _words(page: SearchResult) -> str:
+    beside = ", ".join(filter(None, (page.media, page.published)))
+    return "\n".join(filter(None, (f"{page.title} ({beside})" if beside else page.title, page.link, page.content)))

@@ -1,0 +1,57 @@
+"""``kimi_chat_with_files``: a question about files that lie at Kimi."""
+
+from dataclasses import replace
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from ....providers import AttachedFile, Depth
+from ...completions import ModelQuestion, ask_within, prepared
+from ...tool import Answer, Arguments, tool
+from ...tool_context import ToolContext
+from ..chat import TIMEOUT_S
+from .remote_files import extracted
+
+MAX_FILES: Final = 32
+
+
+class KimiChatWithFilesArguments(Arguments):
+    """A question, and about which files."""
+
+    prompt: str = Field(min_length=1, description="The question.")
+    file_ids: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=MAX_FILES)] = Field(
+        description="From kimi_upload_files, uploaded for file-extract; the most important first."
+    )
+    system: str | None = Field(default=None, description="Instructions that stand above the question.")
+    model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest; else the default one.")
+    continuation_id: str | None = Field(default=None, description="Goes on with the conversation of this id.")
+    thinking: bool | Depth | None = Field(default=None, description="Whether to reason first, or how deeply.")
+    temperature: float | None = Field(default=None, ge=0, le=1, description="0 is most predictable.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Bound on the answer, reasoning included.")
+
+
+@tool("kimi_chat_with_files", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
+async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: ToolContext) -> Answer:
+    """Ask a Kimi model about files that were uploaded with kimi_upload_files.
+
+    Fetches the text that Kimi read from each, one request a file, and makes one completion.
+    """
+    question = ModelQuestion(
+        arguments.prompt,
+        system=arguments.system,
+        model=arguments.model,
+        provider="kimi",
+        thinking=arguments.thinking,
+        temperature=arguments.temperature,
+        max_tokens=arguments.max_tokens,
+    )
+    await prepared(question, context)  # what is wrong with it is told before a file is fetched
+    file_ids = list(dict.fromkeys(arguments.file_ids))
+    async with context.conversation(arguments.continuation_id) as conversation:
+        files = []
+        for number, file_id in enumerate(file_ids):
+            context.progress(f"fetching {file_id}", number, len(file_ids))
+            files.append(AttachedFile(file_id, await extracted(file_id, context)))
+        question = replace(question, files=tuple(files))
+        asked = await ask_within(conversation, question, context, tool="kimi_chat_with_files")
+    return Answer(asked.text, {**asked.with_text(), "file_ids": file_ids, "continuation_id": conversation.id})

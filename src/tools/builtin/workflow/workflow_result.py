@@ -1,0 +1,171 @@
+"""The result of a workflow: its schema, what a model's answer has of it, and how it reads. Pure."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
+
+from .workflow_definition import ResultField, Severity, WorkflowDefinition
+
+_FINDING: Final[Mapping[str, ResultField]] = {
+    "severity": ResultField(type="string", choices=list(get_args(Severity)), description="How much it matters."),
+    "title": ResultField(type="string", description="What it is, in one line."),
+    "file": ResultField(type="string", optional=True, description="The file, as it is named in the question."),
+    "line": ResultField(type="integer", optional=True, description="The line's number."),
+    "explanation": ResultField(type="string", description="Why it is so, and what follows from it."),
+    "fix": ResultField(type="string", optional=True, description="What to do about it, with code where code helps."),
+}
+COMMON: Final[Mapping[str, ResultField]] = {
+    "summary": ResultField(type="string", description="The answer to the task, in a few sentences."),
+    "findings": ResultField(
+        type="objects",
+        fields=dict(_FINDING),
+        description="Each thing found, what matters most first; empty where there is none.",
+    ),
+}
+"""What every result has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unstructured:
+    """An answer that is no result."""
+
+    why: str
+
+
+class _Result(BaseModel):
+    """What more a model says is let be, and a number in quotation marks is a number."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+def result_fields(definition: WorkflowDefinition) -> Mapping[str, ResultField]:
+    return {**COMMON, **definition.result}
+
+
+def schema(fields: Mapping[str, ResultField]) -> dict[str, Any]:
+    """The JSON Schema of an object with these fields, as vendors take it: a type everywhere, and no references."""
+    return {
+        "type": "object",
+        "properties": {name: _property(field) for name, field in fields.items()},
+        "required": [name for name, field in fields.items() if not field.optional],
+        "additionalProperties": False,
+    }
+
+
+def parse(fields: Mapping[str, ResultField], text: str) -> dict[str, Any] | Unstructured:
+    """What a model's answer has of these fields; what stands around the JSON, such as a fence, does not matter."""
+    start, end = text.find("{"), text.rfind("}")
+    if not 0 <= start < end:
+        return Unstructured("the answer has no JSON object")
+    try:
+        document = json.loads(text[start : end + 1])
+        return _model(fields).model_validate(document).model_dump(exclude_none=True)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, wrong["loc"]))
+        return Unstructured(f"the answer does not fit the schema: {place or 'the whole'}: {wrong['msg']}")
+    except (ValueError, RecursionError) as error:
+        return Unstructured(f"the answer is no JSON: {error}")
+
+
+def words(fields: Mapping[str, ResultField], result: Mapping[str, Any]) -> str:
+    """A result as people read it: the summary, the findings, and what else there is under its own name."""
+    parts = [str(result["summary"]), _findings(result["findings"])]
+    parts += [
+        _part(name, value)
+        for name, value in result.items()
+        if name in fields and name not in COMMON and value not in ("", [])
+    ]
+    return "\n\n".join(parts)
+
+
+def _property(field: ResultField) -> dict[str, Any]:
+    described = {"description": field.description}
+    match field.type:
+        case "objects":
+            return {"type": "array", "items": schema(field.fields)} | described
+        case "strings":
+            return {"type": "array", "items": _text(field)} | described
+        case "string":
+            return _text(field) | described
+        case kind:
+            return {"type": kind} | described
+
+
+def _text(field: ResultField) -> dict[str, Any]:
+    return {"type": "string", "enum": field.choices} if field.choices else {"type": "string"}
+
+
+def _model(fields: Mapping[str, ResultField]) -> type[BaseModel]:
+    described: dict[str, Any] = {}
+    for name, field in fields.items():
+        kind = _kind(field)
+        described[name] = (kind | None, None) if field.optional else (kind, ...)
+    return create_model("Result", __base__=_Result, **described)
+
+
+def _kind(field: ResultField) -> Any:
+    text: Any = str
+    if field.choices:
+        text = Annotated[Literal[tuple(field.choices)], BeforeValidator(_as_one_of(field.choices))]
+    kinds: dict[str, Any] = {
+        "string": text,
+        "strings": list[text],
+        "integer": Annotated[int, BeforeValidator(_first_number)],
+        "number": float,
+        "boolean": bool,
+    }
+    return list[_model(field.fields)] if field.type == "objects" else kinds[field.type]  # type: ignore[misc] # made at run time
+
+
+def _as_one_of(choices: list[str]) -> Any:
+    """Models write ``High`` where ``high`` is a choice."""
+    by_lower = {choice.lower(): choice for choice in choices}
+    return lambda value: by_lower.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
+def _first_number(value: object) -> object:
+    """Models that nothing holds to a schema write ``12-15`` where a line is asked for."""
+    found = re.match(r"\D{0,8}(\d{1,9})", value) if isinstance(value, str) else None
+    return int(found[1]) if found else value
+
+
+def _findings(findings: list[dict[str, Any]]) -> str:
+    if not findings:
+        return "No findings."
+    return "\n".join(line for number, finding in enumerate(findings, 1) for line in _finding(number, finding))
+
+
+def _finding(number: int, finding: Mapping[str, Any]) -> Iterator[str]:
+    place = str(finding.get("file", ""))
+    if place and "line" in finding:
+        place += f":{finding['line']}"
+    yield f"{number}. [{finding['severity']}] {finding['title']}{f' ({place})' if place else ''}"
+    if explanation := finding.get("explanation"):
+        yield _indented(explanation)
+    if fix := finding.get("fix"):
+        yield _indented(f"Fix: {fix}")
+
+
+def _part(name: str, value: Any) -> str:
+    title = name.replace("_", " ").capitalize()
+    if not isinstance(value, list):
+        shown = str(value).lower() if isinstance(value, bool) else str(value)
+        return f"{title}:\n{shown}" if "\n" in shown else f"{title}: {shown}"
+    return "\n".join([f"{title}:", *(_item(number, item) for number, item in enumerate(value, 1))])
+
+
+def _item(number: int, item: Any) -> str:
+    if not isinstance(item, dict):
+        return f"- {item}"
+    (_, first), *others = item.items()
+    lines = [_indented(_part(name, value)) for name, value in others if value not in ("", [])]
+    return "\n".join([f"{number}. {first}", *lines])
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" for line in text.splitlines())

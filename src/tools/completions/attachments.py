@@ -1,0 +1,89 @@
+"""The files and images that go with a question, read as the caller named them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from ...providers import AttachedFile
+from ..tool_context import ToolContext
+from ..workspace_files import BinaryFile
+
+T = TypeVar("T")
+
+_SHOWN_CHARS: Final = 100
+"""Of an address, in an error."""
+
+
+async def read_files(
+    paths: Sequence[str], context: ToolContext, *, field: str = "files", numbered: bool = False
+) -> tuple[AttachedFile, ...]:
+    """The text files at these paths; with ``numbered``, each line begins with its number, so that an answer can point.
+
+    Raises:
+        InvalidArgumentsError, NotFoundError, PermissionDeniedError: one cannot be read; the message and
+            ``details.fields`` say which item of the argument ``field`` it is.
+    """
+    files = context.files.starting_at(context.client.workspace)
+    read = await _each(field, paths, files.read_text)
+    texts = [await asyncio.to_thread(number_lines, file.text) if numbered else file.text for file in read]
+    return tuple(AttachedFile(file.name, text) for file, text in zip(read, texts, strict=True))
+
+
+async def read_images(images: Sequence[str], context: ToolContext, *, field: str = "images") -> tuple[str, ...]:
+    """The images at these paths as ``data:`` URLs; what is an ``https:`` or ``data:image/`` URL stays as it is.
+
+    Raises:
+        CallError: as ``read_files``.
+    """
+    files = context.files.starting_at(context.client.workspace)
+
+    async def url(image: str) -> str:
+        if image.startswith(("https:", "data:image/")):
+            return image
+        if image.startswith(("http:", "file:", "data:")):
+            raise InvalidArgumentsError(
+                f"{image[:_SHOWN_CHARS]!r} is no address that images are taken by; "
+                "give an https: or data:image/ URL, or a path below the workspace."
+            )
+        return await files.read_image(image)
+
+    return tuple(await _each(field, images, url))
+
+
+def number_lines(text: str) -> str:
+    """Each line with its number before it, the numbers as wide as the last of them: `` 9| total = 0``."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    width = len(str(len(lines)))
+    return "".join(f"{number:{width}}| {line}\n" for number, line in enumerate(lines, 1))
+
+
+async def read_bytes(path: str, context: ToolContext, *, max_bytes: int, field: str) -> BinaryFile:
+    """The file at this path, whatever is in it, of ``max_bytes`` at most.
+
+    Raises:
+        CallError: as ``read_files``; ``field`` is the argument itself.
+    """
+    with errors_of(field):
+        return await context.files.starting_at(context.client.workspace).read_bytes(path, max_bytes)
+
+
+async def _each(field: str, paths: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[T]:
+    results = []
+    for index, path in enumerate(paths):
+        with errors_of(f"{field}.{index}"):
+            results.append(await read(path))
+    return results
+
+
+@contextmanager
+def errors_of(field: str) -> Iterator[None]:
+    """Have errors say which argument they are of."""
+    try:
+        yield
+    except (InvalidArgumentsError, NotFoundError, PermissionDeniedError) as error:
+        details = {"fields": {field: error.message}}
+        raise type(error)(f"{field}: {error.message}", details=details) from error

@@ -1,0 +1,23 @@
+"""Tools that make calls: one and shape its result, several in one, one over many items; and finding a tool first."""
+
+from ..tool_ranking import ToolIndex
+from .execute_batch import execute_batch
+from .execute_code import execute_code
+from .execute_pipeline import execute_pipeline
+from .execute_tool import execute_tool
+from .read_result import read_result
+from .saved_pipelines import named_by, pipelines_in
+from .tool_search import describe_tools, search_tools
+
+__all__ = [
+    "ToolIndex",
+    "describe_tools",
+    "execute_batch",
+    "execute_code",
+    "execute_pipeline",
+    "execute_tool",
+    "named_by",
+    "pipelines_in",
+    "read_result",
+    "search_tools",
+]

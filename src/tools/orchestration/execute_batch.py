@@ -1,0 +1,120 @@
+"""``execute_batch``: one tool over many items."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from pydantic import Field
+
+from ...protocol.tool_call import Json
+from ...shaping import weight
+from ..tool import Arguments, Tool, tool
+from ..tool_context import ToolContext
+from .argument_templates import MUCH_BYTES, ArgumentTemplate
+from .batch_items import MAX_DETACHED_ITEMS, RetainedItems, items_of
+from .batch_run import BatchPlan, BatchRun
+from .call_retry import MAX_RETRIES, RetryPolicy
+from .detach_option import DetachOption, detach
+from .partial_result import cut_off
+from .pipeline_arguments import AT_ONCE, MAX_AT_ONCE, MAX_ITEMS, MAX_TIMEOUT_S
+from .pipeline_planner import OF_ITEM, invalid
+from .result_shaping import plan_shaping
+from .step_run import shape_in
+from .time_left import CALL_MARGIN_S, time_left
+
+_ITEMS: Final = "should be objects with the tool's arguments; or args says how these are made of {{item}}"
+
+
+class BatchOptions(Arguments):
+    """How a batch is run, and what is told of it."""
+
+    concurrency: int = Field(default=AT_ONCE, ge=1, le=MAX_AT_ONCE, description="Items under way at once.")
+    on_error: Literal["continue", "stop"] = Field(default="continue", description="stop begins none after a failure.")
+    result_mode: Literal["summary", "detail"] = Field(
+        default="summary", description="summary: counts and errors; detail: each item's result too."
+    )
+    select_fields: list[str] | None = Field(default=None, description="In detail, the fields of each result.")
+    max_retries: int = Field(default=0, ge=0, le=MAX_RETRIES, description="Of each item, where its error is retryable.")
+
+
+class BatchArguments(DetachOption):
+    """A tool, items, and how the tool's arguments are made of each."""
+
+    tool_name: str
+    items: list[Any] | RetainedItems = Field(
+        description=f"Each the tool's arguments, or {{{{item}}}}; {MAX_ITEMS} at most, detached "
+        f"{MAX_DETACHED_ITEMS:,}. Or a handle, whose rows they are."
+    )
+    args: dict[str, Any] | str | None = Field(
+        default=None, description="The tool's arguments, with templates over {{item}} and {{index}} (from 0)."
+    )
+    options: BatchOptions = Field(default_factory=BatchOptions)
+    on_unknown: Literal["keep", "retry"] = Field(
+        default="keep", description="Whether a write that a restart cut off in a detached batch is tried again."
+    )
+
+
+@tool(
+    "execute_batch",
+    read_only=False,
+    open_world=True,
+    destructive=True,
+    timeout_s=MAX_TIMEOUT_S + CALL_MARGIN_S,
+    composing=True,
+)
+async def execute_batch(arguments: BatchArguments, context: ToolContext) -> dict[str, Any]:
+    """Call one tool for up to 100 items, several at once. Each item is the tool's arguments, or `args` says by
+    templates how they are made of {{item}} and {{index}}. Answers how many succeeded, failed, are unknown (a write that
+    was cut off) and were skipped, and the errors by the items' indexes; with result_mode "detail" the results too, cut
+    down to `select_fields`. With `detach` up to 10,000 items: it answers a call_id at once, and goes on over restarts.
+    """
+    chosen = context.find_tool(arguments.tool_name)
+    items = await items_of(arguments.items, context, detach=arguments.detach)
+    if weight(arguments.args, MUCH_BYTES) > MUCH_BYTES:
+        plan = await asyncio.to_thread(plan_batch, arguments, items, chosen)
+    else:
+        plan = plan_batch(arguments, items, chosen)
+    if arguments.detach and not context.detached:
+        # A kept result may be gone before the call is.
+        changed: dict[str, Json] = {"items": items} if isinstance(arguments.items, RetainedItems) else {}
+        return await detach(context, arguments.seconds, changed)
+    left = time_left(arguments.seconds, context.remaining())
+    retry_unknown = arguments.on_unknown == "retry"
+    retrying = RetryPolicy(call=context.call, left=left, sleep=asyncio.sleep, retry_unknown=retry_unknown)
+    run = BatchRun(plan, retrying, shape_in(context), report=context.progress)
+    try:
+        return await run.run(items)
+    except asyncio.CancelledError:
+        raise cut_off(run.answer(), context.answer_bytes) from None
+
+
+def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -> BatchPlan:
+    """What is to be done with each item.
+
+    Raises:
+        InvalidArgumentsError: it is certain that it can be done with none.
+    """
+    options, problems = arguments.options, arguments.too_long
+    args = None
+    if arguments.args is not None:
+        templated = ArgumentTemplate(arguments.args, {}, "args")
+        args = templated.template
+        problems += [*templated.problems, *templated.unfit(chosen)]
+        problems += [
+            ("args", f"there is no {name!r} in a batch; templates take {{{{item}}}} and {{{{index}}}}")
+            for name in sorted(templated.names - OF_ITEM)
+        ]
+    elif not any(isinstance(item, dict) for item in items):
+        problems.append(("items", _ITEMS))
+    if problems:
+        raise invalid(problems)
+    fields = options.select_fields
+    return BatchPlan(
+        tool=chosen,
+        args=args,
+        shape=plan_shaping({"select_fields": fields}) if fields is not None else None,
+        concurrency=options.concurrency,
+        max_retries=options.max_retries,
+        stop_on_error=options.on_error == "stop",
+        detail=options.result_mode == "detail",
+    )

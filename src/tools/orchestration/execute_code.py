@@ -1,0 +1,117 @@
+"""``execute_code``: a program that calls tools as functions, in the sandbox."""
+
+from functools import partial
+from typing import Any
+
+from pydantic import Field
+
+from ...protocol.error_codes import (
+    CallError,
+    CallTimeoutError,
+    Executed,
+    InvalidArgumentsError,
+    OverCapacityError,
+    ServiceUnavailableError,
+    ToolExecutionError,
+)
+from ...protocol.name_suggestions import as_sentence
+from ...protocol.tool_call import Json
+from ...sandbox import (
+    MAX_CODE_BYTES,
+    Program,
+    ProgramModule,
+    ProgramOutput,
+    ProgramRefusedError,
+    ProgramStoppedError,
+    SandboxBusyError,
+    SandboxError,
+    SandboxMissingError,
+)
+from ..stubs import StubSet
+from ..tool import Arguments, tool
+from ..tool_context import ToolContext
+from .pipeline_arguments import MAX_TIMEOUT_S, TIMEOUT_S, Seconds
+from .program_calls import ProgramCalls
+from .time_left import CALL_MARGIN_S, time_left
+
+RETRY_AFTER_MS = 1_000
+"""When it is worth trying again after no worker was free."""
+
+
+class ExecuteCodeArguments(Arguments):
+    """A program, and how long it may take."""
+
+    code: str = Field(min_length=1, description=f"Python, at most {MAX_CODE_BYTES // 1024} KiB.")
+    timeout_s: Seconds = Field(default=TIMEOUT_S, description="Of the whole program, its calls included.")
+
+
+@tool(
+    "execute_code",
+    read_only=False,
+    open_world=True,
+    destructive=True,
+    timeout_s=MAX_TIMEOUT_S + CALL_MARGIN_S,
+    composing=True,
+)
+async def execute_code(arguments: ExecuteCodeArguments, context: ToolContext) -> dict[str, Any]:
+    """Run a Python program that calls tools as functions, `await module.function(argument=...)`, by the names that
+    read_stubs shows; these modules need no import. End it with a top-level `return` of plain data. With
+    `asyncio.gather(...)` several are called at once; `gather_settled(...)` gives {ok, value} or {ok, code, error} for
+    each. A tool that fails raises ToolError, with `code` and `message`. Answers value, stdout, and calls with times.
+
+    The sandbox's Python lacks: class inheritance, own exception classes, yield, del, async with, async for, except*,
+    property, classmethod, staticmethod, issubclass, callable, globals, dir, input, key=str.lower, re.sub with a
+    function, json.dumps with default, asyncio.create_task, asyncio.wait_for, asyncio.Semaphore. It has the modules
+    asyncio, base64, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, itertools,
+    json, math, pathlib, random, re, time, tomllib, typing, unicodedata, little of os and sys, and no others. No files,
+    network or environment. Nothing is kept for the next run.
+    """
+    stubs = context.selection.stubs
+    calls, output = ProgramCalls(context, stubs), ProgramOutput()
+    left = time_left(arguments.timeout_s, context.remaining())
+    program = Program(arguments.code, _modules(stubs))
+    try:
+        value = await context.sandbox.run(program, calls, output, timeout_s=left(), owner=context.principal.name)
+    except SandboxError as error:
+        raise _as_call_error(error, {"calls": calls.made, **await _printed(output, context)}) from error
+    return {"value": value, "calls": calls.made, **await _printed(output, context)}
+
+
+def _modules(stubs: StubSet) -> dict[str, ProgramModule]:
+    return {
+        name: ProgramModule(frozenset(functions), partial(stubs.source_for, name))
+        for name, functions in stubs.modules.items()
+    }
+
+
+async def _printed(output: ProgramOutput, context: ToolContext) -> dict[str, Json]:
+    """What was printed: cut in the middle where it is long, with a handle for all of it, if the disk takes it."""
+    printed: dict[str, Json] = {"stdout": output.shown, "truncated": output.truncated}
+    if output.truncated:
+        try:
+            kept = await context.keep_result(output.text, None, "json", name="stdout")
+        except CallError as error:
+            printed["stdout_lost"] = error.message
+        else:
+            printed["stdout_handle"] = kept.handle
+    return printed
+
+
+def _as_call_error(error: SandboxError, told: dict[str, Json]) -> CallError:
+    """The call's error; ``details`` has what was printed and called before it."""
+    executed: Executed = "maybe" if told["calls"] else "no"
+    match error:
+        case SandboxMissingError():
+            return ServiceUnavailableError(str(error), transient=False)
+        case SandboxBusyError():
+            return OverCapacityError(str(error), retry_after_ms=RETRY_AFTER_MS)
+        case ProgramRefusedError():
+            return InvalidArgumentsError(as_sentence(f"code: {error}"), details={"fields": {"code": str(error)}})
+        case ProgramStoppedError(bound="code"):
+            end = str(error)
+            return InvalidArgumentsError(f"code: {end}", details={"fields": {"code": end}})
+        case ProgramStoppedError(bound="time"):
+            return CallTimeoutError(str(error), executed=executed, details={"bound": "time", **told})
+        case ProgramStoppedError():
+            return ToolExecutionError(str(error), executed=executed, details={"bound": error.bound, **told})
+    return ToolExecutionError(str(error), executed=executed, details=told)

@@ -1,0 +1,235 @@
+"""From the steps of a pipeline to its plan: all that is certain to be wrong is said before anything runs. Pure."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ...protocol.error_codes import InvalidArgumentsError, PermissionDeniedError, ToolNotFoundError
+from ...protocol.name_suggestions import as_sentence, close_names, did_you_mean
+from ...shaping import Filter, LanguageError, ValuePath, compile_filter, conditions_of, parse_filter, paths_of
+from ..tool import Tool
+from .argument_templates import ArgumentTemplate, Problem
+from .pipeline_arguments import PipelineStep, PipelineSteps
+from .pipeline_plan import PipelinePlan, PlannedStep, When, referred_into
+from .result_shaping import ResultShaping, plan_shaping
+
+OF_ITEM: Final = frozenset({"item", "index"})
+RESERVED: Final = frozenset({"input", *OF_ITEM})
+"""What templates know beside the steps."""
+
+_REFERENCE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[.\[]")
+"""The beginning of what refers into a step's result."""
+
+FindTool = Callable[[str], Tool]
+
+
+def plan_pipeline(
+    steps: PipelineSteps, find_tool: FindTool, known: Mapping[str, Any], problems: Iterable[Problem] = ()
+) -> PipelinePlan:
+    """The plan of these steps; ``known`` is what is known of their templates' context, such as the input, and
+    ``problems`` what was found wrong before.
+
+    Raises:
+        InvalidArgumentsError: ``details.fields`` has every place that is certain to be wrong, with what is wrong.
+    """
+    return _planned(steps, find_tool, known, problems=problems)
+
+
+def check_pipeline(steps: PipelineSteps, parameters: Collection[str] | None = None) -> None:
+    """Look for what is wrong with steps whatever tools there are, and whatever input; ``parameters`` are the names that
+    the input can have, None where it can have any.
+
+    Raises:
+        InvalidArgumentsError: as ``plan_pipeline``.
+    """
+    _planned(steps, None, {}, parameters)
+
+
+def _planned(
+    steps: PipelineSteps,
+    find_tool: FindTool | None,
+    known: Mapping[str, Any],
+    parameters: Collection[str] | None = None,
+    problems: Iterable[Problem] = (),
+) -> PipelinePlan:
+    planning = _Planning(steps.steps, find_tool, known, parameters, problems)
+    planned = [planning.step(step, f"steps.{number}") for number, step in enumerate(steps.steps)]
+    returns = planning.templated(steps.return_, "return", frozenset({"input"}))
+    planning.find_cycles()
+    planning.raise_problems()
+    return PipelinePlan(
+        tuple(step for step in planned if step is not None),
+        None if steps.return_ is None else returns.template,
+    )
+
+
+def invalid(problems: Iterable[Problem]) -> InvalidArgumentsError:
+    """One error about everything that is wrong."""
+    fields: dict[str, str] = {}
+    for place, wrong in problems:
+        fields[place] = f"{fields[place]}; {wrong}" if place in fields else wrong
+    message = "; ".join(f"{place}: {wrong}" for place, wrong in fields.items())
+    return InvalidArgumentsError(as_sentence(message), details={"fields": fields})
+
+
+class _Planning:
+    """What was found out and found wrong so far."""
+
+    def __init__(
+        self,
+        steps: Sequence[PipelineStep],
+        find_tool: FindTool | None,
+        known: Mapping[str, Any],
+        parameters: Collection[str] | None,
+        problems: Iterable[Problem],
+    ) -> None:
+        self._places: dict[str, str] = {}
+        self._problems: list[Problem] = list(problems)
+        self._find_tool = find_tool
+        self._known = known
+        self._parameters = parameters
+        self._after: dict[str, tuple[str, ...]] = {}
+        for number, step in enumerate(steps):
+            place = f"steps.{number}.id"
+            if step.id in RESERVED:
+                self._wrong(place, f"{step.id!r} is what templates call something else; name the step otherwise")
+            elif step.id in self._places:
+                self._wrong(place, f"{step.id!r} is the id of {self._places[step.id]} too; give each step its own")
+            self._places.setdefault(step.id, f"steps.{number}")
+
+    def _wrong(self, place: str, what: str) -> None:
+        self._problems.append((place, what))
+
+    def step(self, step: PipelineStep, place: str) -> PlannedStep | None:
+        """The step's plan; None where a part of it cannot be had."""
+        beside = RESERVED if step.for_each is not None else frozenset({"input"})
+        tool = self._tool(step.tool_name, f"{place}.tool_name")
+        args = self.templated(step.args, f"{place}.args", beside)
+        when = self._when(step.when, f"{place}.when")
+        for_each = self.templated(step.for_each, f"{place}.for_each", frozenset({"input"}))
+        fallback = self.templated(step.fallback, f"{place}.fallback", beside)
+        shape = self._shape(step, f"{place}.options")
+        if tool is not None:
+            self._problems += args.unfit(tool)
+        if isinstance(step.for_each, str) and for_each.template and not for_each.names:
+            self._wrong(f"{place}.for_each", "should be a list, or a template of one, such as {{fetch.items}}")
+        if (step.on_error == "fallback") != ("fallback" in step.model_fields_set):
+            self._wrong(f"{place}.fallback", "goes with on_error 'fallback', and on_error 'fallback' with it")
+        asked = when.names if when else ()
+        after = dict.fromkeys((*sorted(args.names), *asked, *sorted(for_each.names), *sorted(fallback.names)))
+        self._after[step.id] = tuple(name for name in after if name in self._places)
+        if tool is None or args.template is None or for_each.template is None or fallback.template is None:
+            return None
+        return PlannedStep(
+            step=step,
+            tool=tool,
+            args=args.template,
+            when=when,
+            for_each=None if step.for_each is None else for_each.template,
+            fallback=fallback.template,
+            shape=shape,
+            after=self._after[step.id],
+        )
+
+    def templated(self, value: Any, place: str, beside: frozenset[str]) -> ArgumentTemplate:
+        """A value with its templates, which may refer to steps and to ``beside``."""
+        found = ArgumentTemplate(value, self._known, place)
+        self._problems += found.problems
+        self._check_names(found.names, place, beside)
+        self._check_parameters(found.template.paths if found.template else (), place)
+        return found
+
+    def find_cycles(self) -> None:
+        """Steps that wait for themselves, by way of others or not; what only waits for those is not told for it."""
+        left = _waiting_for_ever(self._after)
+        while left:
+            walked = [next(iter(left))]
+            while (following := next(name for name in left[walked[-1]] if name in left)) not in walked:
+                walked.append(following)
+            circle = walked[walked.index(following) :]
+            told = " → ".join([*circle, following])
+            self._wrong(self._places[following], f"steps wait for each other in a circle: {told}")
+            left = _waiting_for_ever({step: after for step, after in left.items() if step not in circle})
+
+    def raise_problems(self) -> None:
+        if self._problems:
+            raise invalid(self._problems)
+
+    def _tool(self, name: str, place: str) -> Tool | None:
+        if self._find_tool is None:
+            return None
+        try:
+            return self._find_tool(name)
+        except (ToolNotFoundError, PermissionDeniedError) as error:
+            self._wrong(place, error.message.removesuffix("."))
+            return None
+
+    def _when(self, text: str | None, place: str) -> When | None:
+        if text is None or self._has_template(text, place, "it refers to fields by their names: fetch.total > 0"):
+            return None
+        try:
+            condition = parse_filter(text)
+        except LanguageError as error:
+            self._wrong(place, str(error))
+            return None
+        paths = list(paths_of(condition))
+        self._check_parameters(paths, place)
+        self._check_values(condition, text, place)
+        names = [str(path.steps[0]) for path in paths]
+        if OF_ITEM & set(names):
+            self._wrong(place, "decides about the step as a whole; to leave out elements, filter the list before")
+        self._check_names([name for name in names if name not in OF_ITEM], place, frozenset({"input"}))
+        return When(compile_filter(condition), tuple(names), referred_into(paths))
+
+    def _shape(self, step: PipelineStep, place: str) -> ResultShaping | None:
+        instead = "a step of execute_tool has its options in args, where templates are filled in"
+        self._has_template((step.options or {}).get("filter"), f"{place}.filter", instead)
+        try:
+            return plan_shaping(step.options, place) if step.options else None
+        except InvalidArgumentsError as error:
+            self._problems += ((error.details or {}).get("fields") or {place: error.message}).items()
+            return None
+
+    def _has_template(self, condition: Any, place: str, instead: str) -> bool:
+        """Whether a filter has a template, which it would take for text that nothing is equal to; then that is told."""
+        if not (isinstance(condition, str) and "{{" in condition):
+            return False
+        self._wrong(place, f"no template is filled in here; {instead}")
+        return True
+
+    def _check_values(self, condition: Filter, text: str, place: str) -> None:
+        """What looks like a reference to a step is a text where a value stands; who means that can quote it."""
+        for one in conditions_of(condition):
+            for value in one.value if isinstance(one.value, tuple) else (one.value,):
+                found = _REFERENCE.match(value) if isinstance(value, str) else None
+                if found is None or found[1] not in {"input", *self._places}:
+                    continue
+                if f"'{value}'" not in text and f'"{value}"' not in text:
+                    told = f"{value} would be a text: a field is compared with a value, not with another field"
+                    self._wrong(place, f"{told}; where the text is meant, it is quoted")
+
+    def _check_parameters(self, paths: Iterable[ValuePath], place: str) -> None:
+        for path in paths:
+            match path.steps:
+                case ("input", str(name), *_) if self._parameters is not None and name not in self._parameters:
+                    known = ", ".join(self._parameters) or "none"
+                    hint = did_you_mean(close_names(name, self._parameters, n=1)) or f"there are {known}"
+                    self._wrong(place, f"there is no parameter {name!r}; {hint}")
+
+    def _check_names(self, names: Iterable[str], place: str, beside: frozenset[str]) -> None:
+        for name in names:
+            if name in OF_ITEM - beside:
+                self._wrong(place, f"{name!r} is there only in args and fallback of a step with for_each")
+            elif name not in beside and name not in self._places:
+                known = [*self._places, *sorted(beside)]
+                hint = did_you_mean(close_names(name, known, n=1)) or f"there are {', '.join(known)}"
+                self._wrong(place, f"there is no step {name!r}; {hint}")
+
+
+def _waiting_for_ever(after: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The steps that never begin: what is left when those that wait for nothing are taken away, again and again."""
+    left = dict(after)
+    while free := [step for step, names in left.items() if not any(name in left for name in names)]:
+        for step in free:
+            del left[step]
+    return left

@@ -1,0 +1,61 @@
+"""``search_tools`` and ``describe_tools``: finding a tool first, so that nobody has to read all of them."""
+
+from typing import Any, Final
+
+import msgspec
+from pydantic import Field
+
+from ...protocol.error_codes import ToolNotFoundError
+from ..tool import Answer, Arguments, tool
+from ..tool_context import ToolContext
+from ..tool_ranking import rank
+
+LINE_CHARS: Final = 160
+MAX_FOUND: Final = 50
+MAX_DESCRIBED: Final = 20
+
+
+class SearchArguments(Arguments):
+    """What the tool is for."""
+
+    query: str = Field(min_length=1, max_length=1000, description="A few words: what the tool is to do.")
+    limit: int = Field(default=10, ge=1, le=MAX_FOUND, description="At most so many, the likeliest first.")
+
+
+class DescribeArguments(Arguments):
+    """Which tools."""
+
+    names: list[str] = Field(min_length=1, max_length=MAX_DESCRIBED)
+
+
+@tool("search_tools", read_only=True, open_world=False)
+async def search_tools(arguments: SearchArguments, context: ToolContext) -> list[dict[str, str]]:
+    """Find the tools that suit a few words: their names with a line each, the likeliest first. `describe_tools` then
+    has their arguments.
+    """
+    found = rank(arguments.query, context.selection.index)[: arguments.limit]
+    return [{"name": info.name, "description": first_line(info.description)} for info, _ in found]
+
+
+@tool("describe_tools", read_only=True, open_world=False)
+async def describe_tools(arguments: DescribeArguments, context: ToolContext) -> Answer:
+    """Say all there is to know of tools by their names: description, arguments as JSON Schema, annotations."""
+    described: list[dict[str, Any]] = []
+    unknown: list[str] = []
+    for name in dict.fromkeys(arguments.names):
+        try:
+            described.append(msgspec.to_builtins(context.find_tool(name).info))
+        except ToolNotFoundError as error:
+            unknown.append(error.message)
+    if unknown:
+        raise ToolNotFoundError(" ".join(unknown))
+    return Answer(data=described)
+
+
+def first_line(description: str) -> str:
+    """A description's first sentence, on one line, cut where it is long."""
+    line = " ".join(description.split())
+    sentence = line.partition(". ")[0]
+    if len(sentence) <= LINE_CHARS:
+        return sentence.removesuffix(".")
+    return f"{sentence[: LINE_CHARS - 1].rsplit(' ', 1)[0]}…"

@@ -1,0 +1,106 @@
+"""What jsonschema finds wrong with arguments, in the words of every complaint. Pure."""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
+
+from jsonschema import ValidationError
+from jsonschema.exceptions import best_match
+
+from .validation_errors import JSON_TYPES, ValidationErrors, given, missing, surplus, write_only
+
+
+def complain(complaints: ValidationErrors, error: ValidationError) -> None:
+    """Add what is wrong by this error; of a value that may have several forms, by the nearest."""
+    path = [str(step) for step in error.absolute_path]
+    value: Any = error.validator_value
+    instance: Any = error.instance
+    match error.validator:
+        case "required":
+            properties = _mapping(error.schema).get("properties", {})
+            for name in islice((name for name in value if name not in instance), 64):
+                complaints.add([*path, name], missing(_mapping(properties.get(name))))
+        case "additionalProperties" if value is False:
+            complaints.add(path, surplus(path[-1], _mapping(error.schema).get("properties", {})))
+        case "dependentRequired":
+            for name, needed in value.items():
+                if name in instance:
+                    for other in needed:
+                        if other not in instance:
+                            complaints.add([*path, other], f"is missing; it goes with {name}")
+        case "anyOf" | "oneOf" if error.context:
+            _complain_of_branches(complaints, error, path)
+        case _:
+            complaints.add(path, _wrong(error))
+
+
+def _complain_of_branches(complaints: ValidationErrors, error: ValidationError, path: list[str]) -> None:
+    """None of several forms fits: the types that would, or what is wrong by the form that is nearest."""
+    context = error.context or []
+    if all(one.validator == "type" and one.absolute_path == error.absolute_path for one in context):
+        types = [kind for one in context for kind in _listed(one.validator_value)]
+        complaints.add(path, _wrong_type(types, error))
+        return
+    nearest = best_match([error])
+    if nearest is None or nearest is error or nearest.validator in {"anyOf", "oneOf"}:
+        complaints.add(path, "fits none of the forms that it may have")
+    else:
+        complain(complaints, nearest)
+
+
+_BOUNDS: Final[Mapping[str, str]] = {
+    "minimum": "should be {bound} or more",
+    "maximum": "should be {bound} or less",
+    "exclusiveMinimum": "should be more than {bound}",
+    "exclusiveMaximum": "should be less than {bound}",
+    "multipleOf": "should be a multiple of {bound}",
+}
+_SIZES: Final[Mapping[str, str]] = {
+    "minLength": "should have {bound} characters or more",
+    "maxLength": "should have {bound} characters or fewer",
+    "minItems": "should have {bound} items or more",
+    "maxItems": "should have {bound} items or fewer",
+    "minProperties": "should have {bound} fields or more",
+    "maxProperties": "should have {bound} fields or fewer",
+    "pattern": "should match the pattern {bound}",
+    "uniqueItems": "should have no two equal items",
+    "contains": "has no item of the kind that it needs",
+    "not": "is of a form that is not allowed",
+    "oneOf": "fits several forms, and must fit one alone",
+}
+
+
+def _wrong(error: ValidationError) -> str:
+    """What is wrong with one value, to be read after its name."""
+    keyword = str(error.validator)
+    bound: Any = error.validator_value
+    if keyword == "type":
+        return _wrong_type(_listed(bound), error)
+    if keyword in _BOUNDS:
+        return f"{_BOUNDS[keyword].format(bound=bound)}, not {_given(error)}"
+    if keyword in _SIZES:
+        return _SIZES[keyword].format(bound=str(bound)[:200])
+    if keyword == "enum":
+        choices = ", ".join(given(choice, secret=False) for choice in bound[:20]) + (", …" if len(bound) > 20 else "")
+        return f"should be one of {choices}, not {_given(error)}"
+    if keyword == "const":
+        return f"should be {given(bound, secret=False)}, not {_given(error)}"
+    return f"does not fit its schema ({keyword[:40]})" if error.validator else "is not allowed here"
+
+
+def _wrong_type(types: list[str], error: ValidationError) -> str:
+    expected = " or ".join(dict.fromkeys(JSON_TYPES.get(kind, kind) for kind in types))
+    return f"should be {expected}, not {_given(error)}"
+
+
+def _given(error: ValidationError) -> str:
+    schema = _mapping(error.schema)
+    return given(error.instance, secret=write_only(schema) or schema.get("format") == "password")
+
+
+def _listed(types: Any) -> list[str]:
+    return [types] if isinstance(types, str) else list(types)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,64 @@
+"""The set of all tools, by name."""
+
+from collections.abc import Iterable
+
+from ..protocol.error_codes import ToolNotFoundError
+from ..protocol.name_suggestions import close_names, did_you_mean
+from .tool import Tool
+
+
+class ToolRegistry:
+    """The tools by their names; it never changes once it is made.
+
+    Raises:
+        ValueError: two tools have the same name.
+    """
+
+    def __init__(self, tools: Iterable[Tool], problems: Iterable[str] = ()) -> None:
+        self.tools: tuple[Tool, ...] = tuple(sorted(tools, key=lambda tool: tool.name))
+        """By name."""
+        self.problems: tuple[str, ...] = tuple(problems)
+        """Why tools of installed packages or of the operator's folder were left out, a sentence each."""
+        self._by_name = {tool.name: tool for tool in self.tools}
+        if len(self._by_name) < len(self.tools):
+            names = [tool.name for tool in self.tools]
+            raise ValueError(f"two tools are called {next(name for name in names if names.count(name) > 1)!r}")
+
+    def __repr__(self) -> str:
+        return f"<ToolRegistry of {len(self.tools)} tools>"
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def with_more(self, tools: Iterable[Tool]) -> "ToolRegistry":
+        """Another one, with these tools too; those whose names are taken are left out, and told in ``problems``."""
+        by_name = dict(self._by_name)
+        problems = add_tools(by_name, tools)
+        return ToolRegistry(by_name.values(), [*self.problems, *problems])
+
+    def get(self, name: str) -> Tool:
+        """The tool of this name.
+
+        Raises:
+            ToolNotFoundError: there is none; ``details.suggestions`` has the names that are close.
+        """
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise tool_not_found(name, self._by_name) from None
+
+
+def add_tools(tools: dict[str, Tool], found: Iterable[Tool]) -> list[str]:
+    """Add what was found to the tools; a sentence for each whose name is taken."""
+    return [
+        f"tool {tool.name!r} of {tool.source} was left out: {other.source} has one of that name"
+        for tool in found
+        if (other := tools.setdefault(tool.name, tool)) is not tool
+    ]
+
+
+def tool_not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
+    """The error for a name that no tool has; ``known`` are those that the caller may use instead."""
+    suggestions = close_names(name, known)
+    hint = did_you_mean(suggestions) or "list_tools has all names."
+    return ToolNotFoundError(f"There is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})

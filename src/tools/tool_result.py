@@ -1,0 +1,127 @@
+"""What a tool returned → what the caller gets: a text block and, for data, the value itself. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+import msgspec
+from pydantic_core import to_jsonable_python
+
+from ..protocol.error_codes import ToolExecutionError
+from ..protocol.tool_call import ContentBlock, Json, TextContent
+from .tool import Answer
+
+MAX_TEXT_BYTES: Final = 64 * 1024
+"""Data longer than this as JSON is summarised in the text (docs/protocol.md, Calls); ``structured`` has all of it."""
+
+_SUMMARY_KEYS: Final = 8
+
+Content = tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]
+"""``outputs`` and ``structured`` of a result."""
+
+
+def _other_types(value: object) -> Any:
+    """What msgspec does not know itself: pydantic's models, paths and the like."""
+    if type(value).__module__ == "builtins":  # msgspec knows those that JSON can hold, and asks for keys that it cannot
+        raise TypeError(f"{type(value).__name__} is no JSON")
+    return to_jsonable_python(value, by_alias=True)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_other_types).encode
+
+
+def content(returned: object, *, tool: str) -> Content:
+    """The outputs and the structured value of what ``tool`` returned.
+
+    A string is text alone; an ``Answer`` is its words, its data and its further blocks; any other value is data, its
+    text the same as JSON. Models, dataclasses, tuples and dates become JSON; NaN and the infinities become null, as in
+    JavaScript.
+
+    Raises:
+        ToolExecutionError: it cannot be said in JSON; the message names the tool, the type and where it stands.
+    """
+    if isinstance(returned, str):
+        return _text(returned, tool), msgspec.UNSET
+    if not isinstance(returned, Answer):
+        return _data(returned, None, tool)
+    if returned.data is msgspec.UNSET:
+        return (*_text(returned.text or "", tool), *_blocks(returned.blocks, tool)), msgspec.UNSET
+    outputs, structured = _data(returned.data, returned.text, tool)
+    return (*outputs, *_blocks(returned.blocks, tool)), structured
+
+
+def _blocks(blocks: tuple[ContentBlock, ...], tool: str) -> tuple[ContentBlock, ...]:
+    try:
+        return msgspec.json.decode(_encode(blocks), type=tuple[ContentBlock, ...]) if blocks else ()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _not_json(blocks, tool, error) from error
+
+
+def _text(text: str, tool: str) -> tuple[TextContent, ...]:
+    if not text.isascii():  # known without looking, so that most answers cost nothing here
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise _not_json(text, tool, error) from error
+    return (TextContent(text),)
+
+
+def _data(value: object, words: str | None, tool: str) -> Content:
+    try:
+        encoded = _encode(value)
+        plain = msgspec.json.decode(encoded)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _not_json(value, tool, error) from error
+    if words is not None:
+        return _text(words, tool), plain
+    if len(encoded) <= MAX_TEXT_BYTES:
+        return (TextContent(encoded.decode()),), plain
+    return (TextContent(f"{described(plain, len(encoded))}; `structured` has all of it"),), plain
+
+
+def described(value: Json, size: int) -> str:
+    """One line about a value of ``size`` bytes that is too long to be shown."""
+    match value:
+        case dict():
+            first = ", ".join(key[:60] for key in list(value)[:_SUMMARY_KEYS])
+            more = ", …" if len(value) > _SUMMARY_KEYS else ""
+            what = f"an object with {len(value):,} keys ({first}{more})"
+        case list():
+            what = f"an array of {len(value):,} items"
+        case str():
+            what = f"a string of {len(value):,} characters"
+        case _:
+            what = "a number"
+    return f"{what}, {size / 1024:,.0f} KiB as JSON"
+
+
+def _not_json(value: object, tool: str, cause: Exception) -> ToolExecutionError:
+    if isinstance(cause, RecursionError):
+        reason = "it is nested too deeply, or contains itself"
+    else:
+        where, culprit = _culprit(value, "")
+        reason = f"{where or 'the value'} is of type {type(culprit).__name__}"
+        if isinstance(cause, UnicodeEncodeError):
+            reason += " and holds half of a surrogate pair, which is no Unicode text"
+        elif isinstance(culprit, dict):
+            reason += " with keys that are neither strings nor numbers"
+    return ToolExecutionError(f"The tool {tool!r} returned what JSON cannot hold: {reason}.", executed="yes")
+
+
+def _culprit(value: object, where: str) -> tuple[str, object]:
+    """The innermost part that cannot be encoded, and the path to it, such as ``models[3].price``."""
+    for step, part in _parts(value):
+        try:
+            _encode(part)
+        except (TypeError, ValueError, RecursionError):
+            return _culprit(part, where + step)
+    return where.removeprefix("."), value
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        yield from ((f".{key}", part) for key, part in value.items())
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from ((f"[{index}]", part) for index, part in enumerate(value))
+    elif is_dataclass(value):
+        yield from ((f".{field.name}", getattr(value, field.name)) for field in fields(value))

@@ -1,0 +1,89 @@
+"""The shape of arguments."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from toold.audit.argument_shape import shape
+
+# Values are told from names and from the shape's own words by letters that neither has.
+values = st.text("äöüßÄÖÜ", min_size=1, max_size=30)
+names = st.text(max_size=60)
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | values
+json = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(names, inner), max_leaves=60)
+
+
+def test_an_example() -> None:
+    """The example of the documentation."""
+    arguments = {"text": "Hello, world", "value": {"a": 1}, "files": ["a.txt", "b.txt", "c.txt"]}
+    assert shape(arguments) == {"text": "str[12]", "value": {"a": "int"}, "files": ["str[5]", "…2"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({}, {}),
+        ([], []),
+        ([1], ["int"]),
+        (
+            {"a": None, "b": True, "c": 1.5, "d": 1, "e": ""},
+            {"a": "null", "b": "bool", "c": "float", "d": "int", "e": "str[0]"},
+        ),
+        ({"a": object()}, {"a": "other"}),
+        ({"two words": 1}, {"name[9]": "int"}),
+        ({"x" * 33: 1}, {"name[33]": "int"}),
+        ({"sk-abcdef0123456789": 1}, {"name[19]": "int"}),
+        ({"": 1}, {"name[0]": "int"}),
+        ({f"k{n}": 1 for n in range(30)}, {f"k{n}": "int" for n in range(24)} | {"…": "…6"}),
+    ],
+)
+def test_what_is_told(value: Any, told: Any) -> None:
+    """Types and lengths are told, names only where they are plain words, and no more than the bounds."""
+    assert shape(value) == told
+
+
+def test_depth_is_bounded() -> None:
+    """Below the sixth level only sizes are told."""
+    deep: Any = [1, 2]
+    for _ in range(1000):
+        deep = {"a": deep}
+    assert msgspec.json.encode(shape(deep)).endswith(b'"object[1]"' + b"}" * 6)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(json)
+def test_no_value_is_ever_told(arguments: Any) -> None:
+    """No text of the arguments' values is in their shape."""
+    assert not set("äöüßÄÖÜ") & set(msgspec.json.encode(_without_names(shape(arguments))).decode())
+
+
+def _without_names(told: Any) -> Any:
+    if isinstance(told, dict):
+        return [_without_names(value) for value in told.values()]
+    return [_without_names(value) for value in told] if isinstance(told, list) else told
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(json)
+def test_a_shape_is_small(arguments: Any) -> None:
+    """Whatever came in, its shape is at most 4 KiB of JSON."""
+    assert len(msgspec.json.encode(shape(arguments))) <= 4096
+
+
+def test_the_largest_shape_is_small() -> None:
+    """Names as long as they may be, on all levels, stay within the bound too."""
+    wide: Any = 1
+    for _ in range(8):
+        wide = {"x" * 31 + chr(97 + number): wide for number in range(24)}
+    assert 1024 < len(msgspec.json.encode(shape(wide))) <= 4096
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(names, scalars))
+def test_names_are_plain_words_or_told_by_length(arguments: dict[str, Any]) -> None:
+    """A name that a shape shows is short and has no space, quote or bracket of the caller's in it."""
+    for name in shape(arguments):
+        assert len(name) <= 32
+        assert name == "…" or name.startswith("name[") or name in arguments

@@ -1,0 +1,124 @@
+"""What is kept of a call's arguments under each policy."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from toold.audit import REDACTED, content_kept, redact
+from toold.audit.audit_content import MAX_CONTENT_BYTES, MAX_MESSAGE_BYTES, redact_message
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=50,
+)
+
+
+def kept(policy: Any, arguments: Any) -> Any:
+    text = content_kept(policy)(arguments)
+    return text if text is None else json.loads(text)
+
+
+def test_shape_keeps_no_value() -> None:
+    """By default the shape is kept."""
+    assert kept("shape", {"text": "hello"}) == {"text": "str[5]"}
+
+
+def test_none_keeps_nothing() -> None:
+    """Not even names are kept where nothing is to be kept."""
+    assert kept("none", {"text": "hello"}) is None
+
+
+def test_full_keeps_the_content() -> None:
+    """Short arguments without secrets are kept as they came."""
+    arguments = {"text": "hello", "n": [1, 2.5, None, True], "o": {"a": {}}, "max_tokens": 5}
+    assert kept("full", arguments) == arguments
+
+
+@pytest.mark.parametrize("secret", ["hunter2", 12345, ["a"], {"x": 1}])
+def test_full_takes_out_what_is_named_a_secret(secret: Any) -> None:
+    """What stands under a secret's name is replaced, whatever it is, on any level."""
+    assert kept("full", {"a": [{"apiKey": secret}]}) == {"a": [{"apiKey": REDACTED}]}
+
+
+def test_full_takes_out_what_looks_like_a_secret() -> None:
+    """Keys within text and within names are replaced."""
+    told = json.dumps(kept("full", {"t": "use sk-abcdef0123456789", "sk-abcdef0123456789": 1}))
+    assert "abcdef" not in told
+    assert told.count(REDACTED) == 2
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(anything)
+def test_full_is_bounded(arguments: Any) -> None:
+    """Whatever came in, at most 16 KiB of JSON is kept."""
+    text = content_kept("full")({"x": arguments})
+    assert text is not None
+    assert len(text.encode()) <= MAX_CONTENT_BYTES
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        "x" * 10**6,
+        "\0" * 10**6,
+        ["abc"] * 10**5,
+        [[]] * 10**5,
+        {f"name{n}": n for n in range(10**5)},
+        {"a" * 10**6: 1},
+        [10**300] * 10**4,
+    ],
+)
+def test_full_cuts_what_is_large(large: Any) -> None:
+    """Long texts, lists, objects, names and numbers are cut to the bound."""
+    text = content_kept("full")({"x": large})
+    assert text is not None
+    assert len(text.encode()) <= MAX_CONTENT_BYTES
+
+
+def test_a_cut_says_how_much_there_was() -> None:
+    """Where text is cut its length is told."""
+    assert kept("full", {"x": "y" * 10**5})["x"].endswith("y… [100000 characters]")
+
+
+def test_a_secret_across_the_cut_is_not_half_kept() -> None:
+    """A key that begins before the cut and ends after it leaves nothing but its replacement."""
+    secret = "sk-" + "s3cr3t" * 20
+    for offset in range(0, 200, 7):
+        start = MAX_CONTENT_BYTES // 2 - offset
+        assert "s3cr3t" not in redact("." * start + secret + "." * 10**4)
+
+
+def test_deep_arguments_are_cut() -> None:
+    """Nesting is followed to a bounded depth."""
+    deep: Any = []
+    for _ in range(10_000):
+        deep = [deep]
+    assert content_kept("full")(deep)
+
+
+@pytest.mark.parametrize("character", ["a", "\u4e2d", "\x01", '"', "\U0001f600"])
+def test_a_message_is_cut_to_its_bytes(character: str) -> None:
+    """Whatever its characters take as JSON, much of it is kept, and how long it was is told."""
+    text = character * 100_000
+    kept = redact_message({"tool": "chat", "text": text, "files": ["x"] * 10_000})
+    size = len(msgspec.json.encode(kept))
+    assert MAX_MESSAGE_BYTES // 2 < size <= MAX_MESSAGE_BYTES
+    assert isinstance(kept, dict)
+    assert str(kept["text"]).endswith("… [100000 characters]")
+
+
+def test_a_short_message_is_kept_whole() -> None:
+    """With all its names."""
+    message = {"tool": "chat", "text": "Hello " * 1000, "files": ["x.py"]}
+    assert redact_message(message) == message
+
+
+@given(anything)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_any_message_is_bounded(message: Any) -> None:
+    """Whatever a message is made of."""
+    assert len(msgspec.json.encode(redact_message(message))) <= MAX_MESSAGE_BYTES

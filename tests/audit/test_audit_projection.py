@@ -1,0 +1,117 @@
+"""From an ended call to its row."""
+
+from typing import Any
+
+import pytest
+from toold.audit import QUOTES_ITS_CALLER, REDACTED, project
+from toold.protocol.error_codes import ToolError
+from toold.protocol.tool_call import (
+    LOCAL,
+    ClientInfo,
+    Cost,
+    Metadata,
+    RequestId,
+    Timings,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from toold.store import CallRow
+
+OK = ToolResult(Metadata(12.5, Timings(1.0, 11.0, 10.0)))
+
+
+def row(call: ToolCall, result: ToolResult = OK, **fields: Any) -> CallRow:
+    standing: dict[str, Any] = {
+        "call_id": "c-1",
+        "started_at": 1e9,
+        "transport": "websocket",
+        "principal": LOCAL,
+        "session_id": "s-1",
+        "session_label": "baseline-1",
+        "client": ClientInfo("editor", "2.0"),
+    }
+    return project(call, result, **standing | fields)
+
+
+def failed(message: str, code: str = "TIMEOUT") -> ToolResult:
+    return ToolResult(Metadata(1.0, Timings()), error=ToolError(code, message, "maybe", True))
+
+
+def test_a_call_that_ended_well() -> None:
+    """Who, which tool, sizes, times, model, tokens and cost are in the row."""
+    metadata = Metadata(
+        12.5,
+        Timings(1.0, 11.0, 10.0),
+        provider="kimi",
+        model="kimi-k2",
+        usage=Usage(100, 20, reasoning_tokens=5),
+        cost=Cost(0.01, "USD"),
+        simulated=True,
+    )
+    call = ToolCall("r-1", "chat", {"prompt": "hi"}, frame_bytes=60)
+    assert row(call, ToolResult(metadata), result_bytes=99) == CallRow(
+        id="c-1",
+        started_at=1e9,
+        transport="websocket",
+        principal="local",
+        session_id="s-1",
+        session_label="baseline-1",
+        client="editor 2.0",
+        request_id='"r-1"',
+        tool="chat",
+        outcome="ok",
+        executed="yes",
+        arguments={"prompt": "hi"},
+        arguments_bytes=60,
+        result_bytes=99,
+        latency_ms=12.5,
+        queue_ms=1.0,
+        tool_ms=11.0,
+        provider_ms=10.0,
+        provider="kimi",
+        model="kimi-k2",
+        simulated=True,
+        input_tokens=100,
+        output_tokens=20,
+        cost_amount=0.01,
+        cost_currency="USD",
+    )
+
+
+def test_a_call_that_failed() -> None:
+    """An error leaves its code, its message, and whether anything was executed."""
+    told = row(ToolCall("r-1", "chat", {}), failed("too late"))
+    assert (told.outcome, told.message, told.executed) == ("TIMEOUT", "too late", "maybe")
+
+
+def test_a_message_is_bounded_and_without_secrets() -> None:
+    """Messages can quote what a caller or a vendor wrote, so they are cut, and keys taken out."""
+    message = row(ToolCall("r", "chat", {}), failed("bad key sk-abcdef0123456789 " + "x" * 10_000)).message
+    assert message is not None
+    assert message.startswith(f"bad key {REDACTED} ")
+    assert len(message) == 500
+
+
+@pytest.mark.parametrize(("request_id", "kept"), [("7", '"7"'), (7, "7"), (7.5, "7.5"), ("ä\n", '"ä\\n"')])
+def test_request_ids_stay_different(request_id: RequestId, kept: str) -> None:
+    """A number and the same digits as text are two ids."""
+    assert row(ToolCall(request_id, "echo", {})).request_id == kept
+
+
+def test_names_that_callers_choose_are_bounded() -> None:
+    """Neither a tool's nor a client's name can be longer than a line."""
+    told = row(ToolCall("r", "t" * 10_000, {}), client=ClientInfo("c" * 10_000))
+    assert (len(told.tool), len(told.client)) == (128, 128)
+
+
+def test_a_client_without_a_name() -> None:
+    """Plain clients say nothing of themselves."""
+    assert row(ToolCall("r", "echo", {}), client=ClientInfo()).client == ""
+
+
+@pytest.mark.parametrize("code", sorted(QUOTES_ITS_CALLER))
+def test_a_message_that_repeats_what_was_sent_is_not_kept(code: str) -> None:
+    """Its code is: `delay_ms should be a number, not "…"` would tell a value that is not to be kept."""
+    told = row(ToolCall("r", "echo", {}), failed('delay_ms should be a number, not "hunter2"', code))
+    assert (told.outcome, told.message) == (code, None)

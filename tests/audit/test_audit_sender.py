@@ -1,0 +1,62 @@
+"""The sender: calls and copies each in a lane of their own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.waiting import until
+from toold.audit import AuditSender
+from toold.store import Store
+
+
+@pytest.fixture
+async def sender(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[AuditSender]:
+    """One that has not started."""
+    sender = AuditSender(store, lambda: table)
+    yield sender
+    await sender.close(30)
+
+
+async def test_calls_and_copies_go(
+    sender: AuditSender, store: Store, record: Callable[..., None], say: Callable[..., Awaitable[None]], table: Any
+) -> None:
+    """What there is of both, up to the end; the backlog is the calls that wait."""
+    record("a")
+    await say("c-1", 1)
+    await store.flush()
+    assert sender.backlog == 1
+    sender.start()
+    await until(lambda: table.ids and table.copies)
+    await until(lambda: sender.backlog == 0)
+    record("b")
+    await say("c-1", 2)
+    await sender.close(30)
+    assert (table.ids, table.copies, table.closed) == (["a", "b"], ["c-1-1", "c-1-2"], True)
+    await store.flush()
+    status = await sender.status()
+    assert (status["sent"], status["copies"]["sent"]) == (2, 2)
+
+
+async def test_trouble_with_copies_holds_up_no_call(
+    sender: AuditSender, store: Store, record: Callable[..., None], say: Callable[..., Awaitable[None]], table: Any
+) -> None:
+    """Where a project has no tables for them calls go on, and the status says of what the trouble is."""
+    table.no_copies = True
+    await say("c-1", 1)
+    sender.start()
+    async with asyncio.timeout(60):
+        while not (await sender.status())["copies"]["last_error"]:
+            await asyncio.sleep(0.005)
+    record(*range(500))
+    await until(lambda: len(table.ids) == 500)
+    status = await sender.status()
+    assert status["last_error"] is None
+    assert (status["copies"]["state"], status["copies"]["backlog"]) == ("retrying", 1)
+    table.no_copies = False
+    await until(lambda: table.copies == ["c-1-1"])
+
+
+async def test_closing_what_never_started(sender: AuditSender) -> None:
+    """A daemon that could not listen closes a sender that has nothing to close."""
+    await sender.close(1)

@@ -1,0 +1,215 @@
+"""Checking a real database: untouched it is intact, and whatever a hand in the file does is told by place and name."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from toold.audit import ChainFindings, ChainKeyError, verify_local
+from toold.store import CallRow, ChainSeal, Retention, SettledCalls, Store, open_archive
+
+Told = list[tuple[str, int, int]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "toold.db"
+
+
+@pytest.fixture
+async def written(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> Path:
+    """A database of nine calls that ended in order, after two that have expired and two that were refused."""
+    for retention, ids in ((Retention(days=100_000), ("old-1", "old-2")), (Retention(), "abcdefghi")):
+        store = Store(path, content=json.dumps, retention=retention, key=audit_key)
+        for name in ids:
+            at = {"started_at": 1e9} if len(name) > 1 else {}
+            store.record(row(id=name, arguments={"n": 1.0, "text": "\0"}, **at))
+        await store.flush()
+        for _ in range(2):  # told twice it is noted once
+            store.settle(SettledCalls(up_to=2, at=1.0, refused={1: "no", 2: "no"}))
+        await store.close()
+    return path
+
+
+def verified(path: Path, key: bytes) -> ChainFindings:
+    with open_archive(path) as archive:
+        return verify_local(ChainSeal(key), archive.trail(), archive.chained())
+
+
+def tamper(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def told(findings: ChainFindings) -> Told:
+    return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
+
+
+def test_what_nobody_touched_is_intact(written: Path, audit_key: bytes) -> None:
+    """All calls that are kept are checked, and each kind of checkpoint is counted."""
+    findings = verified(written, audit_key)
+    assert findings.problems == []
+    assert (findings.checked, findings.first_seq, findings.last_seq, findings.older) == (9, 3, 11, 0)
+    counts = {kind: (count.checkpoints, count.calls) for kind, count in findings.checkpoints.items()}
+    assert counts == {"began": (1, 0), "refused": (1, 2), "expired": (1, 2)}
+
+
+@pytest.mark.parametrize("column", [*CallRow.__struct_fields__])
+def test_any_column_that_is_changed_is_noticed(written: Path, audit_key: bytes, column: str) -> None:
+    """The call is named by its place."""
+    tamper(written, f"UPDATE call SET {column} = '7' WHERE seq = 5")  # noqa: S608 - our own names
+    assert told(verified(written, audit_key)) == [("changed", 5, 5)]
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        (["DELETE FROM call WHERE seq = 5"], [("missing", 5, 5)]),
+        (["DELETE FROM call WHERE seq BETWEEN 5 AND 7"], [("missing", 5, 7)]),
+        (["DELETE FROM call WHERE seq = 3"], [("missing", 3, 3)]),
+        (["DELETE FROM call WHERE seq > 9"], [("missing", 10, 11)]),
+        (["DELETE FROM call"], [("missing", 3, 11)]),
+        (["UPDATE call SET mac = NULL WHERE seq = 5"], [("changed", 5, 5)]),
+        (["UPDATE call SET mac = 'text' WHERE seq = 5"], [("changed", 5, 5)]),
+        (["UPDATE call SET started_at = 'never' WHERE seq = 5"], [("changed", 5, 5)]),
+        (["UPDATE call SET arguments = '{' WHERE seq = 5"], [("changed", 5, 5)]),
+        (["UPDATE call SET seq = 99 WHERE seq = 11"], [("added", 99, 99), ("missing", 11, 11)]),
+        (
+            ["UPDATE call SET seq = 0 WHERE seq = 5", "UPDATE call SET seq = 5 WHERE seq = 6",
+             "UPDATE call SET seq = 6 WHERE seq = 0"],
+            [("out of place", 6, 6), ("out of place", 5, 5)],
+        ),
+        # The notes themselves.
+        (["DELETE FROM checkpoint WHERE kind = 'expired'"], [("missing", 0, 0), ("missing", 1, 2)]),
+        (["UPDATE checkpoint SET last_seq = 4 WHERE kind = 'expired'", "DELETE FROM call WHERE seq < 5"],
+         [("changed", 1, 4), ("missing", 1, 4)]),
+        (["UPDATE checkpoint SET calls = 0 WHERE kind = 'refused'"], [("changed", 1, 2)]),
+        (["UPDATE checkpoint SET since = 'x' WHERE kind = 'refused'"], [("changed", 1, 2)]),
+        (["DELETE FROM checkpoint WHERE kind = 'began'"], [("missing", 1, 1), ("missing", 0, 0)]),
+        (["DELETE FROM head"], [("missing", 0, 0)]),
+        (["DELETE FROM head", "UPDATE call SET tool = 'x' WHERE seq = 11"], [("missing", 0, 0), ("changed", 11, 11)]),
+        (["UPDATE head SET last_seq = 9", "DELETE FROM call WHERE seq > 9"], [("changed", 9, 9)]),
+    ],
+)  # fmt: skip
+def test_whatever_is_done_is_told_where_it_was_done(
+    written: Path, audit_key: bytes, statements: list[str], expected: Told
+) -> None:
+    """Changed, missing, out of place or added; rows, checkpoints and head."""
+    tamper(written, *statements)
+    assert told(verified(written, audit_key)) == expected
+
+
+async def test_an_older_head_does_not_hide_newer_rows(
+    written: Path, row: Callable[..., CallRow], audit_key: bytes
+) -> None:
+    """A head that was good once does not fit what came after it."""
+    with closing(sqlite3.connect(written)) as connection:
+        (old,) = connection.execute("SELECT * FROM head").fetchall()
+    store = Store(written, content=json.dumps, retention=Retention(), key=audit_key)
+    store.record(row(id="new"))
+    await store.close()
+    with closing(sqlite3.connect(written)) as connection, connection:
+        connection.execute("REPLACE INTO head VALUES (?, ?, ?, ?, ?, ?, ?, ?)", old)
+    assert told(verified(written, audit_key)) == [("added", 12, 12)]
+
+
+async def test_rows_of_another_key(written: Path, row: Callable[..., CallRow], audit_key: bytes) -> None:
+    """With the old key nothing can be said once a new chain began; with the new one its own rows pass, no others."""
+    other = b"o" * 32
+    with pytest.raises(ChainKeyError, match="put its key back"):
+        verified(written, other)
+    store = Store(written, content=json.dumps, retention=Retention(), key=other)
+    store.record(row(id="new"))
+    await store.close()
+    with pytest.raises(ChainKeyError):
+        verified(written, audit_key)
+    findings = verified(written, other)
+    assert told(findings) == [("changed", 3, 11)]
+    assert (findings.checked, findings.older) == (1, 9)
+
+
+async def test_rows_of_before_the_chain(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> None:
+    """They are counted, and nothing is held against them."""
+    await Store(path, content=json.dumps, retention=Retention(), key=b"o" * 32).close()
+    store = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
+    store.record(row())
+    await store.close()
+    tamper(path, "UPDATE call SET mac = NULL", "DELETE FROM head", "DELETE FROM checkpoint")
+    store = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
+    store.record(row())
+    await store.close()
+    findings = verified(path, audit_key)
+    assert (findings.intact, findings.checked, findings.older) == (True, 1, 1)
+
+
+FORGERIES = {
+    "rows without macs, no head, no checkpoints": [
+        "UPDATE call SET tool = 'x', mac = NULL",
+        "DELETE FROM call WHERE seq > 7",
+        "DELETE FROM head",
+        "DELETE FROM checkpoint",
+    ],
+    "the end is changed": ["UPDATE call SET mac = NULL", "UPDATE head SET last_seq = 9", "DELETE FROM checkpoint"],
+    "another key's end": ["UPDATE call SET mac = NULL", "UPDATE head SET chain = 'x'", "DELETE FROM checkpoint"],
+    "everything is removed": [
+        f"DELETE FROM {table}"  # noqa: S608 - our own names
+        for table in ("call", "head", "checkpoint", "outbox")
+    ],
+    "the end alone is removed": ["DELETE FROM head"],
+    "the checkpoints stay": ["DELETE FROM head", "DELETE FROM call"],
+}
+
+
+@pytest.mark.parametrize("statements", FORGERIES.values(), ids=FORGERIES.keys())
+async def test_no_start_signs_what_was_forged(
+    written: Path, row: Callable[..., CallRow], audit_key: bytes, statements: list[str]
+) -> None:
+    """Whatever takes the end of the chain away, a start does not pass what is left off as old: it is told, with what to
+    do where it was done on purpose, and what was written since is checked.
+    """
+    tamper(written, *statements)
+    with capture_logs() as lines:
+        store = Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
+    assert "`toold audit verify` reports it" in lines[0]["event"]
+    store.record(row(id="new"))
+    await store.close()
+    findings = verified(written, audit_key)
+    assert [one.fault for one in findings.problems] == ["missing"]
+    assert "moves audit.key away with it" in findings.problems[0].message
+    assert findings.checked == 1
+    assert findings.checkpoints["begun again"].checkpoints == 1
+
+
+@pytest.mark.parametrize("empty", [True, False])
+async def test_a_database_that_is_gone_is_told(written: Path, audit_key: bytes, empty: bool) -> None:
+    """An empty file in its place, or none, beside the key that signed it is no intact audit after the next start."""
+    for file in written.parent.iterdir():
+        file.unlink()
+    if empty:
+        written.touch()
+    with capture_logs():
+        await Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True).close()
+    findings = verified(written, audit_key)
+    assert told(findings) == [("missing", 0, 0)]
+
+
+async def test_rows_without_a_mac_after_the_beginning(written: Path, audit_key: bytes) -> None:
+    """Nothing passes for older than the chain that stands after its beginning."""
+    tamper(written, "UPDATE call SET mac = NULL WHERE seq > 8")
+    findings = verified(written, audit_key)
+    assert told(findings) == [("changed", 9, 9), ("changed", 10, 10), ("changed", 11, 11)]
+    assert findings.older == 0
+
+
+def test_json_names_what_people_read(written: Path, audit_key: bytes) -> None:
+    """A problem has the id of its call, and words."""
+    tamper(written, "UPDATE call SET tool = 'x' WHERE seq = 5")
+    (problem,) = verified(written, audit_key).problems
+    shown: dict[str, Any] = {name: getattr(problem, name) for name in problem.__struct_fields__}
+    assert shown["call"] == "c"
+    assert shown["message"]

@@ -1,0 +1,93 @@
+"""What a failure means: later, the setup, or the rows."""
+
+import json
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.audit.delivery_failure import FIRST_PAUSE_S, LONGEST_PAUSE_S, MAX_REASON_CHARS, judge, pause_s, unreachable
+
+
+def body(code: str | None, message: str = "words") -> bytes:
+    return json.dumps({"code": code, "message": message, "details": None, "hint": None}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "verdict"),
+    [
+        # The rows: SQLSTATE classes 22, 23 and 54, and 4xx answers that are about what was sent.
+        (400, body("23514"), "refused"),  # check constraint
+        (409, body("23505"), "refused"),  # unique
+        (400, body("22P05"), "refused"),  # a character that a text cannot have
+        (500, body("54000"), "refused"),  # program limit
+        (400, body("P0001"), "refused"),  # raised by a trigger
+        (413, b"<html>too large</html>", "refused"),
+        # Later: servers and gateways that are not well, or have too much to do.
+        (500, body("XX000"), "later"),
+        (500, body("57014"), "later"),  # statement time-out
+        (503, body("PGRST001"), "later"),  # no connection to the database
+        (504, body("PGRST003"), "later"),
+        (502, b"", "later"),
+        (522, b"<html>", "later"),
+        (429, b"{}", "later"),
+        (408, b"[]", "later"),
+        # The setup: the key, the address, the tables.
+        (401, b'{"message":"Invalid API key"}', "setup"),
+        (401, body("PGRST301"), "setup"),  # not a JWT of this project
+        (401, body("42501"), "setup"),  # the anon key
+        (403, body("42501"), "setup"),
+        (404, body("PGRST205"), "setup"),  # no such table: migrations not applied
+        (400, body("PGRST204"), "setup"),  # no such column: migrations too old
+        (400, body("42703"), "setup"),
+        (400, body("42P10"), "setup"),
+        (404, b"<html>", "setup"),
+        (301, b"", "setup"),
+    ],
+)
+def test_what_an_answer_means(status: int, answer: bytes, verdict: str) -> None:
+    """A fault of the rows is told from one that passes and from one that somebody has to mend."""
+    assert judge(status, answer).verdict == verdict
+
+
+def test_the_setup_is_told_with_its_remedy() -> None:
+    """The reason names the setting or the folder to look at."""
+    assert "SUPABASE_SERVICE_ROLE_KEY" in str(judge(401, b""))
+    assert "TOOLD_SUPABASE_URL" in judge(404, b"").advice
+    for code in ("PGRST204", "PGRST205", "42703"):
+        assert judge(400, body(code)).advice == "apply all files of supabase/migrations, in their order"
+
+
+def test_a_reason_quotes_no_callers_value() -> None:
+    """Messages of data exceptions quote what was sent; the reason has the code alone."""
+    assert judge(400, body("22P02", 'invalid input syntax: "my words"')).reason == "22P02"
+
+
+@given(st.integers(100, 599), st.binary() | st.text().map(lambda text: body("P0001", text)))
+def test_a_reason_is_one_bounded_line(status: int, answer: bytes) -> None:
+    """Whatever a server answers, a verdict comes out, with a reason that fits a log line."""
+    reason = judge(status, answer).reason
+    assert len(reason) <= MAX_REASON_CHARS
+    assert len(reason.splitlines()) == 1
+
+
+def test_secrets_do_not_reach_the_reason() -> None:
+    """A gateway that quotes the key does not bring it into logs."""
+    secret = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYW5vbiJ9.c2lnbmF0dXJlCg"
+    assert secret not in judge(401, body(None, f"bad key {secret}")).reason
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError("refused"), httpx.ReadTimeout("")])
+def test_no_answer_is_later(error: Exception) -> None:
+    """Connections that break and answers that do not come may work soon; the reason says which."""
+    failure = unreachable(error)
+    assert failure.verdict == "later"
+    assert (str(error) or type(error).__name__) in failure.reason
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_pauses_grow_to_their_bound(failures: int, chance: float) -> None:
+    """Each pause is between half and all of a doubling, as the draw says, never longer than the longest, never none."""
+    whole = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 20))
+    assert whole / 2 <= pause_s(failures, chance) <= whole
+    assert (pause_s(failures, 0), pause_s(failures, 1)) == (whole, whole / 2)

@@ -1,0 +1,143 @@
+"""What lanes carry: calls with the notes on their chain, and copies; sent once, set aside where refused, counted."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.waiting import until
+from toold.audit.outbox_batches import MAX_COPIED_BYTES, ConversationBatches
+from toold.audit.outbox_sender import OutboxSender
+from toold.store import ChainedRow, ConversationCopy, SettledCalls, Store
+
+CallLane = OutboxSender[ChainedRow]
+CopyLane = OutboxSender[ConversationCopy]
+Record = Callable[..., None]
+Say = Callable[..., Awaitable[None]]
+
+
+@pytest.fixture
+async def copying(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[CopyLane]:
+    """One for copies that has not started."""
+    lane = OutboxSender(store, ConversationBatches(store), lambda: table)
+    yield lane
+    await lane.close(30)
+
+
+async def test_what_retention_removed_is_counted(
+    store: Store, record: Record, lane: CallLane, table: Any, tmp_path: Path
+) -> None:
+    """A gap in the numbers is calls that were removed before they could be sent."""
+    record(*"abcde")
+    await store.flush()
+    store.settle(SettledCalls(up_to=1, at=1.0, sent=1))
+    await store.flush()
+    connection = sqlite3.connect(tmp_path / "toold.db")
+    with connection:
+        connection.execute("DELETE FROM call WHERE id IN ('b', 'c')")
+    connection.close()
+    lane.start()
+    await until(lambda: table.ids == ["d", "e"])
+    await lane.close(30)
+    await store.flush()
+    outbox = await store.outbox()
+    assert (outbox.sent, outbox.dropped, outbox.backlog) == (3, 2, 0)
+
+
+async def test_checkpoints_go_too(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+    """What is noted of the chain is sent once, with the calls or without any, and again when it has changed."""
+    lane.start()
+    await until(lambda: [one.kind for one in table.checkpoints] == ["began"])
+    table.bad = {"b", "c"}
+    record(*"abc")
+    await until(lambda: len(table.sizes) == 5)  # all, the halves, and the halves of the one with two
+    await store.flush()
+    record("d")
+    await until(lambda: table.checkpoints[-1].last_seq == 3)
+    await lane.close(30)
+    _, *refused = table.checkpoints
+    assert {(one.kind, one.number, one.first_seq) for one in refused} == {("refused", 2, 2)}
+    assert [one.calls for one in refused] in ([2], [1, 2])  # as it is extended, but never the same twice
+    await store.flush()
+    assert await store.unsent_checkpoints(10) == []
+
+
+async def test_a_refused_checkpoint_holds_up_nothing(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+    """It stays here, the log says so, and calls go on."""
+    table.bad_checkpoints = True
+    with capture_logs() as lines:
+        lane.start()
+        record(*"ab")
+        await until(lambda: table.ids == ["a", "b"])
+        await until(lambda: lines)
+    await lane.close(30)
+    await store.flush()
+    assert await store.unsent_checkpoints(10) == []
+    assert (await store.outbox()).backlog == 0
+
+
+async def test_copies_go_once_and_leave(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+    """In the order in which they were said; what was sent is not kept here, and not sent by the next daemon."""
+    for number in (1, 2, 3):
+        await say("c-1", number)
+    copying.start()
+    await until(lambda: len(table.copies) == 3)
+    await say("c-2", 1)
+    await until(lambda: len(table.copies) == 4)
+    assert table.copies == ["c-1-1", "c-1-2", "c-1-3", "c-2-1"]
+    await copying.close(30)
+    await store.flush()
+    assert await store.unsent_copies(0, 10, 10**6) == []
+    status = await copying.status()
+    assert (status["sent"], status["backlog"], status["last_error"]) == (4, 0, None)
+
+
+async def test_a_refused_copy_keeps_no_other_back(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+    """It is set aside, counted and named in the log; it stays here and is not tried again."""
+    table.bad_copies = {"c-1-2"}
+    for number in (1, 2, 3):
+        await say("c-1", number)
+    with capture_logs() as lines:
+        copying.start()
+        await until(lambda: len(table.copies) == 2)
+    await copying.close(30)
+    await store.flush()
+    assert [(line["of"], line["reason"]) for line in lines if "of" in line] == [("c-1-2", "not this one")]
+    status = await copying.status()
+    assert (status["sent"], status["refused"], status["backlog"]) == (2, 1, 0)
+    assert await store.unsent_copies(0, 10, 10**6) == []
+
+
+async def test_long_messages_go_a_few_at_once(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+    """However many wait, what is made ready in one piece is bounded; one that is longer goes alone."""
+    sizes: list[int] = []
+    write = table.write_copies
+
+    async def noting(copies: Any) -> None:
+        sizes.append(len(copies))
+        await write(copies)
+
+    table.write_copies = noting
+    half = "x" * (MAX_COPIED_BYTES // 2 - 1000)
+    for number, text in enumerate((half, half, half, "y" * MAX_COPIED_BYTES, "z"), 1):
+        await say("c-1", number, text)
+    copying.start()
+    await until(lambda: len(table.copies) == 5)
+    assert sizes == [2, 1, 1, 1]
+
+
+async def test_nothing_goes_while_nothing_is_to_be_copied(
+    copying: CopyLane, store: Store, say: Say, table: Any
+) -> None:
+    """What waits stays here, and the status says that copying is off; turned on again, it goes."""
+    await say("c-1", 1)
+    store.copying = False
+    copying.start()
+    await say("c-1", 2)
+    await until(lambda: copying._state == "idle")
+    status = await copying.status()
+    assert (table.copies, status["state"], status["backlog"]) == ([], "off", 2)
+    store.copying = True
+    await until(lambda: len(table.copies) == 2)

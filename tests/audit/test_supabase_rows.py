@@ -1,0 +1,199 @@
+"""From calls to Supabase's rows and back: which tables, which columns, merged by session, and nothing lost."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.audit import REDACTED
+from toold.audit.supabase_rows import (
+    MAX_TITLE_CHARS,
+    Record,
+    call_values,
+    checkpoint_of,
+    checkpoint_record,
+    copy_records,
+    records,
+)
+from toold.store import CallRow, ChainedRow, ChainSeal, Checkpoint, ConversationCopy, audit_sql, canonical
+
+MIGRATIONS = Path(__file__).parents[2] / "supabase/migrations"
+MakeRow = Callable[..., CallRow]
+
+
+def made_of(*rows: CallRow) -> dict[str, list[Record]]:
+    return records([ChainedRow(seq=seq, mac=b"m" * 32, call=row) for seq, row in enumerate(rows, 1)], "chain")
+
+
+def copy(position: int | None = 1, **fields: Any) -> ConversationCopy:
+    """A message of a conversation; its end where it has no position."""
+    plain: dict[str, Any] = {
+        "number": position or 99,
+        "id": f"c-{position}" if position else "c",
+        "conversation_id": "c",
+        "principal": "local",
+        "session_id": "s-1" if position else None,
+        "started_at": 1000.0,
+        "at": 1000.0 + (position or 0),
+        "ended_at": None if position else 5000.0,
+        "position": position,
+        "call_id": "call-1" if position else None,
+        "role": "user" if position else None,
+        "provider": None,
+        "model": None,
+        "content": {"tool": "chat", "text": f"message {position}", "files": []} if position else None,
+    }
+    return ConversationCopy(**plain | fields)
+
+
+def columns(table: str) -> set[str]:
+    """The columns that the migrations together give a table, but for the time of arrival and what is derived there."""
+    sql = "".join(path.read_text(encoding="utf-8") for path in sorted(MIGRATIONS.glob("*.sql")))
+    body = re.search(rf"create table if not exists public\.{table} \((.+?)\n\);", sql, re.DOTALL)
+    assert body, table
+    added = re.findall(rf"alter table public\.{table} add column if not exists (\w+) \w+(?!\s+generated)\b", sql)
+    return {*re.findall(r"^    (\w+) ", body[1], re.MULTILINE), *added} - {"received_at"}
+
+
+def test_each_column_is_the_tables(row: MakeRow) -> None:
+    """The rows have the columns of the migrations' tables, all but the time of arrival."""
+    for table, (made, *_) in made_of(row(provider="kimi")).items():
+        assert set(made) == columns(table)
+    checkpoint = Checkpoint(
+        number=1, kind="gap", first_seq=1, last_seq=0, calls=None, since=1, until=1, before=b"", after=b""
+    )
+    assert set(checkpoint_record(checkpoint, "chain")) == columns("toold_checkpoints")
+    for table, (made, *_) in copy_records([copy()]).items():
+        assert set(made) == columns(table)
+
+
+def test_only_calls_of_a_vendor_make_provider_calls(row: MakeRow) -> None:
+    """A call that asked nobody has no row among the provider calls."""
+    made = made_of(row(id="a"), row(id="b", provider="glm", model="glm-4.6", input_tokens=3, provider_ms=7.0))
+    assert [one["id"] for one in made["toold_calls"]] == ["a", "b"]
+    (asked,) = made["toold_provider_calls"]
+    assert (asked["call_id"], asked["model"], asked["input_tokens"], asked["latency_ms"]) == ("b", "glm-4.6", 3, 7.0)
+
+
+def test_no_calls_make_no_rows() -> None:
+    """Of nothing nothing is written."""
+    assert made_of() == {"toold_sessions": [], "toold_calls": [], "toold_provider_calls": []}
+
+
+def test_calls_that_are_older_than_the_chain_have_no_place_in_it(row: MakeRow) -> None:
+    """They are sent all the same, without chain, number and mac."""
+    made = records([ChainedRow(seq=3, mac=None, call=row(provider="kimi"))], "chain")
+    places = [(made[table][0]["chain"], made[table][0]["seq"]) for table in ("toold_calls", "toold_provider_calls")]
+    assert places == [(None, None)] * 2
+    assert made["toold_calls"][0]["mac"] is None
+
+
+@given(made=st.lists(st.tuples(st.sampled_from("abc"), st.floats(1e9, 2e9)), max_size=20))
+def test_a_session_stands_once_with_its_first_and_last_call(row: MakeRow, made: list[tuple[str, float]]) -> None:
+    """Whatever the order of its calls, a session is one row, from its earliest to its latest call."""
+    sessions = made_of(*(row(session_id=name, started_at=at) for name, at in made))["toold_sessions"]
+    assert sorted(one["id"] for one in sessions) == sorted({name for name, _ in made})
+    for one in sessions:
+        times = [at for name, at in made if name == one["id"]]
+        assert (unix(one, "first_call_at"), unix(one, "last_call_at")) == (round(min(times), 6), round(max(times), 6))
+
+
+def unix(record: Record, column: str) -> float:
+    return round(datetime.fromisoformat(record[column]).timestamp(), 6)
+
+
+TEXT = st.text(st.sampled_from("\0a\N{REPLACEMENT CHARACTER}"))
+
+
+@given(
+    arguments=st.recursive(
+        TEXT | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner)
+    )
+)
+def test_no_nul_character_is_left(row: MakeRow, arguments: object) -> None:
+    """In no name, item or text of any depth."""
+    made = made_of(row(arguments=arguments, tool="a\0", message="\0", session_id="\0", session_label="\0"))
+    assert "\\x00" not in repr(made)
+    assert made["toold_calls"][0]["session_id"] == made["toold_sessions"][0]["id"]
+
+
+# --- copies of conversations -----------------------------------------------------------------------------------------
+
+
+def test_a_conversation_stands_once_with_what_its_messages_tell() -> None:
+    """One row for all messages of it in a batch: from the first to the last, called as the first begins."""
+    made = copy_records(
+        [copy(1, at=999.5), copy(2, session_id="s-2"), copy(None, at=1002.0), copy(1, conversation_id="d", id="d-1")]
+    )
+    conversation, other = made["toold_conversations"]
+    assert (conversation["id"], conversation["session_id"], conversation["title"]) == ("c", "s-1", "message 1")
+    assert [unix(conversation, name) for name in ("started_at", "last_message_at", "ended_at")] == [999.5, 1002, 5000]
+    assert (other["id"], other["ended_at"]) == ("d", None)
+    assert [(one["id"], one["position"]) for one in made["toold_messages"]] == [("c-1", 1), ("c-2", 2), ("d-1", 1)]
+
+
+def test_a_batch_without_the_first_message_knows_no_title() -> None:
+    """The one that Supabase has stays."""
+    assert copy_records([copy(2)])["toold_conversations"][0]["title"] is None
+
+
+def test_a_title_is_short_and_in_one_line() -> None:
+    """However the first message begins."""
+    (made,) = copy_records([copy(content={"text": "a\n\n b " * 100})])["toold_conversations"]
+    assert made["title"].startswith("a b a b ")
+    assert len(made["title"]) == MAX_TITLE_CHARS
+
+
+def test_secrets_and_nul_characters_are_in_no_copy() -> None:
+    """Neither in the message nor in the title that is made of it."""
+    secret = "sk-0123456789abcdef0123"
+    made = copy_records([copy(content={"text": f"my key is\0 {secret}", "token": "x"}, model="m\0", principal="p\0")])
+    assert secret not in repr(made)
+    assert "\\x00" not in repr(made)
+    (message,) = made["toold_messages"]
+    assert message["content"] == {"text": f"my key is\ufffd {REDACTED}", "token": REDACTED}
+
+
+# --- and back --------------------------------------------------------------------------------------------------------
+
+ASKED: dict[str, Any] = {"provider": "kimi", "model": "k", "simulated": True, "input_tokens": 3, "cost_amount": 0.5}
+
+
+@pytest.mark.parametrize("fields", [{}, {"arguments": {"a\0": [1.5, None]}}, ASKED, ASKED | {"model": None}])
+def test_what_was_sent_signs_as_what_was_written(row: MakeRow, fields: dict[str, Any]) -> None:
+    """The two rows of a call, put together again, make the bytes that its mac is over."""
+    call = row(message="m\0", **fields)
+    arguments = json.dumps(call.arguments) if call.arguments else None
+    made = json.loads(json.dumps(made_of(call)))
+    asked = next(iter(made["toold_provider_calls"]), None)
+    assert canonical(call_values(made["toold_calls"][0], asked)) == canonical(audit_sql.values(call, arguments))
+
+
+@pytest.mark.parametrize("column", ["call_id", "started_at", "principal", "outcome", "latency_ms"])
+def test_a_provider_call_that_contradicts_its_call_is_refused(row: MakeRow, column: str) -> None:
+    """What it repeats of the call is the same in both rows."""
+    made = made_of(row(**ASKED))
+    asked = made["toold_provider_calls"][0] | {column: "other"}
+    with pytest.raises(ValueError, match="not of one call"):
+        call_values(made["toold_calls"][0], asked)
+
+
+def test_a_checkpoint_comes_back_signed() -> None:
+    """Its row of Supabase's table makes the same checkpoint, whose signature is good."""
+    seal = ChainSeal(b"k" * 32)
+    checkpoint = seal.checkpoint(
+        Checkpoint(
+            number=7, kind="unsent", first_seq=3, last_seq=9, calls=7, since=1.2345678e9, until=1.7e9 + 1e-6,
+            before=b"a" * 32, after=b"b" * 32,
+        )
+    )  # fmt: skip
+    back = checkpoint_of(json.loads(json.dumps(checkpoint_record(checkpoint, seal.chain))))
+    assert seal.signed(back)
+    assert (back.number, back.kind, back.first_seq, back.last_seq, back.after) == (7, "unsent", 3, 9, b"b" * 32)
+    assert not seal.signed(msgspec.structs.replace(back, calls=8))

@@ -1,0 +1,141 @@
+"""Supabase's client against an HTTP server of the test: what it asks for, and what its failures become."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from toold.audit.supabase_writer import SupabaseWriteError, SupabaseWriter
+from toold.serving import HttpServer
+from toold.store import GENESIS, CallRow, ChainedRow, ChainSeal, Checkpoint, ConversationCopy
+
+KEY = SecretStr("sb_secret_for_the_tests")
+MakeRow = Callable[..., CallRow]
+
+
+class Endpoint:
+    """Answers ``status`` and ``body`` to everything, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.status, self.body = 201, b""
+        self.asked: list[Request] = []
+        self.bodies: list[Any] = []
+        self.url = ""
+
+    async def answer(self, request: Request) -> Response:
+        self.asked.append(request)
+        self.bodies.append(json.loads(await request.body()))
+        return Response(self.body, self.status)
+
+
+@pytest.fixture
+def asked(row: MakeRow) -> ChainedRow:
+    """A call that asked a vendor."""
+    return ChainedRow(seq=1, mac=b"m" * 32, call=row(provider="kimi"))
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[Endpoint]:
+    endpoint = Endpoint()
+    app = Starlette(routes=[Route("/rest/v1/{table}", endpoint.answer, methods=["POST"])])
+    server = HttpServer(app, "127.0.0.1", 0, "--port")
+    await server.start()
+    endpoint.url = f"http://127.0.0.1:{server.port}"
+    yield endpoint
+    await server.close()
+
+
+@pytest.fixture
+async def remote(endpoint: Endpoint) -> AsyncIterator[SupabaseWriter]:
+    remote = await asyncio.to_thread(SupabaseWriter, endpoint.url, KEY, "chain")
+    yield remote
+    await remote.close()
+
+
+async def test_rows_are_upserted_by_id(remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow) -> None:
+    """Each table gets one request, which merges by id, wants no rows back, and carries the key."""
+    await remote.write([asked])
+    assert [request.path_params["table"] for request in endpoint.asked] == [
+        "toold_sessions",
+        "toold_calls",
+        "toold_provider_calls",
+    ]
+    for request, rows in zip(endpoint.asked, endpoint.bodies, strict=True):
+        assert request.query_params["on_conflict"] == "id"
+        assert {"resolution=merge-duplicates", "return=minimal"} <= set(request.headers["prefer"].split(","))
+        assert request.headers["apikey"] == KEY.get_secret_value()
+        assert len(rows) == 1
+
+
+async def test_a_table_without_rows_is_not_asked(remote: SupabaseWriter, endpoint: Endpoint, row: MakeRow) -> None:
+    """Calls that asked no vendor make no request for provider calls."""
+    await remote.write([ChainedRow(seq=1, mac=b"m" * 32, call=row())])
+    assert len(endpoint.asked) == 2
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(503, "later"), (401, "setup"), (400, "refused")])
+async def test_refusals_carry_their_verdict(
+    remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow, status: int, verdict: str
+) -> None:
+    """What the server answers is judged by status and body, once, without retries of the client's own."""
+    endpoint.status, endpoint.body = status, b'{"code":null,"message":"words"}'
+    with pytest.raises(SupabaseWriteError, match="words") as raised:
+        await remote.write([asked])
+    assert raised.value.failure.verdict == verdict
+    assert len(endpoint.asked) == 1
+
+
+async def test_nobody_there_is_later(asked: ChainedRow) -> None:
+    """A connection that cannot be made is no fault of the rows."""
+    remote = await asyncio.to_thread(SupabaseWriter, "http://127.0.0.1:1", KEY, "chain")
+    with pytest.raises(SupabaseWriteError, match="no answer") as raised:
+        await remote.write([asked])
+    assert raised.value.failure.verdict == "later"
+    await remote.close()
+
+
+async def test_the_key_is_in_no_error(remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow) -> None:
+    """Where a server quotes the key, the error does not."""
+    endpoint.status, endpoint.body = 401, json.dumps({"message": f"bad key {KEY.get_secret_value()}"}).encode()
+    with pytest.raises(SupabaseWriteError) as raised:
+        await remote.write([asked])
+    assert KEY.get_secret_value() not in str(raised.value)
+
+
+async def test_checkpoints_are_upserted_too(remote: SupabaseWriter, endpoint: Endpoint) -> None:
+    """One that was extended takes the place of what it was."""
+    seal = ChainSeal(b"k" * 32)
+    note = Checkpoint(
+        number=3, kind="gap", first_seq=2, last_seq=1, calls=None, since=1, until=2, before=GENESIS, after=GENESIS
+    )
+    await remote.write_checkpoints([seal.checkpoint(note)])
+    ((request,), ((sent,),)) = endpoint.asked, endpoint.bodies
+    assert request.path_params["table"] == "toold_checkpoints"
+    assert request.query_params["on_conflict"] == "id"
+    assert (sent["id"], sent["chain"], sent["kind"]) == ("chain-3", "chain", "gap")
+
+
+async def test_copies_are_upserted_too(remote: SupabaseWriter, endpoint: Endpoint) -> None:
+    """The conversations first, then their messages; where only an end is told there are no messages to write."""
+    said = ConversationCopy(
+        number=1, id="c-1", conversation_id="c", principal="local", session_id="s", started_at=1.0, at=2.0,
+        ended_at=None, position=1, call_id="call", role="user", provider=None, model=None, content={"text": "Hello"},
+    )  # fmt: skip
+    ended = ConversationCopy(
+        number=2, id="c", conversation_id="c", principal="local", session_id=None, started_at=1.0, at=2.0,
+        ended_at=3.0, position=None, call_id=None, role=None, provider=None, model=None, content=None,
+    )  # fmt: skip
+    await remote.write_copies([said])
+    await remote.write_copies([ended])
+    assert [request.path_params["table"] for request in endpoint.asked] == [
+        "toold_conversations",
+        "toold_messages",
+        "toold_conversations",
+    ]
+    assert all(request.query_params["on_conflict"] == "id" for request in endpoint.asked)

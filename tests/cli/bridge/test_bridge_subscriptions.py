@@ -1,0 +1,48 @@
+"""Editors that listen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.cli.bridge.conftest import channel
+from toold.cli.bridge.bridge_subscriptions import BridgeSubscriptions
+from toold.protocol.mcp.json_rpc import MessageProblem, RpcRequest
+from toold.protocol.mcp.mcp_revision import REVISIONS
+from toold.protocol.mcp.request_envelope import SUBSCRIPTION_KEY, RequestEnvelope
+
+NEW = RequestEnvelope(REVISIONS["2026-07-28"])
+
+
+def listen(request_id: str, wanted: Any) -> RpcRequest:
+    return RpcRequest(request_id, "subscriptions/listen", {"notifications": wanted})
+
+
+async def test_until_the_channel_closes() -> None:
+    """Those who want to hear of tools do, with their subscription's id; in the end each is answered."""
+    async with channel() as (lines, editor, _):
+        subscriptions = BridgeSubscriptions(lines)
+        listening = []
+        for request_id, wanted in (("tools", {"toolsListChanged": True}), ("nothing", {})):
+            listening.append(asyncio.create_task(subscriptions.listen(listen(request_id, wanted), NEW)))
+            told = await editor.receive()
+            assert (told["params"]["notifications"], told["params"]["_meta"]) == (
+                wanted,
+                {SUBSCRIPTION_KEY: request_id},
+            )
+        await subscriptions.tools_changed()
+        subscriptions.close()
+        assert (await editor.receive())["params"] == {"_meta": {SUBSCRIPTION_KEY: "tools"}}
+        answers = await asyncio.gather(*listening)
+        assert [answer["_meta"][SUBSCRIPTION_KEY] for answer in answers if isinstance(answer, dict)] == [
+            "tools",
+            "nothing",
+        ]
+
+
+@pytest.mark.parametrize("wanted", [None, [], "tools"])
+async def test_what_is_no_wish(wanted: Any) -> None:
+    """The request is refused."""
+    async with channel() as (lines, _, _):
+        assert isinstance(await BridgeSubscriptions(lines).listen(listen("l", wanted), NEW), MessageProblem)

@@ -1,0 +1,115 @@
+"""The way to the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.cli.bridge.daemon_link import DaemonLink
+from toold.cli.bridge.daemon_starter import DaemonStarter
+from toold.protocol.error_codes import ErrorCode, ServiceUnavailableError
+from toold.protocol.tool_call import ImageContent, TextContent, ToolCall
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import StubDaemon
+
+
+def upstream(folder: Path | None = None) -> DaemonLink:
+    return DaemonLink(DaemonStarter(os.environ), None, folder, lambda: None)
+
+
+async def test_a_daemon_elsewhere_that_is_away(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:
+    """It is not this machine's to start: the error says where nobody answers, and nothing was executed."""
+    monkeypatch.setenv("TOOLD_HOST", "daemon.invalid")
+    way = upstream()
+    with pytest.raises(ServiceUnavailableError, match=r"daemon\.invalid"):
+        await way.instructions()
+    result = await way.call(ToolCall("c", "echo", {}, 100), None)
+    assert result.error is not None
+    assert (result.error.code, result.error.executed) == (ErrorCode.SERVICE_UNAVAILABLE, "no")
+    assert not bare_environment.exists()
+    await way.close()
+
+
+async def test_a_call_whose_daemon_goes_away_for_good(daemon: StubDaemon) -> None:
+    """Nobody knows what became of it, and the answer says so."""
+    daemon.on_call = lambda *_: None
+    way = upstream()
+    calling = asyncio.create_task(way.call(ToolCall("c", "echo", {}), None))
+    await asyncio.to_thread(daemon.wait_for, "call_tool")
+    await way.close()
+    result = await calling
+    assert result.error is not None
+    assert (result.error.code, result.error.executed) == (ErrorCode.OUTCOME_UNKNOWN, "maybe")
+
+
+async def test_a_folder_from_before_is_left_when_its_calls_are_done(daemon: StubDaemon, tmp_path: Path) -> None:
+    """What runs goes on by the client that it was asked by; what comes after names the other folder."""
+    answer = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    echo = daemon.on_call
+
+    def wait(call: dict[str, object], send: object) -> None:
+        asyncio.run_coroutine_threadsafe(answer.wait(), loop).result(20)
+        echo(call, send)  # type: ignore[arg-type] # the stub's own
+
+    daemon.on_call = wait
+    way = upstream()
+    slow = asyncio.create_task(way.call(ToolCall("slow", "echo", {"text": "slow"}), None))
+    await asyncio.to_thread(daemon.wait_for, "call_tool")
+    daemon.on_call = echo
+    way.folder = tmp_path
+    assert (await way.call(ToolCall("c", "echo", {"text": "new"}), None)).outputs
+    answer.set()
+    assert (await slow).structured == {"text": "slow"}
+    hellos = [frame["client"] for frame in daemon.frames if frame["op"] == "hello"]
+    assert [hello.get("workspace") for hello in hellos] == [None, str(tmp_path)]
+    await way.close()
+
+
+async def test_a_daemon_that_refuses_the_editor(daemon: StubDaemon) -> None:
+    """Such as for a toolset that there is not: the same call can only fail again, and is not said to be worth it."""
+    refusal = {"code": "PERMISSION_DENIED", "message": "There is no 'nope'.", "executed": "no", "retryable": False}
+    daemon.ack = {"ok": False, "error": refusal}
+    way = upstream()
+    result = await way.call(ToolCall("c", "echo", {}), None)
+    assert result.error is not None
+    assert "There is no 'nope'." in result.error.message
+    assert (result.error.executed, result.error.retryable) == ("no", False)
+    assert [frame["op"] for frame in daemon.frames] == ["hello"]
+    await way.close()
+
+
+async def test_an_answer_is_handed_on_whole(daemon: StubDaemon) -> None:
+    """What a failed call cost, and data that is null, are the editor's to know too."""
+    metadata = {"latency_ms": 5.0, "timings": {"queue_ms": 0.0, "tool_ms": 5.0, "provider_ms": 4.0}, "model": "m"}
+    error = {"code": "PROVIDER_ERROR", "message": "No.", "executed": "yes", "retryable": False, "details": {"a": 1}}
+    answers: list[dict[str, object]] = [
+        {"outputs": [], "error": error},
+        {"outputs": [{"type": "text", "text": "null"}], "error": None, "structured": None},
+        {
+            "outputs": [
+                {"type": "text", "text": "a picture, and what nobody knows yet"},
+                {"type": "image", "data": "iVBORw==", "mimeType": "image/png"},
+                {"type": "hologram"},
+            ],
+            "error": None,
+        },
+    ]
+    daemon.on_call = lambda call, send: send(
+        "call_tool_res", request_id=call["request_id"], metadata=metadata, **answers.pop(0)
+    )
+    way = upstream()
+    failed = await way.call(ToolCall("a", "echo", {}), None)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.details, failed.metadata.model) == ("PROVIDER_ERROR", {"a": 1}, "m")
+    empty = await way.call(ToolCall("b", "echo", {}), None)
+    assert (empty.ok, empty.structured) == (True, None)
+    later = await way.call(ToolCall("c", "echo", {}), None)
+    assert [type(block) for block in later.outputs] == [TextContent, ImageContent, TextContent]
+    assert "start it again" in later.text
+    await way.close()

@@ -1,0 +1,74 @@
+"""The daemon of the state folder: found, or started."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from toold.cli.bridge import daemon_starter
+from toold.cli.bridge.daemon_starter import DaemonStarter, DaemonStartError, daemon_environment, port_flags
+from toold.daemon.persistence.state_folder import StateFolder
+from toold.protocol.daemon_address import DaemonAddress
+
+
+@pytest.mark.parametrize(
+    ("env", "named", "local"),
+    [
+        ({}, False, True),
+        ({"TOOLD_PORT": "0"}, False, True),
+        ({"TOOLD_PORT": "9000"}, True, True),
+        ({"TOOLD_HOST": "localhost"}, True, True),
+        ({"TOOLD_HOST": "tools.example"}, True, False),
+        ({"EXAI_WS_HOST": "wss://tools.example/ws"}, True, False),
+    ],
+)
+def test_whose_daemon_it_is(env: dict[str, str], named: bool, local: bool, tmp_path: Path) -> None:
+    """An address of the environment is the daemon's; only one of this machine is ever started for it."""
+    starter = DaemonStarter({"TOOLD_STATE_DIR": str(tmp_path), **env})
+    assert (starter.named, starter.local) == (named, local)
+
+
+def test_relative_paths_mean_the_editors_folder(tmp_path: Path) -> None:
+    """The daemon starts in its state folder, and so gets them whole."""
+    env = {"TOOLD_STATE_DIR": "state", "TOOLD_CONFIG": "my.toml", "TOOLD_WORKSPACE": f".{os.pathsep}/other", "X": "y"}
+    assert daemon_environment(env, tmp_path / "state", tmp_path) == {
+        "TOOLD_STATE_DIR": str(tmp_path / "state"),
+        "TOOLD_CONFIG": str(tmp_path / "my.toml"),
+        "TOOLD_WORKSPACE": f"{tmp_path}{os.pathsep}/other",
+        "X": "y",
+    }
+
+
+def test_a_port_that_nobody_chose_gives_way(tmp_path: Path) -> None:
+    """Where somebody else has it; one that the operator chose is asked for all the same."""
+    assert port_flags({}, tmp_path, lambda _: False) == []
+    assert port_flags({}, tmp_path, lambda port: port == 8080) == ["--http-port", "0"]
+    assert port_flags({"TOOLD_PORT": "8079"}, tmp_path, lambda _: True) == ["--http-port", "0"]
+    (tmp_path / "toold.toml").write_text("http_port = 8080")
+    assert port_flags({}, tmp_path, lambda _: True) == ["--port", "0"]
+    (tmp_path / "toold.toml").write_text("nonsense")
+    assert port_flags({}, tmp_path, lambda _: True) == ["--port", "0", "--http-port", "0"]
+
+
+async def test_a_daemon_that_runs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its lock and its address; nothing is started then."""
+    monkeypatch.setattr(DaemonStarter, "_start", None)
+    with StateFolder(tmp_path) as state:
+        state.write_address(DaemonAddress(os.getpid(), "127.0.0.1", 1, 2, tls=False, auth=True, version="1"))
+        await DaemonStarter({"TOOLD_STATE_DIR": str(tmp_path)}).ensure_running()
+
+
+async def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
+    """What it said last is the error."""
+    env = {**os.environ, "TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_PORT": "nonsense"}
+    with pytest.raises(DaemonStartError, match=r"port .TOOLD_PORT.: must be a whole number"):
+        await DaemonStarter(env).ensure_running()
+    assert (tmp_path / "state" / daemon_starter.LOG_FILE).stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    """Says which, and what to do."""
+    (tmp_path / "file").touch()
+    with pytest.raises(DaemonStartError, match="set TOOLD_STATE_DIR"):
+        await DaemonStarter({"TOOLD_STATE_DIR": str(tmp_path / "file" / "state")}).ensure_running()

@@ -1,0 +1,139 @@
+"""``toold calls``: what runs and what ended, as tables by session."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.cli.calls_command import by_session, ended_rows, running_rows
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Operated, Run
+
+
+def running(**fields: Any) -> dict[str, Any]:
+    return {
+        "id": "0a1b-1",
+        "session": "an-editor",
+        "session_id": "5e55104",
+        "principal": "local",
+        "client": "editor",
+        "tool": "chat",
+        "state": "running",
+        "started_at": 1.0,
+        "age_s": 65.2,
+        "left_s": 264.8,
+        "progress": None,
+        **fields,
+    }
+
+
+def ended(**fields: Any) -> dict[str, Any]:
+    return {
+        "id": "0a1b-2",
+        "session": "an-editor",
+        "session_id": "5e55104",
+        "principal": "local",
+        "tool": "echo",
+        "outcome": "ok",
+        "latency_ms": 3.7,
+        "started_at": time.time(),
+        **fields,
+    }
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_what_runs_and_what_ended_are_two_tables(run: Run, operated: Operated) -> None:
+    """A line a call: whose, which tool, how it stands, for how long, how long it has, its id, what it says."""
+    progress = {"message": "asking\nkimi", "done": 1, "total": 4}
+    calls = {"running": [running(progress=progress)], "recent": [ended(started_at=0.0)]}
+    operated.answers["GET /operator/calls"] = (200, calls)
+    result = run("calls", "--recent", "5")
+    assert result.exit_code == 0
+    assert operated.requests[0].path == "/operator/calls?recent=5"
+    printed = lines(result.stdout)
+    assert printed[:3] == [
+        "Running",
+        "SESSION PRINCIPAL TOOL STATE AGE LEFT ID PROGRESS",
+        "an-editor local chat running 1 min 4 min 0a1b-1 asking kimi (1 of 4)",
+    ]
+    assert printed[3:6] == ["", "Ended", "SESSION PRINCIPAL TOOL OUTCOME LATENCY WHEN ID"]
+    assert printed[6].startswith("an-editor local echo ok 4 ms 19")
+    assert printed[6].endswith(" 0a1b-2")
+
+
+def test_where_nothing_runs_it_says_so(run: Run, operated: Operated) -> None:
+    """In words, and without an empty table."""
+    operated.answers["GET /operator/calls"] = (200, {"running": [], "recent": []})
+    assert run("calls").stdout == "No call runs.\n"
+
+
+def test_json_is_what_the_daemon_said(run: Run, operated: Operated) -> None:
+    """One object and nothing else."""
+    calls = {"running": [running()], "recent": []}
+    operated.answers["GET /operator/calls"] = (200, calls)
+    assert json.loads(run("calls", "--json").stdout) == calls
+
+
+def test_without_a_daemon_the_exit_code_is_3(run: Run) -> None:
+    """Which says what starts one."""
+    result = run("calls")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "toold serve" in result.stderr
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"))))
+def test_the_calls_of_one_session_stand_together(labelled: list[tuple[str, str]]) -> None:
+    """Every call once, each session's in the order in which they came, and no two sessions under one name."""
+    calls = [running(id=str(n), session_id=s + "123456789", session=label) for n, (s, label) in enumerate(labelled)]
+    # A session has one label at a time.
+    for call in calls:
+        call["session"] = next(one["session"] for one in calls if one["session_id"] == call["session_id"])
+    named = by_session(calls)
+    assert sorted(int(call["id"]) for *_, call in named) == list(range(len(calls)))
+    order = [call["session_id"] for *_, call in named]
+    assert order == sorted(order, key=order.index)
+    for session_id in set(order):
+        ids = [int(call["id"]) for *_, call in named if call["session_id"] == session_id]
+        assert ids == sorted(ids)
+    assert len({name for name, *_ in named}) == len(set(order))
+
+
+def test_what_a_call_made_stands_behind_it() -> None:
+    """Indented below it, whatever else came in between; a child whose parent is not shown stands by itself."""
+    ids = ["0a-1", "0a-2", "0a-1/fetch", "0a-1/all", "0a-1/all/0", "0a-9/late"]
+    shown = by_session([running(id=one, tool=f"t{number}") for number, one in enumerate(ids)])
+    assert [(tool, call["id"]) for _, tool, call in shown] == [
+        ("t0", "0a-1"),
+        ("└ t2", "0a-1/fetch"),
+        ("└ t3", "0a-1/all"),
+        ("  └ t4", "0a-1/all/0"),
+        ("t1", "0a-2"),
+        ("t5", "0a-9/late"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("progress", "shown"),
+    [
+        (None, "-"),
+        ({"message": "half", "done": None, "total": None}, "half"),
+        ({"message": "half", "done": 1.5, "total": None}, "half (1.5)"),
+        ({"message": "half", "done": 1, "total": 2}, "half (1 of 2)"),
+    ],
+)
+def test_progress_is_one_cell(progress: dict[str, Any] | None, shown: str) -> None:
+    """The tool's words, and how far it is where it said."""
+    assert running_rows([running(progress=progress)])[0][-1] == shown
+
+
+def test_of_todays_calls_the_time_is_enough() -> None:
+    """A call of today stands with its time alone."""
+    assert len(ended_rows([ended()])[0][5]) == len("12:34:56")

@@ -1,0 +1,46 @@
+"""The settings of a command, and how a wrong one ends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from toold.cli.command_settings import WrongSettingError, settings_with
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_wrong_flag_is_a_usage_error() -> None:
+    """Who typed it sees how the command is used."""
+    with pytest.raises(click.UsageError, match="port \\(--port\\): must be 65535 or less"):
+        settings_with({"port": 70_000})
+
+
+@pytest.mark.parametrize("place", ["TOOLD_PORT", "toold.toml"])
+def test_a_wrong_variable_or_file_is_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Exit code 2 and the setting with its place, as any other hindrance to a start; no usage."""
+    monkeypatch.delenv("TOOLD_PORT")
+    if place == "TOOLD_PORT":
+        monkeypatch.setenv("TOOLD_PORT", "70000")
+    else:
+        (tmp_path / "toold.toml").write_text("port = 70000")
+    result = run("serve")
+    assert result.exit_code == WrongSettingError.exit_code == 2
+    assert (result.stdout, result.stderr) == ("", f"toold: cannot start: port ({place}): must be 65535 or less\n")
+
+
+def test_settings_that_are_right_are_returned() -> None:
+    """Flags count, and None is no flag."""
+    settings = settings_with({"port": 5000, "http_port": None})
+    assert (settings.port, settings.http_port) == (5000, 8080)

@@ -1,0 +1,67 @@
+"""How a command without a daemon ends."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.cli.daemon_connection import describe
+from toold.protocol.error_codes import (
+    ERROR_CLASSES,
+    CallError,
+    CallTimeoutError,
+    OutcomeUnknownError,
+    OverCapacityError,
+)
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run, StubDaemon
+
+COMMANDS = [["call", "echo", "text=a"], ["tools"], ["status"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_daemon_one_line_says_how_to_start_one(run: Run, command: list[str]) -> None:
+    """Where nobody listens, the address and the remedy stand on stderr, and the exit code is 3."""
+    result = run(*command)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == "no daemon answers at ws://127.0.0.1:1/; start one with `make run` or `toold serve`\n"
+
+
+def test_a_wrong_token_is_told_as_such(run: Run, daemon: StubDaemon) -> None:
+    """A daemon that refuses is another matter than none: its own words, exit code 3."""
+    error = {"code": "UNAUTHORIZED", "message": "the token is wrong", "executed": "no", "retryable": False}
+    daemon.ack = {"ok": False, "error": error}
+    result = run("tools")
+    assert result.exit_code == 3
+    assert "UNAUTHORIZED: the token is wrong" in result.stderr
+    assert "start one" not in result.stderr
+
+
+def test_a_wrong_environment_is_a_usage_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that cannot be a port is named, with exit code 2."""
+    monkeypatch.setenv("TOOLD_PORT", "http")
+    result = run("status")
+    assert result.exit_code == 2
+    assert "TOOLD_PORT" in result.stderr
+
+
+def test_an_error_is_described_with_advice() -> None:
+    """Code and message, what to do, and when."""
+    lines = describe(OverCapacityError("full", retry_after_ms=250)).splitlines()
+    advice = "  Wait and call again; `toold status` shows what is in use."
+    assert lines == ["OVER_CAPACITY: full", advice, "  Retry after 0.25 s."]
+
+
+@pytest.mark.parametrize("cls", ERROR_CLASSES.values(), ids=lambda cls: cls.code)
+def test_advice_speaks_of_what_can_be_typed(cls: type[CallError]) -> None:
+    """No advice on the command line names a field of a frame that nobody sees there."""
+    assert not re.search(r"[a-z]_[a-z]|details|inputSchema|error\.", describe(cls("m")))
+
+
+def test_what_may_have_had_its_effect_is_to_be_looked_at() -> None:
+    """A call that may have run and may not be sent again is told as such; one that may be sent again is not."""
+    assert "look before you call it again" in describe(CallTimeoutError("late", executed="maybe"))
+    assert "look before" not in describe(CallTimeoutError("late", executed="no"))
+    assert describe(OutcomeUnknownError("Cut off; look whether it had its effect.")).count("look") == 1

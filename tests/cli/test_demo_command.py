@@ -1,0 +1,65 @@
+"""``toold demo``: the whole tour, and what it does where its daemon is no good."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.cli.demo_command import choose_file, demo_environment
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+
+def test_the_tour_ends_by_itself_with_exit_code_0(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stop of the tour, on a real daemon, with a real file of the current folder."""
+    (tmp_path / "README.md").write_text("# A test\n")
+    monkeypatch.chdir(tmp_path)
+    result = run("demo")
+    assert result.exit_code == 0, result.output
+    titles = [line for line in result.stdout.splitlines() if line[:3].strip(" .").isdigit()]
+    assert len(titles) == 11
+    assert "README.md" in result.stdout
+    assert titles[-1] == "11. Stop it with SIGTERM"
+
+
+def test_a_daemon_that_does_not_start_fails_the_tour(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stop that failed is said, and the exit code is 1."""
+    program = shutil.which("false")
+    assert program is not None
+    monkeypatch.setattr(sys, "executable", program)
+    result = run("demo")
+    assert result.exit_code == 1
+    assert "ended by itself with exit code 1" in result.stdout
+
+
+def test_the_file_is_the_current_folders_if_it_has_one(tmp_path: Path) -> None:
+    """README.md first, then another text file; binaries' names and huge files are passed over."""
+    cwd, folder = tmp_path / "cwd", tmp_path / "folder"
+    cwd.mkdir()
+    folder.mkdir()
+    (cwd / "huge.md").write_bytes(b"x" * 300_000)
+    (cwd / "picture.png").write_bytes(b"x")
+    (cwd / "program.py").write_text("print()\n")
+    assert choose_file(cwd, folder) == (cwd, "program.py")
+    (cwd / "README.md").write_text("# Hello\n")
+    assert choose_file(cwd, folder) == (cwd, "README.md")
+
+
+def test_in_an_empty_folder_a_file_is_made_elsewhere(tmp_path: Path) -> None:
+    """The current folder is left as it was."""
+    cwd, folder = tmp_path / "cwd", tmp_path / "folder"
+    cwd.mkdir()
+    folder.mkdir()
+    workspace, file = choose_file(cwd, folder)
+    assert (workspace / file).read_text()
+    assert not list(cwd.iterdir())
+
+
+def test_settings_of_another_daemon_do_not_reach_the_demos() -> None:
+    """TOOLD_ variables are left out but for the workspace; the rest of the environment stays."""
+    env = {"TOOLD_TOKEN": "t", "TOOLD_PORT": "1", "PATH": "/bin"}
+    assert demo_environment(env, Path("/w")) == {"PATH": "/bin", "TOOLD_WORKSPACE": "/w"}

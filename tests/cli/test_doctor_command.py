@@ -1,0 +1,90 @@
+"""``toold doctor``: how its checks are told."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from toold.cli import doctor_command
+from toold.cli.app import toold
+from toold.daemon import CheckResult
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+CHECKS = [
+    CheckResult("python", "ok", "Python 3.13"),
+    CheckResult("kimi key", "warn", "not set", "set KIMI_API_KEY"),
+    CheckResult("port", "fail", "8079 is taken by pid 7", "stop it, or choose another with --port"),
+]
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[CheckResult]:
+    """What the checks find; tests take away from it."""
+    checks = list(CHECKS)
+
+    async def diagnose(settings: Any) -> list[CheckResult]:
+        return checks
+
+    monkeypatch.setattr(doctor_command, "diagnose", diagnose)
+    return checks
+
+
+def test_each_check_is_told_with_its_remedy(run: Run, found: list[CheckResult]) -> None:
+    """Status, name and message on one line, what to do on the next; exit code 1 where one failed."""
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "ok    python: Python 3.13",
+        "warn  kimi key: not set",
+        "      → set KIMI_API_KEY",
+        "fail  port: 8079 is taken by pid 7",
+        "      → stop it, or choose another with --port",
+    ]
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_no_color_is_honoured(found: list[CheckResult], no_color: str, coloured: bool) -> None:
+    """NO_COLOR, where it is not empty, takes the colours away that a terminal would show."""
+    result = CliRunner(env={"NO_COLOR": no_color}).invoke(toold, ["doctor"], color=True)
+    assert ("\x1b[" in result.stdout) is coloured
+
+
+def test_warnings_alone_are_no_failure(run: Run, found: list[CheckResult]) -> None:
+    """Exit code 0 where nothing failed."""
+    del found[-1]
+    assert run("doctor").exit_code == 0
+
+
+def test_json_is_an_array_of_checks(run: Run, found: list[CheckResult]) -> None:
+    """Machine output only, with the same exit code."""
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)[1] == {
+        "name": "kimi key",
+        "status": "warn",
+        "message": "not set",
+        "remedy": "set KIMI_API_KEY",
+    }
+
+
+def test_the_real_checks_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against this machine, with simulated vendors: every check has a status, and a failed one a remedy."""
+    monkeypatch.setenv("TOOLD_SIMULATE", "1")
+    monkeypatch.delenv("TOOLD_PORT")
+    result = run("doctor", "--json")
+    checks = json.loads(result.stdout)
+    assert {check["status"] for check in checks} <= {"ok", "warn", "fail"}
+    assert all(check["remedy"] for check in checks if check["status"] == "fail")
+    assert result.exit_code == any(check["status"] == "fail" for check in checks)
+
+
+def test_a_wrong_setting_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What keeps a daemon from starting is told here in the same words."""
+    monkeypatch.setenv("TOOLD_PORT", "http")
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert result.stderr == "toold: cannot start: port (TOOLD_PORT): must be a whole number\n"

@@ -1,0 +1,112 @@
+"""How an operator's command finds the daemon of its machine, and what it makes of its answers."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.cli.daemon_connection import NoConnectionError
+from toold.cli.operator_client import OperatorRefusedError, ask, find, held_by
+from toold.daemon.persistence.state_folder import StateFolder, read_pid
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Operated
+
+
+def test_the_daemon_is_found_by_its_lock(operated: Operated, bare_environment: Path) -> None:
+    """Its folder, its pid and where it listens."""
+    here = find()
+    assert (here.folder, here.pid) == (bare_environment, operated.pid)
+    assert here.address is not None
+    assert here.address.http_port == operated.http_port
+
+
+def test_where_no_daemon_runs_nothing_is_asked(operated: Operated) -> None:
+    """What a crashed daemon left behind is no daemon: its port may be anybody's, who would get the token."""
+    operated.crash()
+    with pytest.raises(NoConnectionError, match=r"no daemon runs in .*TOOLD_STATE_DIR"):
+        ask("GET", "/calls")
+    assert operated.requests == []
+
+
+def test_what_is_asked_bears_the_token(operated: Operated) -> None:
+    """Of the state folder; the path below /operator, and the query."""
+    operated.answers["GET /operator/calls"] = (200, {"running": []})
+    assert ask("GET", "/calls", recent=3) == {"running": []}
+    (request,) = operated.requests
+    assert (request.path, request.token) == ("/operator/calls?recent=3", "the-token-in-the-folder")
+
+
+def test_a_daemon_that_does_not_listen_yet(operated: Operated, bare_environment: Path) -> None:
+    """It is there, and starts or stops."""
+    (bare_environment / "daemon.json").unlink()
+    with pytest.raises(NoConnectionError, match="starts or stops"):
+        ask("GET", "/calls")
+
+
+def test_a_refusal_is_told_in_the_daemons_words(operated: Operated) -> None:
+    """Exit code 1."""
+    operated.answers["GET /operator/calls"] = (503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "Not now."}})
+    with pytest.raises(OperatorRefusedError, match=r"^Not now\.$") as refused:
+        ask("GET", "/calls")
+    assert refused.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("env", "named"), [({"TOOLD_TOKEN": "another"}, "unset it"), ({}, "set TOOLD_TOKEN to the one")]
+)
+def test_a_token_that_is_refused_is_told_with_its_source(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], named: str
+) -> None:
+    """And never shown."""
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    operated.answers["GET /operator/calls"] = (401, {"error": {"code": "UNAUTHORIZED", "message": "no"}})
+    with pytest.raises(NoConnectionError, match=named) as refused:
+        ask("GET", "/calls")
+    assert "another" not in str(refused.value)
+    assert operated.requests[0].token == env.get("TOOLD_TOKEN", "the-token-in-the-folder")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"\xff", b""])
+def test_an_answer_that_is_none(operated: Operated, body: Any) -> None:
+    """What is no JSON is not the daemon's."""
+    operated.answers["GET /operator/calls"] = (200, body)
+    with pytest.raises(NoConnectionError, match=f"does not answer at .*{operated.http_port}.*toold doctor"):
+        ask("GET", "/calls")
+
+
+def test_a_port_that_nobody_serves(operated: Operated) -> None:
+    """The daemon holds its lock, and its port is stuck or gone."""
+    operated.close_port()
+    with pytest.raises(NoConnectionError, match="does not answer"):
+        ask("GET", "/calls")
+
+
+# --- the lock --------------------------------------------------------------------------------------------------------
+
+
+def test_who_holds_the_folder_is_known_by_the_lock(tmp_path: Path) -> None:
+    """While a daemon runs its pid, whatever the files of an earlier one say; afterwards nobody."""
+    with StateFolder(tmp_path):
+        assert held_by(tmp_path) == os.getpid()
+    assert read_pid(tmp_path) == os.getpid()
+    assert held_by(tmp_path) is None
+
+
+def test_nobody_holds_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """Nor one where no daemon ever was, nor a file; looking makes nothing."""
+    (tmp_path / "file").touch()
+    for folder in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
+        assert held_by(folder) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_lock_without_a_pid_yet(tmp_path: Path) -> None:
+    """In the moment between the two nobody can be named."""
+    with StateFolder(tmp_path):
+        (tmp_path / "daemon.lock").write_text("")
+        assert held_by(tmp_path) is None

@@ -1,0 +1,274 @@
+"""``toold service``: what is written and run, in a home of the test's own, with a systemctl that only takes notes."""
+
+from __future__ import annotations
+
+import plistlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.cli.daemon_connection import CommandFailedError
+from toold.cli.service_command import service_for
+from toold.daemon import load_settings
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Operated, Run
+
+SECRET = "sk-a-secret-of-the-shell"
+
+
+@dataclass
+class Machine:
+    """A home, a folder in it, and a service manager that notes what it is told."""
+
+    home: Path
+    programs: Path
+    platform: str
+
+    @property
+    def file(self) -> Path:
+        linux = self.platform == "linux"
+        return self.home / (".config/systemd/user/toold.service" if linux else "Library/LaunchAgents/toold.plist")
+
+    @property
+    def told(self) -> list[str]:
+        notes = self.home / "notes"
+        return notes.read_text().splitlines() if notes.exists() else []
+
+    def forget(self) -> None:
+        (self.home / "notes").unlink(missing_ok=True)
+
+    def manager(self, script: str = "") -> None:
+        """Put ``systemctl`` and ``launchctl`` onto the path, which note their words and then run ``script``."""
+        for name in ("systemctl", "launchctl"):
+            program = self.programs / name
+            program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{self.home}/notes"\n{script}\n')
+            program.chmod(0o755)
+
+
+def on(platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    home, programs = tmp_path / "home", tmp_path / "programs"
+    (home / "work").mkdir(parents=True)
+    programs.mkdir()
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.delenv("TOOLD_PORT")
+    monkeypatch.chdir(home / "work")
+    machine = Machine(home, programs, platform)
+    machine.manager()
+    return machine
+
+
+@pytest.fixture
+def linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return on("linux", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return on("darwin", tmp_path, monkeypatch)
+
+
+# --- install ---------------------------------------------------------------------------------------------------------
+
+
+def test_install_writes_the_unit_and_starts_it(run: Run, linux: Machine, bare_environment: Path) -> None:
+    """What is written and what is run is shown before it is asked; the unit starts toold where and as it is now."""
+    (linux.home / "work" / "toold.toml").write_text("grace_period_s = 3\n")
+    result = run("service", "install", stdin="y\n")
+    assert result.exit_code == 0, result.output
+    content = linux.file.read_text()
+    shown, _, asked = result.stdout.partition("Install and start it?")
+    assert asked
+    assert content in shown
+    assert "systemctl --user enable --now toold.service" in shown
+    assert linux.told == ["systemctl --user daemon-reload", "systemctl --user enable --now toold.service"]
+    for line in (
+        f"WorkingDirectory={linux.home / 'work'}",
+        f'Environment="TOOLD_STATE_DIR={bare_environment}"',
+        f'Environment="TOOLD_CONFIG={linux.home / "work" / "toold.toml"}"',
+        "TimeoutStopSec=23",
+    ):
+        assert line in content.splitlines()
+
+
+def test_the_unit_starts_the_toold_of_this_interpreter(
+    linux: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command beside it, or where there is none the module."""
+    settings = load_settings({}, env={}, cwd=tmp_path)
+    monkeypatch.setattr(sys, "executable", str(linux.programs / "python"))
+    assert (
+        f'ExecStart="{linux.programs}/python" "-m" "toold" "serve"' in service_for("linux", settings).content.decode()
+    )
+    (linux.programs / "toold").touch()
+    assert f'ExecStart="{linux.programs}/toold" "serve"' in service_for("linux", settings).content.decode()
+
+
+def test_no_secret_goes_along_and_what_stays_behind_is_named(
+    run: Run, linux: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys and other variables of the shell, by name alone, with where they belong."""
+    monkeypatch.setenv("KIMI_API_KEY", SECRET)
+    monkeypatch.setenv("TOOLD_MAX_RUNNING", "3")
+    result = run("service", "install", "--yes")
+    assert result.exit_code == 0
+    assert SECRET not in result.output + linux.file.read_text()
+    (told,) = [line for line in result.stderr.splitlines() if "KIMI_API_KEY" in line]
+    assert "TOOLD_MAX_RUNNING" in told
+    assert "TOOLD_STATE_DIR" not in told
+    assert str(linux.home / "work" / "toold.toml") in told
+
+
+@pytest.mark.parametrize("answer", ["n\n", "", None])
+def test_without_a_yes_nothing_is_done(run: Run, linux: Machine, answer: str | None) -> None:
+    """No, or nobody there to ask: exit code 1."""
+    result = run("service", "install", stdin=answer)
+    assert result.exit_code == 1
+    assert not linux.file.exists()
+    assert linux.told == []
+
+
+def test_print_only_prints(run: Run, linux: Machine) -> None:
+    """Without a question."""
+    result = run("service", "install", "--print")
+    assert result.exit_code == 0
+    assert "ExecStart=" in result.stdout
+    assert not linux.file.exists()
+    assert linux.told == []
+
+
+def test_installing_again_changes_nothing_but_starts(run: Run, linux: Machine) -> None:
+    """The same file is no reason for a copy or a restart."""
+    run("service", "install", "--yes")
+    linux.forget()
+    assert run("service", "install", "--yes").exit_code == 0
+    assert [path.name for path in linux.file.parent.iterdir()] == ["toold.service"]
+    assert linux.told[-1] == "systemctl --user enable --now toold.service"
+
+
+def test_another_file_of_that_name_is_kept(run: Run, linux: Machine) -> None:
+    """Under a name that is free, as often as that happens; the service is started anew by the new one."""
+    linux.file.parent.mkdir(parents=True)
+    for number in (1, 2):
+        linux.file.write_text(f"my own {number}")
+        result = run("service", "install", "--yes")
+        assert f"toold.service.bak{number}" in result.stdout
+        assert linux.file.with_name(f"toold.service.bak{number}").read_text() == f"my own {number}"
+    assert "ExecStart=" in linux.file.read_text()
+    assert linux.told[-1] == "systemctl --user restart toold.service"
+
+
+def test_without_systemctl_the_rest_is_said(run: Run, linux: Machine) -> None:
+    """In a container, say: the file is written, and what is left to run is told."""
+    (linux.programs / "systemctl").unlink()
+    result = run("service", "install", "--yes")
+    assert result.exit_code == 0
+    assert linux.file.exists()
+    assert "systemctl --user daemon-reload; systemctl --user enable --now toold.service" in result.stderr
+
+
+def test_a_systemctl_that_fails_is_quoted(run: Run, linux: Machine) -> None:
+    """Exit code 1, its words, and what is still to run."""
+    linux.manager('case "$*" in *enable*) echo "Failed to connect to bus" >&2; exit 1;; esac')
+    result = run("service", "install", "--yes")
+    assert result.exit_code == 1
+    assert "Failed to connect to bus" in result.stderr
+    assert result.stderr.rstrip().endswith("run: systemctl --user enable --now toold.service")
+
+
+def test_a_daemon_that_runs_already_comes_first(run: Run, linux: Machine, operated: Operated) -> None:
+    """The service's would find the folder taken; how to stop the other is said."""
+    result = run("service", "install", "--yes")
+    assert result.exit_code == 1
+    assert f"pid {operated.pid}" in result.stderr
+    assert "toold stop" in result.stderr
+    assert not linux.file.exists()
+
+
+def test_a_wrong_setting_is_told_before_there_is_a_service(run: Run, linux: Machine) -> None:
+    """It would only fail to start."""
+    (linux.home / "work" / "toold.toml").write_text("grace_period_s = 0\n")
+    result = run("service", "install", "--yes")
+    assert result.exit_code == 2
+    assert "grace_period_s" in result.stderr
+    assert not linux.file.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(run: Run, linux: Machine) -> None:
+    """As where a file is in its place."""
+    (linux.home / ".config").write_text("")
+    result = run("service", "install", "--yes")
+    assert result.exit_code == 1
+    assert str(linux.file) in result.stderr
+    assert linux.told == []
+
+
+# --- remove ----------------------------------------------------------------------------------------------------------
+
+
+def test_remove_stops_it_and_removes_its_file(run: Run, linux: Machine) -> None:
+    """In the order in which systemd needs it."""
+    run("service", "install", "--yes")
+    linux.forget()
+    result = run("service", "remove", stdin="y\n")
+    assert result.exit_code == 0
+    assert not linux.file.exists()
+    assert linux.told == ["systemctl --user disable --now toold.service", "systemctl --user daemon-reload"]
+
+
+def test_remove_asks_first_and_can_only_print(run: Run, linux: Machine) -> None:
+    """Until then all stays."""
+    run("service", "install", "--yes")
+    linux.forget()
+    assert run("service", "remove", "--print").exit_code == 0
+    assert run("service", "remove", stdin="n\n").exit_code == 1
+    assert linux.file.exists()
+    assert linux.told == []
+
+
+def test_where_no_service_is_there_is_nothing_to_remove(run: Run, linux: Machine) -> None:
+    """Which is no failure: it is as it should be."""
+    result = run("service", "remove", "--yes")
+    assert result.exit_code == 0
+    assert str(linux.file) in result.stdout
+    assert linux.told == []
+
+
+# --- elsewhere -------------------------------------------------------------------------------------------------------
+
+
+def test_on_a_mac_it_is_an_agent(run: Run, mac: Machine, bare_environment: Path) -> None:
+    """Loaded into the user's session, and out of it again."""
+    result = run("service", "install", "--yes")
+    assert result.exit_code == 0, result.output
+    content = plistlib.loads(mac.file.read_bytes())
+    assert content["EnvironmentVariables"]["TOOLD_STATE_DIR"] == str(bare_environment)
+    (loaded,) = mac.told
+    assert loaded.startswith("launchctl bootstrap gui/")
+    assert loaded.endswith(str(mac.file))
+    mac.forget()
+    assert run("service", "remove", "--yes").exit_code == 0
+    assert not mac.file.exists()
+    assert [line.split()[1] for line in mac.told] == ["bootout"]
+
+
+def test_an_agent_that_is_not_loaded_can_be_removed(run: Run, mac: Machine) -> None:
+    """launchctl's bootout then says ESRCH, 3, which is no failure here; any other is."""
+    assert run("service", "install", "--yes").exit_code == 0
+    mac.manager("exit 5")
+    assert run("service", "remove", "--yes").exit_code == 1
+    assert mac.file.exists()
+    mac.manager("exit 3")
+    result = run("service", "remove", "--yes")
+    assert result.exit_code == 0, result.output
+    assert not mac.file.exists()
+
+
+def test_on_other_systems_there_is_none(tmp_path: Path) -> None:
+    """And what to do instead is said."""
+    with pytest.raises(CommandFailedError, match=r"freebsd14.*toold serve"):
+        service_for("freebsd14", load_settings({}, env={}, cwd=tmp_path))

@@ -1,0 +1,312 @@
+"""Connections come and go: who comes back, when, and who is told that nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from toold.client import (
+    ConnectionFailedError,
+    ConnectionLostError,
+    MCPWebSocketClient,
+    client_link,
+    client_session,
+    reconnect_delay,
+)
+from toold.client.client_connection import ClientConnection
+
+if TYPE_CHECKING:
+    from tests.client.conftest import Peer, ScriptedDaemon
+
+REFUSED = {"code": "UNAUTHORIZED", "message": "wrong token", "executed": "no", "retryable": False}
+FULL = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
+
+
+@pytest.mark.parametrize("code", [1001, 1006, 1009, 1011, 1012])
+async def test_a_client_comes_back_by_itself(daemon: ScriptedDaemon, peer: Peer, code: int) -> None:
+    """After a restart, a break or a missing pong a connection is made anew, without anybody asking."""
+    if code == 1006:
+        peer.cut()
+    else:
+        await peer.socket.close(code)
+    again = await daemon.accept()
+    assert again.hello["session_id"] == peer.hello["session_id"]
+
+
+async def test_it_goes_on_trying_until_the_daemon_is_there(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An outage may last: attempt follows attempt, and the log has each reason once."""
+    port = daemon.port
+    await daemon.stop()
+    calling = asyncio.create_task(client.call_tool("echo"))
+    while link_of(client)._step < 5:
+        await asyncio.sleep(0.001)
+    assert (
+        sum("connection refused" in record.message for record in caplog.records if record.levelno > logging.DEBUG) == 1
+    )
+    await daemon.start(port=port)
+    again = await daemon.accept()
+    await again.answer(await again.expect("call_tool"), "at last")
+    success, outputs, _ = await calling
+    assert (success, outputs[0]["text"]) == (True, "at last")
+
+
+async def test_the_pauses_begin_anew_after_a_connection_that_was_good(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that ends before it did anything counts like a failed attempt; one that worked does not. Each pause
+    is drawn anew.
+    """
+    steps: list[int] = []
+    draws: set[float] = set()
+
+    def note(step: int, draw: float) -> float:
+        steps.append(step)
+        draws.add(draw)
+        return 0.0
+
+    monkeypatch.setattr(client_link, "delay_s", note)
+    peer.cut()
+    for _ in range(3):
+        peer = await daemon.accept()
+        peer.cut()
+    peer = await daemon.accept()
+    pinging = asyncio.create_task(client.ping())
+    await peer.send("pong", request_id=(await peer.expect("ping"))["request_id"])
+    await pinging
+    peer.cut()
+    await daemon.accept()
+    assert steps == [0, 1, 2, 3, 0]
+    assert len(draws) == len(steps)
+
+
+@pytest.mark.parametrize("refusal", ["close", "hello"])
+async def test_a_daemon_that_is_full_is_left_alone_for_some_seconds(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch, refusal: str
+) -> None:
+    """1008, and a hello that is refused for now, skip the short pauses."""
+    steps: list[int] = []
+
+    def note(step: int, draw: float) -> float:
+        steps.append(step)
+        return 0.0
+
+    monkeypatch.setattr(client_link, "delay_s", note)
+    good = daemon.ack
+    if refusal == "close":
+        await peer.socket.close(1008, "full")
+    else:
+        daemon.ack = {"ok": False, "error": FULL}
+        peer.cut()
+        await daemon.accept()
+        daemon.ack = good
+    await daemon.accept()
+    assert steps[-1] >= reconnect_delay.LATER_STEP
+
+
+async def test_after_a_disconnect_nothing_comes_back(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """Disconnecting ends the attempts too, whether a connection stands or is being tried for."""
+    assert await client.connect()
+    peer = await daemon.accept()
+    await client.disconnect()
+    assert await client.connect()
+    peer = await daemon.accept()
+    daemon.ack = {"ok": False, "error": FULL}
+    peer.cut()
+    await daemon.accept()
+    await client.disconnect()
+    assert link_of(client).idle
+    assert not client.connected
+
+
+async def test_a_disconnect_ends_the_waiting_for_a_connection(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """Calls that wait for the reconnect learn that there will be none; they were not sent."""
+    daemon.ack = {"ok": False, "error": FULL}
+    peer.cut()
+    await daemon.accept()
+    calls = [asyncio.create_task(client.call("echo")) for _ in range(2)]
+    await asyncio.sleep(0)
+    await client.disconnect()
+    for ended in await asyncio.gather(*calls, return_exceptions=True):
+        assert isinstance(ended, ConnectionLostError)
+        assert ended.executed == "no"
+        assert "disconnected" in str(ended)
+
+
+async def test_a_refusal_for_good_ends_the_attempts(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """A token that is not taken any more: whoever waits hears of it, each in an exception of its own."""
+    in_flight = asyncio.create_task(client.call("pay"))
+    await resumable.expect("call_tool")
+    daemon.ack = {"ok": False, "error": REFUSED}
+    resumable.cut()
+    await wait_for_the_end(client)
+    waiting = [asyncio.create_task(client.call("echo")) for _ in range(2)]
+    sent, *unsent = await asyncio.gather(in_flight, *waiting, return_exceptions=True)
+    assert isinstance(sent, ConnectionLostError)
+    assert sent.executed == "maybe"
+    assert "wrong token" in str(sent)
+    assert "may have run" in str(sent)
+    assert all(isinstance(one, ConnectionFailedError) and "wrong token" in str(one) for one in unsent)
+    assert unsent[0] is not unsent[1]
+    assert link_of(client).idle
+
+
+async def test_a_client_whose_attempts_ended_connects_for_the_next_call(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """A call is somebody who asks: it tries once more, and finds a daemon that takes the token again."""
+    good, daemon.ack = daemon.ack, {"ok": False, "error": REFUSED}
+    await peer.socket.close(4003, "token revoked")
+    await wait_for_the_end(client)
+    assert (await client.call_tool("echo"))[0] is False
+    daemon.ack = good
+    await daemon.accept()
+    calling = asyncio.create_task(client.call_tool("echo"))
+    again = await daemon.accept()
+    await again.answer(await again.expect("call_tool"))
+    assert (await calling)[0] is True
+
+
+async def test_a_session_resumed_elsewhere_is_not_taken_back(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """After 4004 nothing reconnects by itself; connect() does when it is told to, to a session of its own."""
+    await resumable.socket.close(4004, "superseded")
+    await wait_for_the_end(client)
+    success, _, error = await client.call_tool("echo")
+    assert not success
+    assert error is not None
+    assert "elsewhere" in error
+    assert await client.ensure_connected() is False
+    assert daemon.connections == 1
+    assert await client.connect() is True
+    assert "resume" not in (await daemon.accept()).hello
+
+
+async def test_connect_by_hand_hurries_the_return(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever cannot wait for the pause to pass connects at once, and that is the only connection."""
+    monkeypatch.setattr(reconnect_delay, "FIRST_WINDOW_S", 1000.0)
+    peer.cut()
+    await wait_for_the_end(client)
+    assert await client.ensure_connected()
+    await daemon.accept()
+    pause = link_of(client)._return
+    assert pause is not None
+    await asyncio.wait({pause})
+    assert daemon.connections == 2
+
+
+async def test_connect_by_hand_may_fail_and_the_return_goes_on(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """False says that it did not work now; the client still comes back when it can."""
+    good, daemon.ack = daemon.ack, {"ok": False, "error": FULL}
+    peer.cut()
+    await wait_for_the_end(client)
+    assert await client.connect(max_retries=1) is False
+    daemon.ack = good
+    while not client.connected:
+        await daemon.accept()
+        await asyncio.sleep(0.001)
+
+
+async def test_a_connection_that_is_closing_is_replaced_and_its_calls_end(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """A daemon that said goodbye and never closes the socket holds nobody up who connects by hand."""
+    calling = asyncio.create_task(client.call("pay"))
+    await peer.expect("call_tool")
+    peer.socket.protocol.send_close(1012)
+    peer.socket.transport.write(b"".join(peer.socket.protocol.data_to_send()))
+    peer.socket.transport.pause_reading()  # so that the socket stays open
+    while client.connected:
+        await asyncio.sleep(0.001)
+    assert await client.connect()
+    with pytest.raises(ConnectionLostError):
+        await calling
+    again = await daemon.accept()
+    peer.cut()
+    await peer.socket.wait_closed()
+    calling = asyncio.create_task(client.call("pay"))  # the end of the old connection is none of the new one's concern
+    await again.answer(await again.expect("call_tool"))
+    await calling
+    assert daemon.connections == 2
+
+
+async def test_an_end_for_good_ends_the_waiting_for_the_next_connection(
+    client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """A call that waited for a daemon to come back learns that nobody waits for it any more."""
+    await resumable.send("going_away", deadline_ms=10_000)
+    async with asyncio.timeout(20):
+        while link_of(client).takes_calls:
+            await asyncio.sleep(0.001)
+    waiting = asyncio.create_task(client.call("echo"))
+    await asyncio.sleep(0)
+    await resumable.socket.close(4003, "token revoked")
+    with pytest.raises(ConnectionFailedError, match="token revoked") as failed:
+        await waiting
+    assert not failed.value.retryable
+
+
+async def test_nothing_grows_over_many_breaks(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After 200 breaks, each with a call across it, there are as many tasks, sockets and connections as after one."""
+    monkeypatch.setattr(client_session, "FORGET_AFTER_S", 0.0)
+    daemon.key = "key"
+    assert await client.connect()
+    peer = await daemon.accept()
+
+    async def call_over_a_break(peer: Peer) -> Peer:
+        calling = asyncio.create_task(client.call("echo"))
+        call = await peer.expect("call_tool")
+        given_up = asyncio.create_task(client.call("echo", request_id=f"{call['request_id']}-given-up"))
+        await peer.expect("call_tool")
+        peer.cut()
+        given_up.cancel()
+        again = await daemon.accept()
+        frames = {frame["op"]: frame for frame in [await again.frames.get() for _ in range(2)]}
+        assert set(frames) == {"cancel", "call_status"}
+        await again.answer({"request_id": frames["cancel"]["request_id"]})
+        await again.send("call_status_res", calls={call["request_id"]: "done"})
+        await again.answer(call)
+        await calling
+        assert set((await again.expect("forget"))["request_ids"]) >= {call["request_id"]}
+        return again
+
+    def held() -> tuple[int, int, int, int]:
+        gc.collect()
+        connections = sum(isinstance(thing, ClientConnection) for thing in gc.get_objects())
+        mine = sum((task.get_name() or "").startswith("toold") for task in asyncio.all_tasks())
+        return mine, psutil.Process().num_fds(), connections, len(client._session._cancelling)
+
+    for _ in range(3):
+        peer = await call_over_a_break(peer)
+    before = held()
+    for _ in range(200):
+        peer = await call_over_a_break(peer)
+    assert held() == before
+    assert len(client._session.answers) == 0
+
+
+def link_of(client: MCPWebSocketClient) -> client_link.ClientLink:
+    return client._link
+
+
+async def wait_for_the_end(client: MCPWebSocketClient) -> None:
+    """Until the client has noticed that its connection ended."""
+    async with asyncio.timeout(20):
+        while link_of(client)._up:
+            await asyncio.sleep(0.001)

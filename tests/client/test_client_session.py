@@ -1,0 +1,388 @@
+"""What outlives a connection: calls in flight across a break, what is forgotten, what is cancelled late."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.client import CallResult, ConnectionLostError, MCPWebSocketClient, client_session
+from toold.protocol.error_codes import CallCancelledError, InvalidArgumentsError, ResultExpiredError
+from toold.protocol.tool_call import Progress
+
+if TYPE_CHECKING:
+    from tests.client.conftest import Peer, ScriptedDaemon
+
+CANCELLED = {"code": "CANCELLED", "message": "cancelled", "executed": "maybe", "retryable": False}
+
+
+def start(client: MCPWebSocketClient, request_id: str = "id", **options: Any) -> asyncio.Task[CallResult]:
+    return asyncio.create_task(client.call("pay", {"to": "x"}, request_id=request_id, **options))
+
+
+async def broken_off(daemon: ScriptedDaemon, peer: Peer) -> Peer:
+    """Cut the connection; returns the daemon's side of the next one."""
+    peer.cut()
+    return await daemon.accept()
+
+
+async def test_the_key_is_brought_back(daemon: ScriptedDaemon, resumable: Peer) -> None:
+    """The first hello names no session, the next one the session of the ack."""
+    again = await broken_off(daemon, resumable)
+    assert "resume" not in resumable.hello
+    assert again.hello["resume"] == {"key": "first key"}
+
+
+async def test_a_call_that_runs_on_just_returns(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """Over a break it is asked for and waited for, not sent again; what it reports afterwards reaches its callbacks."""
+    progress: list[Progress] = []
+    chunks: list[str] = []
+    calling = start(client, on_progress=progress.append, on_chunk=chunks.append)
+    call = await resumable.expect("call_tool")
+    again = await broken_off(daemon, resumable)
+    await again.status(id="running")
+    await again.send("progress", request_id="id", seq=1, message="half")
+    await again.send("stream_chunk", request_id="id", seq=1, text="the rest")
+    await again.answer(call, "paid")
+    assert (await calling).text == "paid"
+    assert (progress, chunks) == ([Progress("half")], ["the rest"])
+    assert (await again.expect("forget"))["request_ids"] == ["id"]
+
+
+async def test_an_answer_that_was_missed_is_redelivered(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """The kept answer may come before the status; the second one to the same call is skipped."""
+    calling = start(client)
+    call = await resumable.expect("call_tool")
+    again = await broken_off(daemon, resumable)
+    await again.expect("call_status")
+    await again.answer(call, "paid")
+    await again.answer(call, "paid twice")
+    await again.send("call_status_res", calls={"id": "done"})
+    assert (await calling).text == "paid"
+    assert (await again.expect("forget"))["request_ids"] == ["id", "id"]
+
+
+async def test_a_call_that_never_arrived_is_sent_again_under_its_id(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """The session goes on and does not know it, so it cannot run twice; it has the time that is left."""
+    calling = start(client, timeout=30)
+    call = await resumable.expect("call_tool")
+    again = await broken_off(daemon, resumable)
+    await again.status(id="unknown")
+    repeat = await again.expect("call_tool")
+    assert repeat.pop("timeout_ms") < call.pop("timeout_ms")
+    assert repeat == call
+    await again.answer(repeat, "paid")
+    assert (await calling).text == "paid"
+
+
+async def test_each_call_gets_what_is_known_of_it(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """One question for all: what is gone is told as such, what never arrived is sent, the others are waited for."""
+    calls = {name: start(client, name) for name in ("runs", "gone", "new")}
+    for _ in calls:
+        await resumable.expect("call_tool")
+    again = await broken_off(daemon, resumable)
+    await again.status(runs="running", gone="expired", new="unknown")
+    assert (await again.expect("call_tool"))["request_id"] == "new"
+    for name in ("runs", "new"):
+        await again.answer({"request_id": name}, name)
+        assert (await calls[name]).text == name
+    with pytest.raises(ResultExpiredError) as expired:
+        await calls["gone"]
+    assert expired.value.executed == "yes"
+
+
+async def test_a_daemon_that_does_not_say_is_sent_the_calls_again(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a session that goes on a repeat attaches or replays, so it is sent rather than given up."""
+    monkeypatch.setattr(client_session, "STATUS_TIMEOUT_S", 0.01)
+    calling = start(client)
+    call = await resumable.expect("call_tool")
+    again = await broken_off(daemon, resumable)
+    await again.expect("call_status")
+    await again.answer(await again.expect("call_tool"), "paid")
+    assert (await calling).text == "paid"
+    assert call["request_id"] == "id"
+
+
+async def test_a_break_while_the_status_is_asked_starts_over(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """However often it breaks, the next connection asks anew."""
+    calling = start(client)
+    call = await resumable.expect("call_tool")
+    peer = resumable
+    for _ in range(3):
+        peer = await broken_off(daemon, peer)
+        await peer.expect("call_status")
+    again = await broken_off(daemon, peer)
+    await again.status(id="done")
+    await again.answer(call, "paid")
+    assert (await calling).text == "paid"
+    assert not client._session._errands  # nobody waits any more for what the broken connections were asked
+
+
+async def test_a_new_session_is_sent_nothing_that_may_have_run(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the daemon does not know the session, each call in flight ends and says so; the next goes there."""
+    calls = [start(client, name) for name in ("a", "b")]
+    for _ in calls:
+        await resumable.expect("call_tool")
+    daemon.key = "second key"
+    again = await broken_off(daemon, resumable)
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    for error in ended:
+        assert isinstance(error, ConnectionLostError)
+        assert error.executed == "maybe"
+        assert "does not know the session" in str(error)
+    assert ended[0] is not ended[1]
+    assert "could not be resumed" in caplog.text
+    calling = start(client, "c")
+    call = await again.expect("call_tool")
+    assert call["request_id"] == "c"
+    await again.answer(call)
+    await calling
+    third = await broken_off(daemon, again)
+    assert third.hello["resume"] == {"key": "second key"}
+
+
+async def test_a_frame_that_was_too_long_is_not_asked_for_again(daemon: ScriptedDaemon) -> None:
+    """The session would bring it again and again: its calls end, and the client comes back to a new one."""
+    daemon.key = "key"
+    async with MCPWebSocketClient(port=daemon.port, max_message_size=2000) as client:
+        peer = await daemon.accept()
+        calls = [start(client, name) for name in ("large", "other")]
+        for _ in calls:
+            await peer.expect("call_tool")
+        await peer.answer({"request_id": "large"}, "x" * 3000)
+        for ended in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(ended, ConnectionLostError)
+            assert (ended.close_code, ended.executed) == (1009, "maybe")
+        assert "resume" not in (await daemon.accept()).hello
+
+
+async def test_a_disconnect_ends_the_session(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """Whoever leaves in good order begins anew: calls in flight end, and the next hello names no session."""
+    calling = start(client)
+    await resumable.expect("call_tool")
+    await client.disconnect()
+    with pytest.raises(ConnectionLostError):
+        await calling
+    assert await client.connect()
+    assert "resume" not in (await daemon.accept()).hello
+
+
+async def test_a_call_without_auto_reconnect_ends_with_its_connection(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """Its answer, which comes later all the same, reaches nobody and is forgotten."""
+    calling = start(client, auto_reconnect=False)
+    call = await resumable.expect("call_tool")
+    again = await broken_off(daemon, resumable)
+    with pytest.raises(ConnectionLostError, match="may have run"):
+        await calling
+    await again.answer(call)
+    assert (await again.expect("forget"))["request_ids"] == ["id"]
+
+
+# --- forgetting ------------------------------------------------------------------------------------------------------
+
+
+async def answered(client: MCPWebSocketClient, peer: Peer, count: int, prefix: str = "call") -> list[str]:
+    """Make calls one after the other and answer them; returns their ids."""
+    ids = [f"{prefix}-{number}" for number in range(count)]
+    for request_id in ids:
+        calling = start(client, request_id)
+        await peer.answer(await peer.expect("call_tool"))
+        await calling
+    return ids
+
+
+async def test_answers_are_forgotten_together(
+    client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No frame for each: so many at a time, as soon as there are so many."""
+    monkeypatch.setattr(client_session, "FORGET_AFTER_S", 1000.0)
+    monkeypatch.setattr(client_session, "FORGET_COUNT", 3)
+    ids = await answered(client, resumable, 3)
+    assert (await resumable.expect("forget"))["request_ids"] == ids
+    ids = await answered(client, resumable, 2, "more")
+    await client.disconnect()
+    assert (await resumable.expect("forget"))["request_ids"] == ids
+
+
+async def test_few_answers_are_forgotten_soon(
+    client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow client's answers are not kept for it either; each batch has its own time."""
+    monkeypatch.setattr(client_session, "FORGET_AFTER_S", 0.01)
+    for prefix in ("a", "b"):
+        ids = await answered(client, resumable, 1, prefix)
+        assert (await resumable.expect("forget"))["request_ids"] == ids
+
+
+async def test_what_a_break_kept_from_being_forgotten_is_forgotten_after_it(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon would redeliver those answers at every resume."""
+    monkeypatch.setattr(client_session, "FORGET_AFTER_S", 1000.0)
+    ids = await answered(client, resumable, 2)
+    again = await broken_off(daemon, resumable)
+    assert (await again.expect("forget"))["request_ids"] == ids
+
+
+async def test_without_a_session_to_resume_nothing_is_forgotten(
+    client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that keeps nothing for this client is told nothing."""
+    monkeypatch.setattr(client_session, "FORGET_COUNT", 1)
+    await answered(client, peer, 2)
+    await client.disconnect()
+    await peer.socket.wait_closed()
+    assert peer.frames.empty()
+
+
+# --- cancelling ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_call_given_up_during_a_break_is_cancelled_after_it(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """Nobody waits for it any more, so the daemon is to end it; until its answer came it is told at each return."""
+    calling = start(client)
+    call = await resumable.expect("call_tool")
+    ack, daemon.ack = daemon.ack, None  # the next connection hangs until the call is given up
+    resumable.cut()
+    await daemon.accept()
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    daemon.ack = ack
+    for peer in list(daemon.open):
+        peer.cut()
+    again = await daemon.accept()
+    assert (await again.expect("cancel"))["request_id"] == "id"
+    again = await broken_off(daemon, again)
+    assert (await again.expect("cancel"))["request_id"] == "id"
+    await again.answer(call, outputs=[], error=CANCELLED)
+    assert (await again.expect("forget"))["request_ids"] == ["id"]
+    again = await broken_off(daemon, again)
+    await answered(client, again, 1)  # no cancel before it
+
+
+async def test_a_call_given_up_before_it_was_sent_is_nobody_elses_concern(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """The next connection hears nothing of it."""
+    resumable.cut()
+    while client.connected:
+        await asyncio.sleep(0)
+    calling = start(client, "unsent")
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    await answered(client, await daemon.accept(), 1)  # which expects a call and nothing before it
+
+
+async def test_cancel_during_a_break_ends_the_call_after_it(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """cancel() waits for the connection as the call does; a call that is to end is not sent again."""
+    calling = start(client)
+    call = await resumable.expect("call_tool")
+    resumable.cut()
+    while client.connected:
+        await asyncio.sleep(0)
+    cancelling = asyncio.create_task(client.cancel("id"))
+    again = await daemon.accept()
+    assert (await again.expect("cancel"))["request_id"] == "id"
+    await again.status(id="unknown")
+    await again.answer(call, outputs=[], error=CANCELLED)
+    assert await cancelling is True
+    with pytest.raises(CallCancelledError):
+        await calling
+    assert (await again.expect("forget"))["request_ids"] == ["id"]
+
+
+async def test_cancel_of_a_call_that_never_arrived_ends_it(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """The daemon knows of nothing to cancel: the call is over and had no effect."""
+    calling = start(client)
+    await resumable.expect("call_tool")
+    cancelling = asyncio.create_task(client.cancel("id"))
+    await resumable.expect("cancel")
+    again = await broken_off(daemon, resumable)
+    await again.expect("cancel")
+    await again.send("cancel_res", request_id="id", status="unknown")
+    assert await cancelling is True
+    with pytest.raises(CallCancelledError) as cancelled:
+        await calling
+    assert cancelled.value.executed == "no"
+
+
+async def test_a_call_that_is_to_end_is_not_sent_again(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """A cancel that overtakes the question what became of the call leaves nothing behind that runs."""
+    calling = start(client)
+    await resumable.expect("call_tool")
+    again = await broken_off(daemon, resumable)
+    await again.expect("call_status")
+    cancelling = asyncio.create_task(client.cancel("id"))
+    await again.expect("cancel")
+    await again.send("call_status_res", calls={"id": "unknown"})
+    pinging = asyncio.create_task(client.ping())
+    await again.send("pong", request_id=(await again.expect("ping"))["request_id"])  # with no call before it
+    await pinging
+    await again.send("cancel_res", request_id="id", status="unknown")
+    assert await cancelling is True
+    with pytest.raises(CallCancelledError):
+        await calling
+    assert again.frames.empty()
+
+
+async def test_a_daemon_that_takes_shorter_frames_than_before_is_not_sent_a_long_one(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """A repeat that would end the connection fails its call alone."""
+    calling = asyncio.create_task(client.call("pay", {"to": "x" * 2000}, request_id="id"))
+    await resumable.expect("call_tool")
+    limits = dict.fromkeys(("max_inflight", "ping_interval_s", "default_timeout_s", "max_timeout_s"), 1)
+    limits |= {"max_frame_bytes": 1000, "progress_window_s": 1, "result_ttl_s": 1}
+    assert daemon.ack is not None
+    daemon.ack |= {"limits": limits}
+    again = await broken_off(daemon, resumable)
+    await again.status(id="unknown")
+    with pytest.raises(InvalidArgumentsError, match="1,000"):
+        await calling
+    assert client.connected
+
+
+async def test_another_listing_is_told_of(daemon: ScriptedDaemon) -> None:
+    """When the daemon says so, and where a reconnect finds another one; not where it is the same as before."""
+    assert daemon.ack is not None
+    daemon.ack |= {"tools_rev": "one"}
+    revs: asyncio.Queue[str] = asyncio.Queue()
+    async with MCPWebSocketClient(port=daemon.port, on_tools_changed=revs.put_nowait):
+        peer = await daemon.accept()
+        assert peer.hello["features"][-1] == "tools_changed"
+        await peer.send("tools_changed", rev="two")
+        assert await asyncio.wait_for(revs.get(), 20) == "two"
+        daemon.ack |= {"tools_rev": "two"}
+        peer = await broken_off(daemon, peer)
+        daemon.ack |= {"tools_rev": "three"}
+        await broken_off(daemon, peer)
+        assert await asyncio.wait_for(revs.get(), 20) == "three"

@@ -1,0 +1,325 @@
+"""Calls over whatever connection stands: waiting for one, giving up in time, and a daemon that goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.client import CallResult, ConnectionFailedError, ConnectionLostError, MCPWebSocketClient, request_exchange
+from toold.protocol.error_codes import CallCancelledError, CallTimeoutError, ServiceUnavailableError
+
+if TYPE_CHECKING:
+    from tests.client.conftest import Peer, ScriptedDaemon
+
+STOPPING = {"code": "SERVICE_UNAVAILABLE", "message": "it goes down", "executed": "no", "retryable": True}
+FULL = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
+
+
+def start(client: MCPWebSocketClient, text: str = "hi", **options: Any) -> asyncio.Task[CallResult]:
+    return asyncio.create_task(client.call("echo", {"text": text}, **options))
+
+
+async def lose_the_daemon(daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer) -> None:
+    """The connection breaks, and until ``ack`` is good again no other comes about."""
+    daemon.ack = {"ok": False, "error": FULL}
+    peer.cut()
+    async with asyncio.timeout(20):
+        while client.connected:
+            await asyncio.sleep(0.001)
+
+
+async def test_after_a_break_calls_wait_for_the_next_connection(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """All calls that find the connection broken go over the one that takes its place."""
+    await peer.socket.close(1012)
+    calls = [start(client, text) for text in "abc"]
+    again = await daemon.accept()
+    for _ in calls:
+        call = await again.expect("call_tool")
+        await again.answer(call, call["arguments"]["text"])
+    assert [result.text for result in await asyncio.gather(*calls)] == ["a", "b", "c"]
+    assert daemon.connections == 2
+
+
+async def test_a_call_that_waited_is_sent_with_the_time_that_is_left(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """The time-out counts from the call, not from the connection."""
+    good = daemon.ack
+    await lose_the_daemon(daemon, client, peer)
+    calling = start(client, timeout=30)
+    await asyncio.sleep(0.01)
+    daemon.ack = good
+    again = await greeted(daemon, client)
+    call = await again.expect("call_tool")
+    assert call["timeout_ms"] <= 29_990
+    await again.answer(call)
+    await calling
+
+
+async def test_a_call_waits_for_a_connection_no_longer_than_its_own_time(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """Past it the caller learns why there is none, and that the call was not sent."""
+    await lose_the_daemon(daemon, client, peer)
+    await daemon.accept()
+    with pytest.raises(ConnectionFailedError, match=r"in time.*full") as failed:
+        await client.call("echo", timeout=0.05)
+    assert failed.value.retryable
+
+
+async def test_a_call_without_a_time_waits_for_a_connection_for_a_while(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the deadline is left to the tool, the outage has a bound of its own; so have questions."""
+    monkeypatch.setattr(request_exchange, "DEFAULT_TIMEOUT_S", 0.02)
+    await lose_the_daemon(daemon, client, peer)
+    with pytest.raises(ConnectionFailedError, match="in time"):
+        await client.call("echo")
+    with pytest.raises(ConnectionFailedError, match="in time"):
+        await client.ping()
+
+
+async def test_a_call_that_is_away_is_given_up_in_time_and_cancelled_after_the_return(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time-out and grace bound a call across a break too; the daemon then has nothing left to do for it."""
+    monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
+    good = daemon.ack
+    calling = start(client, timeout=0.05, request_id="slow")
+    await resumable.expect("call_tool")
+    await lose_the_daemon(daemon, client, resumable)
+    with pytest.raises(CallTimeoutError, match="may have run") as late:
+        await calling
+    assert late.value.executed == "maybe"
+    daemon.ack = good
+    again = await greeted(daemon, client)
+    assert (await again.expect("cancel"))["request_id"] == "slow"
+
+
+async def test_no_call_is_waited_for_longer_than_the_daemon_lets_one_run(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that leaves its deadline to the tool still ends, where its daemon never comes back."""
+    monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
+    limits: dict[str, float] = dict.fromkeys(("max_inflight", "ping_interval_s", "default_timeout_s"), 1)
+    limits |= {"max_timeout_s": 0.05, "max_frame_bytes": 10_000, "progress_window_s": 1, "result_ttl_s": 1}
+    assert daemon.ack is not None
+    daemon.ack |= {"limits": limits}
+    daemon.key = "key"
+    await client.connect()
+    with pytest.raises(CallTimeoutError, match=r"within 0\.05 s"):
+        await client.call("echo")
+
+
+async def test_without_auto_reconnect_a_break_fails_the_call(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """It ends with its connection, and where none stands it does not wait for one."""
+    calling = start(client, auto_reconnect=False)
+    await resumable.expect("call_tool")
+    await lose_the_daemon(daemon, client, resumable)
+    with pytest.raises(ConnectionLostError) as lost:
+        await calling
+    assert lost.value.executed == "maybe"
+    with pytest.raises(ConnectionLostError) as unsent:
+        await client.call("echo", auto_reconnect=False)
+    assert unsent.value.executed == "no"
+
+
+async def test_a_plain_clients_call_in_flight_is_not_sent_again(daemon: ScriptedDaemon) -> None:
+    """Without a session to resume nobody knows whether it ran: the caller hears of the break and decides."""
+    async with MCPWebSocketClient(port=daemon.port, features=()) as client:
+        peer = await daemon.accept()
+        calling = asyncio.create_task(client.call_tool("pay", {}))
+        await peer.expect("call_tool")
+        await peer.socket.close(1012)
+        success, _, error = await calling
+        assert not success
+        assert error is not None
+        assert "may have run" in error
+        again = await daemon.accept()
+        calling = asyncio.create_task(client.call_tool("echo", {}))
+        call = await again.expect("call_tool")
+        assert call["name"] == "echo"
+        await again.answer(call)
+        assert (await calling)[0] is True
+
+
+async def test_a_question_in_flight_ends_with_its_connection(client: MCPWebSocketClient, resumable: Peer) -> None:
+    """What is asked is answered at once or not at all: whoever asked may ask again."""
+    pinging = asyncio.create_task(client.ping())
+    await resumable.expect("ping")
+    resumable.cut()
+    with pytest.raises(ConnectionLostError):
+        await pinging
+
+
+# --- a daemon that goes away -----------------------------------------------------------------------------------------
+
+
+async def test_while_the_daemon_goes_away_new_calls_wait_for_the_next(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """What runs is answered where it runs; what comes later is sent to the daemon that takes its place."""
+    running = start(client, "running")
+    call = await resumable.expect("call_tool")
+    await resumable.send("going_away", deadline_ms=10_000)
+    await resumable.answer(call, "finished")
+    assert (await running).text == "finished"
+    waiting = start(client, "waiting")
+    health = asyncio.create_task(client.health())
+    await resumable.send("health_res", request_id=(await resumable.expect("health"))["request_id"], health={})
+    await health
+    await resumable.socket.close(1012)
+    again = await daemon.accept()
+    await again.expect("forget")
+    await again.answer(await again.expect("call_tool"), "next daemon")
+    assert (await waiting).text == "next daemon"
+
+
+async def test_without_a_session_to_resume_calls_wait_for_the_next_daemon_too(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """What was not sent yet is no session's, so it survives the end of the one that goes."""
+    await peer.send("going_away", deadline_ms=10_000)
+    async with asyncio.timeout(20):
+        while client._link.takes_calls:
+            await asyncio.sleep(0.001)
+    waiting = start(client, "waiting")
+    await asyncio.sleep(0)
+    await peer.socket.close(1012)
+    again = await daemon.accept()
+    await again.answer(await again.expect("call_tool"), "next daemon")
+    assert (await waiting).text == "next daemon"
+
+
+async def test_a_call_that_crosses_the_going_away_is_sent_to_the_next_daemon(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """The daemon refused it before it was a call, so it is not the caller's concern."""
+    calling = start(client, timeout=20)
+    call = await resumable.expect("call_tool")
+    await resumable.send("going_away", deadline_ms=10_000)
+    await resumable.answer(call, outputs=[], error=STOPPING)
+    await resumable.socket.close(1012)
+    again = await daemon.accept()
+    assert (await again.expect("forget"))["request_ids"] == [call["request_id"]]
+    repeat = await again.expect("call_tool")
+    assert repeat["request_id"] == call["request_id"]
+    await again.answer(repeat, "here")
+    assert (await calling).text == "here"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "changes"), [(True, {}), (False, {"executed": "maybe"}), (False, {"code": "OVER_CAPACITY"})]
+)
+async def test_a_call_that_was_taken_is_not_sent_to_the_next_daemon(
+    client: MCPWebSocketClient, resumable: Peer, accepted: bool, changes: dict[str, str]
+) -> None:
+    """Its one answer is its answer, whatever it says."""
+    calling = start(client)
+    call = await resumable.expect("call_tool")
+    if accepted:
+        await resumable.send("call_tool_ack", request_id=call["request_id"], accepted=True, timeout_ms=1000)
+    await resumable.send("going_away", deadline_ms=10_000)
+    await resumable.answer(call, outputs=[], error=STOPPING | changes)
+    with pytest.raises(Exception, match="it goes down"):
+        await calling
+
+
+async def test_a_refusal_of_a_daemon_that_stays_is_the_answer(client: MCPWebSocketClient, resumable: Peer) -> None:
+    """Where nobody goes away, nobody else will take the call: the caller decides when to send it again."""
+    calling = start(client)
+    await resumable.answer(await resumable.expect("call_tool"), outputs=[], error=STOPPING)
+    with pytest.raises(ServiceUnavailableError):
+        await calling
+
+
+async def test_without_acks_nobody_can_tell_a_refusal_at_the_door(daemon: ScriptedDaemon) -> None:
+    """A client that is not told which calls were taken passes the refusal on."""
+    assert daemon.ack is not None
+    daemon.ack |= {"features": ["resume", "going_away"]}
+    async with MCPWebSocketClient(port=daemon.port, features=("resume", "going_away")) as client:
+        peer = await daemon.accept()
+        calling = start(client)
+        call = await peer.expect("call_tool")
+        await peer.send("going_away", deadline_ms=10_000)
+        await peer.answer(call, outputs=[], error=STOPPING)
+        with pytest.raises(ServiceUnavailableError):
+            await calling
+
+
+async def test_without_auto_reconnect_a_daemon_that_goes_away_is_asked_all_the_same(
+    client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """Nobody waits for the next one: the daemon's own refusal is the answer."""
+    await resumable.send("going_away", deadline_ms=10_000)
+    await asyncio.sleep(0)
+    calling = start(client, auto_reconnect=False)
+    await resumable.answer(await resumable.expect("call_tool"), outputs=[], error=STOPPING)
+    with pytest.raises(ServiceUnavailableError):
+        await calling
+
+
+# --- cancelling what is not sent -------------------------------------------------------------------------------------
+
+
+async def test_a_call_that_waits_for_a_connection_is_cancelled_at_once(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
+) -> None:
+    """It had no effect, and the next connection hears nothing of it."""
+    good = daemon.ack
+    await lose_the_daemon(daemon, client, peer)
+    calling = start(client, request_id="unsent")
+    await asyncio.sleep(0)
+    assert await client.cancel("unsent") is True
+    with pytest.raises(CallCancelledError) as cancelled:
+        await calling
+    assert cancelled.value.executed == "no"
+    daemon.ack = good
+    again = await greeted(daemon, client)
+    calling = start(client, request_id="next")
+    assert (await again.expect("call_tool"))["request_id"] == "next"
+    await again.answer({"request_id": "next"})
+    await calling
+
+
+async def test_cancel_of_a_strangers_call_waits_for_the_connection(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """A call that this client does not wait for is asked for where the daemon is back."""
+    resumable.cut()
+    while client.connected:
+        await asyncio.sleep(0)
+    cancelling = asyncio.create_task(client.cancel("stranger"))
+    again = await daemon.accept()
+    await again.expect("cancel")
+    await again.send("cancel_res", request_id="stranger", status="done")
+    assert await cancelling is False
+
+
+async def test_a_cancel_that_is_not_answered_is_told_as_such(
+    client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cancel() has a bound; the call itself goes on waiting."""
+    monkeypatch.setattr(request_exchange, "ASK_TIMEOUT_S", 0.02)
+    calling = start(client, request_id="stubborn")
+    call = await resumable.expect("call_tool")
+    with pytest.raises(CallTimeoutError, match="stubborn"):
+        await client.cancel("stubborn")
+    await resumable.answer(call, "anyway")
+    assert (await calling).text == "anyway"
+
+
+async def greeted(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> Peer:
+    """The daemon's side of the connection that the client came back by; those that were refused are skipped."""
+    async with asyncio.timeout(20):
+        while not client.connected:
+            await asyncio.sleep(0.001)
+    peer = await daemon.accept()
+    while not daemon.peers.empty():
+        peer = await daemon.accept()
+    return peer

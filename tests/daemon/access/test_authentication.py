@@ -1,0 +1,78 @@
+"""Who is let in."""
+
+import pytest
+from pydantic import SecretStr
+from toold.daemon.access import Authenticator, TokenBook
+from toold.protocol.authorization import Authorization, AuthorizationDenied
+from toold.protocol.tool_call import LOCAL
+
+OWN = SecretStr("the-daemon's-own-token")
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_the_daemons_own_token_may_everything() -> None:
+    """Its principal is local, it has all toolsets, and nothing ends it."""
+    access = await Authenticator(OWN, TokenBook)(OWN.get_secret_value())
+    assert access == Authorization(LOCAL)
+    assert Authenticator(OWN, TokenBook).objection(Authorization(LOCAL)) is None
+
+
+async def test_without_auth_everybody_is_local() -> None:
+    """Also who sends a token that is good nowhere."""
+    assert await Authenticator(None, TokenBook)("whatever") == Authorization(LOCAL)
+    assert await Authenticator(None, TokenBook)(None) == Authorization(LOCAL)
+
+
+async def test_a_named_token_has_what_it_was_made_with() -> None:
+    """A principal of its own, its toolsets, its end."""
+    book, token = TokenBook().with_new("ci", 1000.0, toolsets=("lean", "mine"), expires_at=1060.0)
+    access = await Authenticator(OWN, lambda: book, clock=Clock())(token)
+    assert isinstance(access, Authorization)
+    assert (access.principal.name, access.toolsets, access.expires_at) == ("token:ci", ("lean", "mine"), 1060.0)
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", "toold_" + "x" * 43, "a.b.c", "\ud800", "\0"])
+async def test_nobody_else_is_let_in(token: str | None) -> None:
+    """No token and a wrong one are told apart; nothing of it is repeated."""
+    book, _ = TokenBook().with_new("ci", 1000.0)
+    denied = await Authenticator(OWN, lambda: book)(token)
+    assert isinstance(denied, AuthorizationDenied)
+    assert denied.why == ("missing" if token is None else "invalid")
+    assert not token or token not in denied.message
+
+
+async def test_a_token_that_was_good_is_told_what_became_of_it() -> None:
+    """Revoked or expired; who is connected by it has to go."""
+    clock = Clock()
+    books = [TokenBook()]
+    door = Authenticator(OWN, lambda: books[-1], clock=clock)
+    book, ending = books[-1].with_new("ending", clock.now, expires_at=clock.now + 60)
+    book, taken = book.with_new("taken", clock.now)
+    books.append(book)
+    let_in = [await door(ending), await door(taken)]
+    assert [door.objection(access) for access in let_in if isinstance(access, Authorization)] == [None, None]
+    books.append(book.revoked("taken", clock.now))
+    clock.now += 60
+    words = ["the token 'ending' has expired", "the token 'taken' was revoked"]
+    assert [door.objection(access) for access in let_in if isinstance(access, Authorization)] == words
+    for token, said in zip((ending, taken), words, strict=True):
+        denied = await door(token)
+        assert isinstance(denied, AuthorizationDenied)
+        assert (denied.why, said in denied.message) == ("invalid", True)
+
+
+async def test_a_token_of_the_same_name_is_another() -> None:
+    """Who was let in by the old one has to go when there is a new one."""
+    book, old = TokenBook().with_new("ci", 1000.0)
+    books = [book]
+    door = Authenticator(OWN, lambda: books[-1], clock=Clock())
+    access = await door(old)
+    assert isinstance(access, Authorization)
+    books.append(book.revoked("ci", 1000.0).with_new("ci", 1000.0)[0])
+    assert door.objection(access) == "its token was revoked"

@@ -1,0 +1,300 @@
+"""Tokens of an OAuth issuer."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.daemon.access.issuer_keys import (
+    AGAIN_S,
+    KEEP_S,
+    MAX_BYTES,
+    RETRY_S,
+    STALE_S,
+    IssuerKeys,
+    metadata_addresses,
+)
+from toold.daemon.access.oauth_issuer import LEEWAY_S, OAuthIssuer
+from toold.daemon.access.protected_resource import ProtectedResource
+from toold.protocol.authorization import Authorization, AuthorizationDenied
+
+from .conftest import unsigned
+
+if TYPE_CHECKING:
+    from .conftest import Issuer
+
+IDENTIFIER = "https://tools.example/mcp"
+TOOLSETS = ("lean", "standard", "full")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def verifier(issuer: Issuer, clock: Clock | None = None, **scopes: tuple[str, ...]) -> OAuthIssuer:
+    resource = ProtectedResource(issuer.url, IDENTIFIER, IDENTIFIER, scopes)
+    return OAuthIssuer(resource, lambda: TOOLSETS, IssuerKeys(issuer.url, clock=clock or Clock()))
+
+
+async def refusal(verify: OAuthIssuer, token: str) -> AuthorizationDenied:
+    denied = await verify.verify(token)
+    assert isinstance(denied, AuthorizationDenied), denied
+    assert token not in denied.message
+    return denied
+
+
+@pytest.mark.parametrize(("kid", "algorithm"), [("rsa", "RS256"), ("rsa", "PS512"), ("ec", "ES256"), ("ed", "EdDSA")])
+async def test_a_good_token_lets_in(issuer: Issuer, kid: str, algorithm: str) -> None:
+    """Its subject is the principal, it may use all toolsets, and it ends when it says."""
+    access = await verifier(issuer).verify(issuer.token(kid, algorithm, exp=4_000_000_000))
+    assert isinstance(access, Authorization)
+    assert (access.principal.name, access.toolsets, access.expires_at) == ("oauth:alice", None, 4_000_000_000.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"aud": "https://other.example/mcp"}, "for another audience; get one for https://tools.example/mcp"),
+        ({"aud": ["https://tools.example"]}, "for another audience"),
+        ({"aud": None}, "without aud"),
+        ({"iss": "https://other.example"}, "of another issuer"),
+        ({"iss": None}, "without iss"),
+        ({"exp": 1_000_000_000}, "expired"),
+        ({"exp": None}, "without exp"),
+        ({"exp": "soon"}, "not one that"),
+        ({"exp": 10**18}, "good for ever"),
+        ({"exp": 10**400}, "not one that"),
+        ({"nbf": 4_000_000_000}, "not good yet"),
+        ({"sub": None}, "without sub"),
+        ({"sub": ""}, "without a subject"),
+        ({"sub": "a\nb"}, "without a subject"),
+        ({"sub": "x" * 256}, "without a subject"),
+    ],
+)
+async def test_a_token_with_a_wrong_claim_is_refused(issuer: Issuer, changed: dict[str, Any], said: str) -> None:
+    """The refusal names what is wrong, and quotes nothing of the token."""
+    denied = await refusal(verifier(issuer), issuer.token(**changed))
+    assert denied.why == "invalid"
+    assert said in denied.message
+
+
+async def test_clocks_may_differ_a_little(issuer: Issuer) -> None:
+    """By the leeway and no more."""
+    now = int(time.time())
+    verify = verifier(issuer)
+    assert isinstance(await verify.verify(issuer.token(exp=now - LEEWAY_S // 2)), Authorization)
+    assert isinstance(await verify.verify(issuer.token(nbf=now + LEEWAY_S // 2)), Authorization)
+    await refusal(verify, issuer.token(exp=now - 2 * LEEWAY_S))
+
+
+async def test_a_token_without_a_signature_is_refused(issuer: Issuer) -> None:
+    """``none`` is no algorithm here, however it is written; nor is a signature that was cut off."""
+    verify = verifier(issuer)
+    claims = jwt.decode(issuer.token(), options={"verify_signature": False})
+    for algorithm in ("none", "None", "NONE", "", None, 5):
+        await refusal(verify, unsigned({"alg": algorithm, "kid": "rsa"}, claims))
+    await refusal(verify, unsigned({"alg": "RS256", "kid": "rsa"}, claims))
+    await refusal(verify, issuer.token().rpartition(".")[0] + ".")
+
+
+async def test_a_public_key_is_no_shared_secret(issuer: Issuer) -> None:
+    """A token that somebody signed with the issuer's public key by HS256 is refused."""
+    public = issuer.keys["rsa"].public_key()
+    for secret in (
+        public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        json.dumps(issuer.public_keys()[0]).encode(),
+    ):
+        signed = jwt.api_jws.PyJWS().encode(b"{}", b"x" * 32, algorithm="HS256", headers={"kid": "rsa"})
+        head = signed.rpartition(".")[0]
+        import base64
+        import hashlib
+        import hmac
+
+        mac = base64.urlsafe_b64encode(hmac.new(secret, head.encode(), hashlib.sha256).digest()).rstrip(b"=")
+        denied = await refusal(verifier(issuer), f"{head}.{mac.decode()}")
+        assert "signed in a way that is not taken" in denied.message
+
+
+async def test_a_shared_secret_among_the_keys_is_not_taken(issuer: Issuer) -> None:
+    """Nor one for encryption, nor one that is too short."""
+    secret = {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0", "kid": "oct", "alg": "HS256"}
+    [public, *_] = issuer.public_keys()
+    keys = [secret, {**public, "use": "enc"}, "no key", {"kty": "RSA", "kid": "broken"}]
+    issuer.answers["/keys"] = lambda: (200, json.dumps({"keys": keys}).encode())
+    verify = verifier(issuer)
+    await refusal(verify, jwt.encode({}, "secret-secret-secret-secret-secret", "HS256", headers={"kid": "oct"}))
+    await refusal(verify, issuer.token())
+    await refusal(verify, issuer.token(headers={"kid": "broken"}))
+
+
+async def test_a_key_of_too_few_bits_is_not_taken(issuer: Issuer) -> None:
+    """It can be factored."""
+    issuer.keys["rsa"] = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - refused here
+    with pytest.warns(jwt.warnings.InsecureKeyLengthWarning):
+        token = issuer.token()
+    await refusal(verifier(issuer), token)
+
+
+async def test_a_token_is_verified_by_the_key_that_it_names(issuer: Issuer, spare_rsa: Any) -> None:
+    """Not by another of the issuer's, and by none of somebody else's, wherever its header points."""
+    verify = verifier(issuer)
+    await refusal(verify, issuer.token("ec", "ES256", headers={"kid": "rsa"}))
+    good = issuer.keys["rsa"]
+    issuer.keys["rsa"] = spare_rsa
+    elsewhere = {"jku": "https://evil.example/keys", "jwk": issuer.public_keys()[0]}
+    forged = issuer.token(headers=elsewhere)
+    issuer.keys["rsa"] = good
+    denied = await refusal(verify, forged)
+    assert "not one that" in denied.message
+
+
+async def test_a_token_that_names_no_key(issuer: Issuer, spare_rsa: Any) -> None:
+    """It is verified where only one key can be meant, and refused where several may."""
+    nameless = issuer.token(headers={"kid": None})
+    assert isinstance(await verifier(issuer).verify(nameless), Authorization)
+    issuer.keys["other"] = spare_rsa
+    await refusal(verifier(issuer), nameless)
+
+
+async def test_keys_are_asked_for_once(issuer: Issuer) -> None:
+    """A hundred tokens ask the issuer no more often than the first one."""
+    verify = verifier(issuer)
+    for _ in range(100):
+        assert isinstance(await verify.verify(issuer.token()), Authorization)
+    assert issuer.asked.count("/keys") == 1
+
+
+async def test_a_rotated_key_is_found(issuer: Issuer, spare_rsa: Any) -> None:
+    """A token of a new key has the keys asked for again; the key that is gone is good no more from then on."""
+    clock = Clock()
+    verify = verifier(issuer, clock)
+    old = issuer.token()
+    assert isinstance(await verify.verify(old), Authorization)
+    del issuer.keys["rsa"]
+    issuer.keys["new"] = spare_rsa
+    clock.now += AGAIN_S
+    assert isinstance(await verify.verify(issuer.token("new")), Authorization)
+    await refusal(verify, old)
+    assert issuer.asked.count("/keys") == 2
+
+
+async def test_made_up_keys_ask_the_issuer_seldom(issuer: Issuer) -> None:
+    """Whoever sends tokens with random key ids cannot have the daemon flood the issuer."""
+    clock = Clock()
+    verify = verifier(issuer, clock)
+    for number in range(50):
+        await refusal(verify, issuer.token(headers={"kid": f"made-up-{number}"}))
+    assert issuer.asked.count("/keys") == 1
+    clock.now += AGAIN_S
+    for number in range(50):
+        await refusal(verify, issuer.token(headers={"kid": f"made-up-{number}"}))
+    assert issuer.asked.count("/keys") == 2
+
+
+async def test_an_issuer_that_is_away_is_told_and_asked_again(issuer: Issuer) -> None:
+    """No verdict is made without keys; keys that are there outlast its absence for a day."""
+    clock = Clock()
+    verify = verifier(issuer, clock)
+    issuer.answers["/keys"] = lambda: (503, b"")
+    assert (await refusal(verify, issuer.token())).why == "unavailable"
+    assert (await refusal(verify, issuer.token())).why == "unavailable"
+    assert issuer.asked.count("/keys") == 1
+    clock.now += RETRY_S
+    del issuer.answers["/keys"]
+    assert isinstance(await verify.verify(issuer.token()), Authorization)
+    issuer.answers["/keys"] = lambda: (503, b"")
+    clock.now += KEEP_S + 1
+    assert isinstance(await verify.verify(issuer.token()), Authorization)
+    clock.now += STALE_S
+    assert (await refusal(verify, issuer.token())).why == "unavailable"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "[]", "{", "[" * 100_000, "GOOD" + " " * MAX_BYTES, '{"issuer": "https://other.example", "jwks_uri": "KEYS"}'],
+)
+async def test_metadata_that_is_none_is_not_gone_by(issuer: Issuer, body: str) -> None:
+    """Broken, endless, or another issuer's: the tokens cannot be verified, and that is said."""
+    good = json.dumps({"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"})
+    document = body.replace("GOOD", good).replace("KEYS", f"{issuer.url}/keys").encode()
+    issuer.answers["/.well-known/openid-configuration"] = partial(_answer, document)
+    assert (await refusal(verifier(issuer), issuer.token())).why == "unavailable"
+
+
+async def test_packed_keys_are_not_unpacked(issuer: Issuer) -> None:
+    """Nobody asked for them so, and a few bytes could stand for gigabytes."""
+    keys = json.dumps({"keys": issuer.public_keys()}).encode()
+    issuer.answers["/keys"] = partial(_answer, gzip.compress(keys))
+    assert (await refusal(verifier(issuer), issuer.token())).why == "unavailable"
+
+
+async def test_keys_are_fetched_from_no_other_kind_of_place(issuer: Issuer) -> None:
+    """A file, say, or nothing at all."""
+    for place in ("file:///etc/passwd", None, 5):
+        document = json.dumps({"issuer": issuer.url, "jwks_uri": place}).encode()
+        issuer.answers["/.well-known/openid-configuration"] = partial(_answer, document)
+        assert (await refusal(verifier(issuer), issuer.token())).why == "unavailable"
+
+
+def _answer(document: bytes) -> tuple[int, bytes]:
+    return 200, document
+
+
+def test_metadata_is_looked_for_where_it_may_be() -> None:
+    """By RFC 8414 first, then as OpenID Connect has it, with the issuer's path in either place."""
+    assert metadata_addresses("https://id.example/realms/a") == [
+        "https://id.example/.well-known/oauth-authorization-server/realms/a",
+        "https://id.example/.well-known/openid-configuration/realms/a",
+        "https://id.example/realms/a/.well-known/openid-configuration",
+    ]
+
+
+@given(st.text())
+async def test_whatever_is_sent_is_answered(text: str) -> None:
+    """No text makes it raise, and none asks the issuer for anything."""
+    keys = IssuerKeys("http://127.0.0.1:1")
+    verify = OAuthIssuer(ProtectedResource("http://127.0.0.1:1", IDENTIFIER, IDENTIFIER), lambda: TOOLSETS, keys)
+    for token in (text, f"{text}.{text}.{text}", "e30.e30." + text):
+        assert isinstance(await verify.verify(token), AuthorizationDenied)
+
+
+# --- scopes and toolsets ---------------------------------------------------------------------------------------------
+
+
+async def test_scopes_open_toolsets(issuer: Issuer) -> None:
+    """Those of all its scopes, the first being the default; for others it says which scope is needed."""
+    verify = verifier(issuer, read=("lean",), write=("standard", "lean"), all=("full",))
+    access = await verify.verify(issuer.token(scope="openid write"))
+    assert isinstance(access, Authorization)
+    assert (access.toolsets, access.scopes) == (("standard", "lean"), (("full", "all"),))
+    listed = await verify.verify(issuer.token(scp=["read", "all"]))
+    assert isinstance(listed, Authorization)
+    assert listed.toolsets == ("lean", "full")
+
+
+async def test_a_token_whose_scopes_open_nothing(issuer: Issuer) -> None:
+    """It is not wrong, it may do nothing: the refusal names the scopes that there are."""
+    denied = await refusal(verifier(issuer, read=("lean",), all=("full",)), issuer.token(scope="openid"))
+    assert (denied.why, denied.scope) == ("insufficient_scope", "read all")
+
+
+async def test_a_token_for_one_toolset_is_good_for_it_alone(issuer: Issuer) -> None:
+    """``aud`` may name /mcp/{toolset}: RFC 8707 has a client ask for the narrowest."""
+    access = await verifier(issuer).verify(issuer.token(aud=f"{IDENTIFIER}/lean"))
+    assert isinstance(access, Authorization)
+    assert access.toolsets == ("lean",)
+    narrow = await verifier(issuer, read=("standard",)).verify(issuer.token(aud=f"{IDENTIFIER}/lean", scope="read"))
+    assert isinstance(narrow, AuthorizationDenied)
+    assert narrow.why == "insufficient_scope"

@@ -1,0 +1,167 @@
+"""What the doctor says of this machine."""
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from starlette.responses import Response
+from toold.daemon.checks import machine_checks
+from toold.daemon.checks.check_result import CheckResult
+from toold.daemon.persistence.state_folder import StateFolder, read_address
+from toold.daemon.transports.http_port import side_app
+from toold.protocol.daemon_address import DaemonAddress
+from toold.serving import HttpServer
+from toold.store import MEND_DAMAGE
+from toold.store.store_schema import STEPS, open_database
+
+
+def address(http_port: int, *, pid: int | None = None, port: int = 1) -> DaemonAddress:
+    return DaemonAddress(
+        pid=pid or os.getpid(), host="127.0.0.1", port=port, http_port=http_port, tls=False, auth=True, version="9"
+    )
+
+
+@pytest.fixture
+async def health() -> dict[str, object]:
+    return {"status": "ready"}
+
+
+@pytest.fixture
+async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[DaemonAddress]:
+    """What a running daemon shows: its state folder and its HTTP port."""
+    app = side_app(
+        health=lambda: health,
+        metrics=bytes,
+        mcp=Response(),
+        resource=lambda _: None,
+        operator=Response(),
+        loopback_only=True,
+        allowed_origins=(),
+    )
+    server = HttpServer(app, "127.0.0.1", 0, "--http-port")
+    await server.start()
+    with StateFolder(state_dir) as state:
+        state.load_or_create_token()
+        state.write_address(address(server.port))
+        yield address(server.port)
+    await server.close()
+
+
+def test_ports(taken_port: int) -> None:
+    """A port is free, chosen later, ours already, or somebody else's."""
+    assert machine_checks.port("127.0.0.1", 0, setting="port", ours=None).status == "ok"
+    taken = machine_checks.port("127.0.0.1", taken_port, setting="http_port", ours=None)
+    assert (taken.status, taken.remedy) == ("fail", "stop that program or choose another with --http-port")
+    held = machine_checks.port("127.0.0.1", taken_port, setting="http_port", ours=address(taken_port))
+    assert (held.status, held.message) == ("ok", f"{taken_port} is held by the running daemon (pid {os.getpid()})")
+    elsewhere = machine_checks.port("192.0.2.1", taken_port, setting="port", ours=None)
+    assert (elsewhere.status, elsewhere.remedy) == ("fail", "choose another --port or --host")
+
+
+def test_a_good_state_folder(state_dir: Path) -> None:
+    """Folder and token that the daemon made are in order."""
+    with StateFolder(state_dir) as state:
+        state.load_or_create_token()
+    assert [check.status for check in machine_checks.state_folder(state_dir, token_given=False)] == ["ok", "ok"]
+
+
+def test_an_open_state_folder(state_dir: Path) -> None:
+    """Permissions that are too wide are told with the command that mends them, and not mended here."""
+    state_dir.mkdir()
+    state_dir.chmod(0o777)
+    (state_dir / "token").write_text("t" * 40)
+    (state_dir / "token").chmod(0o644)
+    folder, token = machine_checks.state_folder(state_dir, token_given=False)
+    assert (folder.status, folder.remedy) == ("warn", f"run: chmod go-w {state_dir}")
+    assert token.status == "warn"
+    assert state_dir.stat().st_mode & 0o777 == 0o777
+
+
+def test_a_short_token(state_dir: Path) -> None:
+    """A token file that cannot hold a token is told, unless the token comes from elsewhere."""
+    state_dir.mkdir(mode=0o700)
+    (state_dir / "token").write_text("short")
+    (state_dir / "token").chmod(0o600)
+    assert machine_checks.state_folder(state_dir, token_given=False)[1].status == "fail"
+    assert machine_checks.state_folder(state_dir, token_given=True)[1].status == "ok"
+
+
+def test_databases(tmp_path: Path) -> None:
+    """A database is none yet, good, newer than this toold, or no database."""
+    path = tmp_path / "toold.db"
+    assert machine_checks.database(path).message == "is made at the first start"
+    open_database(path).close()
+    assert machine_checks.database(path).status == "ok"
+    open_database(path, (*STEPS, "CREATE TABLE later (x)")).close()
+    assert "newer toold" in (machine_checks.database(path).remedy or "")
+    path.write_text("no database at all, " * 100)
+    broken = machine_checks.database(path)
+    assert broken.status == "fail"
+    assert "move the file away" in (broken.remedy or "")
+
+
+def test_a_damaged_database(tmp_path: Path, damage: Callable[..., None]) -> None:
+    """A page that is not what SQLite wrote is found before a call needs it, and the doctor says what to do."""
+    path = tmp_path / "toold.db"
+    open_database(path).close()
+    damage(path, "session")
+    check = machine_checks.database(path)
+    assert (check.status, check.remedy) == ("fail", MEND_DAMAGE)
+    assert f"{path} is damaged" in check.message
+
+
+async def test_a_daemon_with_problems(running: DaemonAddress, health: dict[str, object]) -> None:
+    """It takes calls, and what is wrong with it is told."""
+    health.update(problems=["the database is damaged", "a tool is left out"])
+    check = await machine_checks.daemon(running)
+    assert check.status == "warn"
+    assert check.message.endswith("has problems: the database is damaged; a tool is left out")
+
+
+async def test_a_running_daemon(state_dir: Path, running: DaemonAddress) -> None:
+    """The daemon that runs here is asked whether it is ready."""
+    check = await machine_checks.daemon(read_address(state_dir))
+    assert check == CheckResult("daemon", "ok", f"pid {running.pid} on port 1 is ready (version 9)")
+
+
+async def test_a_daemon_that_takes_no_calls(running: DaemonAddress, health: dict[str, object]) -> None:
+    """The reasons of a daemon that is not ready are told."""
+    health.update(status="draining", reasons=["the daemon stops"])
+    check = await machine_checks.daemon(running)
+    assert (check.status, check.message) == ("warn", f"pid {running.pid} on port 1 takes no calls: the daemon stops")
+
+
+async def test_a_daemon_that_hangs(taken_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that lives and does not answer is told apart from one that has gone."""
+    monkeypatch.setattr(machine_checks, "ANSWER_TIMEOUT_S", 0.05)
+    check = await machine_checks.daemon(address(taken_port))
+    assert check.status == "fail"
+    assert f"kill {os.getpid()}" in (check.remedy or "")
+
+
+async def test_a_daemon_that_crashed() -> None:
+    """An address whose process is gone is the trace of a crash, which the next start removes."""
+    process = await asyncio.create_subprocess_exec("true")
+    await process.wait()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    check = await machine_checks.daemon(address(port, pid=process.pid))
+    assert (check.status, check.remedy) == ("warn", "start it again: that cleans up")
+
+
+async def test_another_program_on_the_daemons_port() -> None:
+    """What answers with something else is not our daemon."""
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = json.dumps("hello")
+        writer.write(f"HTTP/1.1 500 No\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        check = await machine_checks.daemon(address(server.sockets[0].getsockname()[1]))
+    assert (check.status, check.message.endswith("no reason given")) == ("warn", True)

@@ -1,0 +1,89 @@
+"""The doctor looks at the operator's own tools."""
+
+from pathlib import Path
+
+import pytest
+from toold.daemon.checks.tool_checks import files
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.config.settings import Settings
+from toold.sources import PINS_FOLDER
+from toold.sources.mcp.tool_pins import PinFile, ToolPin
+from toold.sources.mcp.upstream_definition import UpstreamDefinition
+
+
+def settings(folder: Path, **env: str) -> Settings:
+    return load_settings({}, env={"TOOLD_STATE_DIR": str(folder / "state"), **env}, cwd=folder)
+
+
+def test_without_folders_there_is_nothing_to_look_at(tmp_path: Path) -> None:
+    """No line is made of it."""
+    assert files(settings(tmp_path)) == []
+
+
+@pytest.fixture
+def pipelines(tmp_path: Path) -> Path:
+    """A folder for pipelines."""
+    folder = tmp_path / "pipelines"
+    folder.mkdir()
+    return folder
+
+
+def save(folder: Path, name: str, *tools: str) -> None:
+    steps = "".join(f'[[steps]]\nid = "s{number}"\ntool_name = "{tool}"\n' for number, tool in enumerate(tools))
+    (folder / f"{name}.toml").write_text(f'description = "Calls."\n{steps}')
+
+
+def test_a_tool_that_a_pipeline_names_and_that_there_is_not_is_told(tmp_path: Path, pipelines: Path) -> None:
+    """With a close name; tools of the other files are there, and one that a source may have is not complained of."""
+    save(pipelines, "first", "ecoh", "echo", "crm_getA", "ecoh")
+    save(pipelines, "second", "first", "remote")
+
+    def told() -> list[str]:
+        checks = files(settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines)))
+        assert {(check.name, check.status) for check in checks} == {("pipeline_dir", "warn")}
+        return [check.message.removeprefix(f"the pipeline {pipelines}/") for check in checks]
+
+    assert told() == [
+        "first.toml names 'ecoh', which is no tool here; did you mean 'echo'?",
+        "first.toml names 'crm_getA', which is no tool here; `toold tools` lists them",
+        "second.toml names 'remote', which is no tool here; `toold tools` lists them",
+    ]
+    (tmp_path / "toold.toml").write_text('[sources.crm]\ntype = "openapi"\nspec = "crm.json"\n')
+    assert told() == [
+        "first.toml names 'ecoh', which is no tool here, nor one of the sources'; did you mean 'echo'?",
+        "second.toml names 'remote', which is no tool here, nor one of the sources'; `toold tools` lists them",
+    ]
+
+
+def test_a_server_has_what_was_accepted_of_it(tmp_path: Path, pipelines: Path) -> None:
+    """Before its first listing, and where its pins cannot be read, it may have any tool."""
+    save(pipelines, "first", "remote")
+    (tmp_path / "toold.toml").write_text('[sources.far]\ntype = "mcp"\ncommand = ["far"]\n')
+    read = settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines))
+    pins = PinFile(read.state_dir / PINS_FOLDER, "far")
+
+    def status() -> list[str]:
+        return [check.status for check in files(read)]
+
+    assert status() == ["ok"]
+    pins.write({"other": ToolPin("other", UpstreamDefinition("other"))})
+    assert status() == ["warn"]
+    pins.write({"away": ToolPin("remote", UpstreamDefinition("away"))})
+    assert status() == ["ok"]
+    (read.state_dir / PINS_FOLDER / "far.json").write_text("{")
+    assert status() == ["ok"]
+
+
+def test_each_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    """With what is wrong; a folder whose files are right says how many tools there are."""
+    flows, pipelines = tmp_path / "flows", tmp_path / "pipelines"
+    flows.mkdir()
+    pipelines.mkdir()
+    (pipelines / "bad.yaml").write_text("steps: []\n")
+    (pipelines / "good.toml").write_text('description = "Echo."\n[[steps]]\nid = "a"\ntool_name = "echo"\n')
+    found = files(settings(tmp_path, TOOLD_WORKFLOW_DIR=str(flows), TOOLD_PIPELINE_DIR=str(pipelines)))
+    assert [(check.name, check.status) for check in found] == [("workflow_dir", "ok"), ("pipeline_dir", "warn")]
+    assert "bad.yaml was left out: " in found[1].message
+    (pipelines / "bad.yaml").unlink()
+    (check,) = files(settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines)))
+    assert check.message == f"{pipelines} has good"

@@ -1,0 +1,82 @@
+"""The configuration file is followed, once a change has settled."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from toold.daemon.config import config_watcher
+from toold.daemon.config.config_watcher import follow, mark_of
+from toold.daemon.config.setting_sources import SettingsError
+
+
+class Reloads:
+    """Counts, and refuses where it is told to."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.refuses = False
+        self.happened = asyncio.Event()
+
+    async def __call__(self) -> None:
+        self.count += 1
+        self.happened.set()
+        if self.refuses:
+            raise SettingsError("port (toold.toml): must be a whole number")
+
+    async def next(self) -> None:
+        async with asyncio.timeout(30):
+            await self.happened.wait()
+        self.happened.clear()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "toold.toml"
+
+
+@pytest.fixture
+async def reloads(file: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reloads]:
+    monkeypatch.setattr(config_watcher, "LOOK_S", 0.02)
+    reloads = Reloads()
+    task = asyncio.create_task(follow(file, reloads))
+    await asyncio.sleep(0)  # it has looked once
+    yield reloads
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_a_change_is_read_once(reloads: Reloads, file: Path) -> None:
+    """Also where the file is new, or another one is put in its place; and not again until it changes again."""
+    file.write_text("port = 1", encoding="utf-8")
+    await reloads.next()
+    new = file.with_name("new")
+    new.write_text("port = 2", encoding="utf-8")
+    new.replace(file)
+    await reloads.next()
+    file.unlink()
+    await reloads.next()
+    assert reloads.count == 3
+
+
+async def test_a_file_that_is_refused_is_followed_on(reloads: Reloads, file: Path) -> None:
+    """Once for each change, and the next one is read."""
+    reloads.refuses = True
+    file.write_text("port = x", encoding="utf-8")
+    await reloads.next()
+    reloads.refuses = False
+    file.write_text("port = 12", encoding="utf-8")
+    await reloads.next()
+    assert reloads.count == 2
+
+
+def test_a_mark_tells_files_apart(tmp_path: Path) -> None:
+    """By what they are, also with the same name and size."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.write_text("1", encoding="utf-8")
+    second.write_text("2", encoding="utf-8")
+    before = mark_of(first)
+    assert before == mark_of(first)
+    second.replace(first)
+    assert mark_of(first) != before
+    assert mark_of(second) is None

@@ -1,0 +1,260 @@
+"""Where settings come from, which are refused, and with which words."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as on_a_busy_machine
+from hypothesis import strategies as st
+from toold.daemon.config.setting_sources import SettingsError, load_settings
+from toold.daemon.config.settings import Settings
+
+SECRET = "sk-verysecretverysecretverysecret"
+
+
+def load(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> Settings:
+    return load_settings(flags or {}, env=env, cwd=cwd)
+
+
+def refusal(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(flags or {}, env=env, cwd=cwd)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def outcome(*, cwd: Path, env: Mapping[str, str]) -> str:
+    """The settings as they are printed, or the refusal."""
+    try:
+        return repr(load_settings({}, env=env, cwd=cwd))
+    except SettingsError as error:
+        return str(error)
+
+
+# --- where they come from --------------------------------------------------------------------------------------------
+
+
+def test_each_source_lies_over_the_one_before(tmp_path: Path) -> None:
+    """A flag beats the environment, which beats toold.toml, which beats the default."""
+    (tmp_path / "toold.toml").write_text("port = 1\nhttp_port = 2\nmax_running = 3\n")
+    settings = load({"port": 11}, cwd=tmp_path, TOOLD_PORT="21", TOOLD_HTTP_PORT="22")
+    assert (settings.port, settings.http_port, settings.max_running, settings.max_waiting) == (11, 22, 3, 1000)
+
+
+def test_flags_that_were_not_given_do_not_count(tmp_path: Path) -> None:
+    """A flag whose value is None leaves the setting to the other sources."""
+    assert load({"port": None}, cwd=tmp_path, TOOLD_PORT="5").port == 5
+
+
+def test_empty_variables_count_as_not_set(tmp_path: Path) -> None:
+    """An empty variable is as good as none, so that `docker run -e KIMI_API_KEY=` means no key."""
+    settings = load(cwd=tmp_path, TOOLD_PORT="", KIMI_API_KEY="", MOONSHOT_API_KEY=SECRET)
+    assert settings.port == 8079
+    assert settings.kimi_api_key is not None
+    assert settings.kimi_api_key.get_secret_value() == SECRET
+
+
+@pytest.mark.parametrize(
+    ("variable", "setting"),
+    [
+        ("KIMI_API_KEY", "kimi_api_key"),
+        ("MOONSHOT_API_KEY", "kimi_api_key"),
+        ("TOOLD_KIMI_API_KEY", "kimi_api_key"),
+        ("GLM_API_KEY", "glm_api_key"),
+        ("ZHIPUAI_API_KEY", "glm_api_key"),
+        ("SUPABASE_SERVICE_ROLE_KEY", "supabase_service_role_key"),
+    ],
+)
+def test_secrets_are_read_under_their_usual_names(tmp_path: Path, variable: str, setting: str) -> None:
+    """Each vendor's usual variable sets its key, without the line end that was copied along."""
+    settings = load(cwd=tmp_path, **{variable: f"{SECRET}\n"})
+    assert getattr(settings, setting).get_secret_value() == SECRET
+
+
+@pytest.mark.parametrize("variable", ["KIMI_BASE_URL", "GLM_BASE_URL", "SUPABASE_URL"])
+def test_addresses_are_read_under_their_usual_names(tmp_path: Path, variable: str) -> None:
+    """The vendors' addresses have their usual variables too."""
+    settings = load(cwd=tmp_path, **{variable: "http://127.0.0.1:9/v1"})
+    assert getattr(settings, variable.lower()) == "http://127.0.0.1:9/v1"
+
+
+def test_the_config_file_may_be_named(tmp_path: Path) -> None:
+    """TOOLD_CONFIG or the flag names another file; its relative paths start at its folder."""
+    (tmp_path / "etc" / "work").mkdir(parents=True)
+    (tmp_path / "etc" / "my.toml").write_text('workspace = ["work"]\nstate_dir = "state"\n')
+    for settings in (load(cwd=tmp_path, TOOLD_CONFIG="etc/my.toml"), load({"config": "etc/my.toml"}, cwd=tmp_path)):
+        assert settings.workspace == (tmp_path / "etc" / "work",)
+        assert settings.state_dir == tmp_path / "etc" / "state"
+
+
+def test_the_folder_of_workflow_tools_must_be_there(tmp_path: Path) -> None:
+    """It starts where the source does that names it; a folder that is not there would be a misspelling unnoticed."""
+    (tmp_path / "toold.toml").write_text('workflow_dir = "flows"\n')
+    assert "workflow_dir (toold.toml): must be existing folders" in refusal(cwd=tmp_path)
+    (tmp_path / "flows").mkdir()
+    assert load(cwd=tmp_path).workflow_dir == tmp_path / "flows"
+
+
+def test_lists_are_split_as_their_variables_are_written(tmp_path: Path) -> None:
+    """TOOLD_WORKSPACE is split like PATH, TOOLD_ALLOWED_ORIGINS at commas; relative folders start at the cwd."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    origins = "https://a.example, http://localhost:3000"
+    both = os.pathsep.join(["a", str(tmp_path / "b")])
+    settings = load(cwd=tmp_path, TOOLD_WORKSPACE=both, TOOLD_ALLOWED_ORIGINS=origins)
+    assert settings.workspace == (tmp_path / "a", tmp_path / "b")
+    assert settings.allowed_origins == ("https://a.example", "http://localhost:3000")
+
+
+# --- which are refused, and with which words -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"TOOLD_PORT": "99999"}, "port (TOOLD_PORT): must be 65535 or less"),
+        ({"TOOLD_PORT": "-1"}, "port (TOOLD_PORT): must be 0 or more"),
+        ({"TOOLD_HTTP_PORT": "x"}, "http_port (TOOLD_HTTP_PORT): must be a whole number"),
+        ({"TOOLD_AUTH": "perhaps"}, "auth (TOOLD_AUTH): must be true or false"),
+        (
+            {"TOOLD_LOG_FORMAT": "jsn"},
+            "(TOOLD_LOG_FORMAT): must be auto, console, json; did you mean 'json'?",
+        ),
+        ({"TOOLD_MAX_RUNNING": "0"}, "max_running (TOOLD_MAX_RUNNING): must be 1 or more"),
+        ({"TOOLD_GRACE_PERIOD_S": "0"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be more than 0"),
+        ({"TOOLD_GRACE_PERIOD_S": "x"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be a number"),
+        ({"TOOLD_DEFAULT_MODEL": " "}, "default_model (TOOLD_DEFAULT_MODEL): must not be empty"),
+        (
+            {"TOOLD_DEFAULT_MODEL": "kimi-k9"},
+            "default_model (TOOLD_DEFAULT_MODEL): 'kimi-k9' is no known model; did you mean 'kimi-k",
+        ),
+        ({"TOOLD_GRACE_PERIOD_S": "inf"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be a finite number"),
+        ({"TOOLD_GRACE_PERIOD_S": "nan"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be"),
+        ({"TOOLD_PROGRESS_INTERVAL_S": "9"}, "progress_interval_s (TOOLD_PROGRESS_INTERVAL_S): must be 8 or less"),
+        ({"TOOLD_TOKEN": "tooshort"}, "token (TOOLD_TOKEN): must have 16 printable ASCII characters or more"),
+        ({"TOOLD_TOKEN": "with a space in it, but long"}, "token (TOOLD_TOKEN): must have 16"),
+        ({"MOONSHOT_API_KEY": "two words"}, "kimi_api_key (MOONSHOT_API_KEY): must be a key as the vendor shows it"),
+        ({"KIMI_BASE_URL": "ftp://x"}, "kimi_base_url (KIMI_BASE_URL): must be a URL that starts with http://"),
+        ({"GLM_BASE_URL": "https://"}, "glm_base_url (GLM_BASE_URL): must be a URL"),
+        ({"GLM_BASE_URL": "https://h:99999/"}, "glm_base_url (GLM_BASE_URL): must be a URL"),
+        ({"TOOLD_WORKSPACE": "/nowhere/at/all"}, "workspace (TOOLD_WORKSPACE): must be existing folders; /nowhere/at"),
+        ({"TOOLD_WORKSPACE": os.pathsep}, "workspace (TOOLD_WORKSPACE): "),
+        ({"TOOLD_ALLOWED_ORIGINS": "*"}, "allowed_origins (TOOLD_ALLOWED_ORIGINS): must be origins such as https://"),
+        ({"TOOLD_CONFIG": "none.toml"}, "none.toml: cannot be read"),
+    ],
+)
+def test_a_wrong_variable_is_named(tmp_path: Path, env: dict[str, str], words: str) -> None:
+    """The line names the setting, the variable that it came from, and what is allowed."""
+    assert words in refusal(cwd=tmp_path, **env)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"port": 70000}, "port (--port): must be 65535 or less"),
+        ({"host": "::", "auth": False}, "auth (--no-auth): may be off only where host is loopback"),
+        ({"max_runing": 3}, "max_runing (--max-runing): is not a setting; did you mean 'max_running'?"),
+    ],
+)
+def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: str) -> None:
+    """What came by a flag is told as that flag."""
+    assert words in refusal(flags, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("prot = 1", "has no setting named 'prot'; did you mean 'port'?"),
+        ("zzzzqqqq = 1", "has no setting named 'zzzzqqqq'; docs/configuration.md lists them"),
+        ("[limits]\nmax_running = 1", "has no setting named 'limits'"),
+        ("port = true", "port (toold.toml): must be a number, not true or false"),
+        ("port = [1]", "port (toold.toml): must be a whole number"),
+        ("host = ''", "host (toold.toml): must be an address or a name"),
+        ("host = 'ws://127.0.0.1'", "host (toold.toml): must be an address or a name"),
+        ("workspace = [1]", "workspace (toold.toml): "),
+        ("port = ", "is not valid TOML (at "),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, text: str, words: str) -> None:
+    """What is wrong in toold.toml is told with the file's name, the key, and a close one where there is one."""
+    (tmp_path / "toold.toml").write_text(text)
+    message = refusal(cwd=tmp_path)
+    assert words in message
+    assert "toold.toml" in message
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """A toold.toml in another encoding is one line as well."""
+    (tmp_path / "toold.toml").write_bytes(b"host = '\xff'")
+    assert "must be UTF-8" in refusal(cwd=tmp_path)
+
+
+TOML = ("true", "[1]", "{}", "1.5", "''", "-1", "'x'", "1979-05-27", "1e400", "9" * 5000, "[]", "nan")
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields))
+def test_no_words_of_the_library_are_passed_on(tmp_path: Path, name: str) -> None:
+    """Whatever kind of value stands where another is wanted, what is said of it is this package's own sentence."""
+    for value in TOML:
+        (tmp_path / "toold.toml").write_text(f"{name} = {value}")
+        told = outcome(cwd=tmp_path, env={})
+        assert not re.search(r"Input should|valid (integer|number|string)|at least|Exceeds|unable to", told), told
+
+
+def test_a_wrong_flag_is_known_as_one(tmp_path: Path) -> None:
+    """Who typed a wrong flag may want to see the usage; who set a variable would not."""
+    for flags, env, by_flag in (({"port": -1}, {}, True), ({}, {"TOOLD_PORT": "-1"}, False)):
+        with pytest.raises(SettingsError) as caught:
+            load_settings(flags, env=env, cwd=tmp_path)
+        assert caught.value.by_flag is by_flag
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    """Two wrong settings make one line that names both."""
+    message = refusal(cwd=tmp_path, TOOLD_PORT="x", TOOLD_MAX_WAITING="y")
+    assert "port (TOOLD_PORT)" in message
+    assert "max_waiting (TOOLD_MAX_WAITING)" in message
+
+
+# --- secrets ---------------------------------------------------------------------------------------------------------
+
+ALL_SECRETS = {
+    "TOOLD_TOKEN": SECRET,
+    "KIMI_API_KEY": SECRET,
+    "GLM_API_KEY": SECRET,
+    "SUPABASE_SERVICE_ROLE_KEY": SECRET,
+}
+
+
+@pytest.mark.parametrize("variable", sorted(set(Settings.model_fields) - {"default_model", "state_dir"}))
+def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
+    """Whichever variable a key was put into by mistake, the refusal does not show it, nor do the other secrets."""
+    wrong = f"{SECRET} {SECRET}"
+    env = ALL_SECRETS | {f"TOOLD_{variable.upper()}": wrong}
+    told = outcome(cwd=tmp_path, env=env)
+    if variable not in {
+        "workspace",
+        "workflow_dir",
+        "pipeline_dir",
+        "tls_cert",
+        "tls_key",
+    }:  # folders and files are named, or nobody finds them
+        assert SECRET not in told
+
+
+def test_a_broken_file_shows_no_secret(tmp_path: Path) -> None:
+    """A syntax error beside a key is told by its place alone."""
+    (tmp_path / "toold.toml").write_text(f"kimi_api_key = {SECRET}")
+    assert SECRET not in refusal(cwd=tmp_path)
+
+
+@on_a_busy_machine(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)), st.text(st.characters(exclude_characters="\0"))))
+def test_any_environment_loads_or_is_refused(values: dict[str, str]) -> None:
+    """Whatever the variables hold, the outcome is settings or one line."""
+    told = outcome(cwd=Path("/"), env={f"TOOLD_{name.upper()}": value for name, value in values.items()})
+    assert len(told.splitlines()) == 1

@@ -1,0 +1,121 @@
+"""What can be set: defaults, what fits together, and that secrets stay hidden."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from toold.daemon.config.setting_sources import SettingsError, load_settings
+from toold.daemon.config.settings import Settings
+
+SECRET = "sk-verysecretverysecretverysecret"
+DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def load(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> Settings:
+    return load_settings(flags or {}, env=env, cwd=cwd)
+
+
+def refusal(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(flags or {}, env=env, cwd=cwd)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not here to make a certificate with")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subject = ["-subj", "/CN=localhost", "-days", "2", "-out", str(cert), "-keyout", str(key)]
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subprocess.run(["openssl", "req", "-x509", *curve, *subject], check=True, capture_output=True)
+    return cert, key
+
+
+def test_defaults(tmp_path: Path) -> None:
+    """With nothing said the daemon listens on loopback, asks for a token, simulates, and may read where it started."""
+    settings = load(cwd=tmp_path)
+    assert (settings.host, settings.port, settings.http_port, settings.auth) == ("127.0.0.1", 8079, 8080, True)
+    assert settings.simulated
+    assert settings.workspace == (tmp_path,)
+
+
+@pytest.mark.parametrize(
+    ("env", "simulated"),
+    [
+        ({}, True),
+        ({"GLM_API_KEY": SECRET}, False),
+        ({"GLM_API_KEY": SECRET, "TOOLD_SIMULATE": "true"}, True),
+        ({"TOOLD_SIMULATE": "0"}, False),
+    ],
+)
+def test_the_simulator_steps_in_where_no_key_is_set(tmp_path: Path, env: dict[str, str], simulated: bool) -> None:
+    """Without any vendor's key the simulator answers, unless the operator says what he wants."""
+    assert load(cwd=tmp_path, **env).simulated is simulated
+
+
+def test_settings_do_not_change(tmp_path: Path) -> None:
+    """What was loaded stays."""
+    with pytest.raises(ValidationError):
+        load(cwd=tmp_path).port = 1  # type: ignore[misc] # the point of the test
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"TOOLD_HTTP_PORT": "8079"}, "http_port (TOOLD_HTTP_PORT): must be another port than port"),
+        ({"TOOLD_MAX_TIMEOUT_S": "10"}, "default_timeout_s (default): must be at most max_timeout_s, 10"),
+        ({"TOOLD_TLS_CERT": "/x.pem"}, "tls_cert (TOOLD_TLS_CERT): needs tls_key as well"),
+        ({"TOOLD_TLS_KEY": "/x.pem"}, "tls_key (TOOLD_TLS_KEY): needs tls_cert as well"),
+        ({"TOOLD_TLS_CERT": "/x.pem", "TOOLD_TLS_KEY": "/y.pem"}, "tls_cert (TOOLD_TLS_CERT): must be a readable"),
+        (
+            {"TOOLD_DEFAULT_TOOLSET": "laen"},
+            "default_toolset (TOOLD_DEFAULT_TOOLSET): must be lean, standard, full, code, hybrid; did",
+        ),
+        ({"TOOLD_TOOLSETS": "lean"}, "toolsets (TOOLD_TOOLSETS): must be tables of toold.toml: [toolsets.NAME] with"),
+        ({"TOOLD_HOST": "::", "TOOLD_AUTH": "no"}, "auth (TOOLD_AUTH): may be off only where host is loopback"),
+    ],
+)
+def test_settings_must_fit_together(tmp_path: Path, env: dict[str, str], words: str) -> None:
+    """Values that are good alone and not together are told as one of them, with what the other says."""
+    assert words in refusal(cwd=tmp_path, **env)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_auth_may_be_off_on_loopback(tmp_path: Path, host: str) -> None:
+    """Where only this machine can connect, the token may be waived."""
+    assert load({"host": host, "auth": False}, cwd=tmp_path).auth is False
+
+
+def test_tls_files_must_load(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    """A certificate with its key is taken; a key in the certificate's place, or a locked key, is refused at once."""
+    cert, key = certificate
+    settings = load(cwd=tmp_path, TOOLD_TLS_CERT=str(cert), TOOLD_TLS_KEY=str(key))
+    assert (settings.tls_cert, settings.tls_key) == (cert, key)
+    assert "tls_cert" in refusal(cwd=tmp_path, TOOLD_TLS_CERT=str(key), TOOLD_TLS_KEY=str(cert))
+    locked = tmp_path / "locked.pem"
+    lock = ["openssl", "pkcs8", "-topk8", "-in", str(key), "-out", str(locked), "-passout", "pass:abcdefgh"]
+    subprocess.run(lock, check=True, capture_output=True)
+    assert "unlocked key" in refusal(cwd=tmp_path, TOOLD_TLS_CERT=str(cert), TOOLD_TLS_KEY=str(locked))
+
+
+def test_no_repr_shows_a_secret(tmp_path: Path) -> None:
+    """Settings can be printed and dumped without giving a key away."""
+    settings = load(
+        cwd=tmp_path, TOOLD_TOKEN=SECRET, KIMI_API_KEY=SECRET, GLM_API_KEY=SECRET, SUPABASE_SERVICE_ROLE_KEY=SECRET
+    )
+    for shown in (repr(settings), str(settings), repr(settings.model_dump()), settings.model_dump_json()):
+        assert SECRET not in shown
+
+
+@pytest.mark.parametrize("setting", sorted(Settings.model_fields))
+def test_each_setting_is_documented(setting: str) -> None:
+    """docs/configuration.md has a row for each setting, with its variable."""
+    rows = [line for line in DOCS.read_text().splitlines() if line.startswith(f"| `{setting}` |")]
+    assert len(rows) == 1
+    assert f"`TOOLD_{setting.upper()}`" in rows[0]

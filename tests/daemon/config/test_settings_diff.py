@@ -1,0 +1,85 @@
+"""Which settings change while the daemon runs: by class, and laid beside each other."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as on_a_busy_machine
+from hypothesis import strategies as st
+from toold.daemon.config.settings import Settings
+from toold.daemon.config.settings_diff import AT_ONCE, AT_RESTART, compare
+
+CHANGED: dict[str, str] = {
+    "max_running": "7",
+    "max_waiting": "8",
+    "log_level": "debug",
+    "default_model": "glm-4.6",
+    "max_timeout_s": "99",
+    "port": "7000",
+    "token": "another-token-of-20-chars",
+    "kimi_api_key": "sk-another",
+    "hello_timeout_s": "3",
+}
+
+
+def test_each_setting_is_of_one_class() -> None:
+    """A new setting has to be put into one of the two, and none is in both."""
+    assert set(Settings.model_fields) == AT_ONCE | AT_RESTART
+    assert not AT_ONCE & AT_RESTART
+
+
+def test_the_documents_name_what_changes_at_once() -> None:
+    """docs/configuration.md says which settings a reload changes: these, and no others."""
+    text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Reading it again\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`(\w+)`", section)) & set(Settings.model_fields)
+    assert named - {"tls_cert", "tls_key"} == AT_ONCE
+
+
+@pytest.mark.parametrize("together", [("auth", "host"), ("port", "http_port"), ("tls_cert", "tls_key"),
+                                      ("default_timeout_s", "max_timeout_s")])  # fmt: skip
+def test_settings_that_are_checked_together_are_of_one_class(together: tuple[str, str]) -> None:
+    """Else half of a pair would take effect, which nobody has checked."""
+    assert set(together) <= AT_ONCE or set(together) <= AT_RESTART
+
+
+def test_what_can_change_does_and_the_rest_waits(settings_with: Any) -> None:
+    """The settings in effect have the one as it was read, and the other as it was at the start."""
+    start = settings_with(TOOLD_SIMULATE="true")
+    changes = compare(start, settings_with(TOOLD_SIMULATE="true", TOOLD_MAX_RUNNING="7", TOOLD_HOST="::1"))
+    assert (changes.reloaded, changes.needs_restart) == (("max_running",), ("host",))
+    assert (changes.settings.max_running, changes.settings.host) == (7, start.host)
+
+
+def test_what_waits_is_told_every_time(settings_with: Any) -> None:
+    """A second reload finds nothing new to change, and still names what needs the restart."""
+    read = settings_with(TOOLD_MAX_RUNNING="7", TOOLD_HOST="::1")
+    again = compare(compare(settings_with(), read).settings, read)
+    assert (again.reloaded, again.needs_restart) == ((), ("host",))
+
+
+def test_what_is_read_again_is_the_same_sources(settings_with: Any, tmp_path: Any) -> None:
+    """The file as it is now, under the same environment; the settings in effect know their file and can do it again."""
+    file = tmp_path / "toold.toml"
+    start = settings_with(TOOLD_MAX_WAITING="5")
+    file.write_text("max_running = 7\nmax_waiting = 6\n")
+    changes = compare(start, start.read_again())
+    assert (changes.settings.max_running, changes.settings.max_waiting, changes.settings.config) == (7, 5, file)
+    file.write_text("max_running = 8\n")
+    assert compare(changes.settings, changes.settings.read_again()).settings.max_running == 8
+
+
+@on_a_busy_machine(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(names=st.sets(st.sampled_from(sorted(CHANGED))))
+def test_each_change_is_told_once_in_its_class(settings_with: Any, names: set[str]) -> None:
+    """Whatever is changed: all of it is named, what changes at once is in effect, and nothing else is."""
+    start = settings_with()
+    read = settings_with(**{f"TOOLD_{name.upper()}": CHANGED[name] for name in names})
+    changes = compare(start, read)
+    assert set(changes.reloaded) == names & AT_ONCE
+    assert set(changes.needs_restart) == names & AT_RESTART
+    for name in Settings.model_fields:
+        source = read if name in AT_ONCE else start
+        assert getattr(changes.settings, name) == getattr(source, name)

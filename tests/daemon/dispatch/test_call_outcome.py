@@ -1,0 +1,218 @@
+"""How a call's end becomes its answer: which error, whether it was executed, whether it may be sent again."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from toold.daemon.dispatch import EndReason, RunningCall, UsageMeter, call_outcome
+from toold.protocol.error_codes import CallCancelledError, CallError, ProviderError, RateLimitedError
+from toold.protocol.tool_call import Cost, ModelUsage, TextContent, ToolResult, Usage
+
+DOLLARS = ModelUsage("kimi", "k2", 1, Usage(1, 2), Cost(0.125, "USD"))
+YUAN = ModelUsage("glm", "g", 1, Usage(3, 3, estimated=True), Cost(0.5, "CNY", estimated=True))
+
+
+async def nothing(arguments: Any, context: Any) -> str:
+    return ""
+
+
+MakeRunning = Callable[..., RunningCall]
+
+
+@pytest.fixture
+async def make_running(house: Any, make: Any) -> AsyncIterator[MakeRunning]:
+    """A function that makes a call as it stands in mid-road; its fields may be set. All end with the test."""
+    tools = {
+        "reads": make("reads", nothing),
+        "writes": make("writes", nothing, read_only=False),
+        "asks": make("asks", nothing, open_world=True),
+    }
+    home = house(list(tools.values()))
+
+    def begin(tool: str = "reads", *, running: bool = True, ended_by: EndReason | None = None) -> RunningCall:
+        call: RunningCall = home.submit(home.session(), 1, tool, timeout_ms=2500)
+        call.running, call.ended_by = running, ended_by
+        return call
+
+    yield begin
+    await home.answered()
+
+
+def judged(error: CallError, call: RunningCall) -> tuple[str, str, bool]:
+    """Code, executed and retryable, as the caller is told."""
+    told = call_outcome.failed(call, error, call.started).error
+    assert told is not None
+    return told.code, told.executed, told.retryable
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "tool", "running", "expected"),
+    [
+        (EndReason.DEADLINE, "reads", False, ("TIMEOUT", "no", True)),
+        (EndReason.DEADLINE, "reads", True, ("TIMEOUT", "maybe", True)),
+        (EndReason.DEADLINE, "writes", False, ("TIMEOUT", "no", True)),
+        (EndReason.DEADLINE, "writes", True, ("TIMEOUT", "maybe", False)),
+        (EndReason.CALLER, "reads", False, ("CANCELLED", "no", False)),
+        (EndReason.CALLER, "writes", True, ("CANCELLED", "maybe", False)),
+        (EndReason.DISCONNECT, "writes", True, ("CANCELLED", "maybe", False)),
+        (EndReason.SHUTDOWN, "reads", True, ("SERVICE_UNAVAILABLE", "no", True)),
+        (EndReason.SHUTDOWN, "writes", False, ("SERVICE_UNAVAILABLE", "no", True)),
+        (EndReason.SHUTDOWN, "writes", True, ("OUTCOME_UNKNOWN", "maybe", False)),
+        (EndReason.SHUTDOWN, "asks", True, ("OUTCOME_UNKNOWN", "maybe", False)),
+    ],
+)
+async def test_what_a_call_that_was_cut_off_gets(
+    make_running: MakeRunning, ended_by: EndReason, tool: str, running: bool, expected: tuple[str, str, bool]
+) -> None:
+    """By who ended it, whether it had begun, and what the tool may have done; never a promise that is not known."""
+    call = make_running(tool, running=running, ended_by=ended_by)
+    assert judged(call_outcome.cut_off(call), call) == expected
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "code"),
+    [(EndReason.DEADLINE, "TIMEOUT"), (EndReason.CALLER, "CANCELLED"), (EndReason.SHUTDOWN, "OUTCOME_UNKNOWN")],
+)
+async def test_what_was_made_before_may_have_been_done(
+    make_running: MakeRunning, ended_by: EndReason, code: str
+) -> None:
+    """Also where this call of it was cut off before its turn, while the first one's answer was looked up."""
+    call = make_running("writes", running=False, ended_by=ended_by)
+    call.repeated = True
+    assert judged(call_outcome.cut_off(call), call) == (code, "maybe", False)
+
+
+async def test_a_time_out_names_the_time(make_running: MakeRunning) -> None:
+    """The seconds that the call had, and whether it waited or ran for them."""
+    assert "2.5 s for its turn" in call_outcome.timed_out(make_running(running=False)).message
+    assert "within its 2.5 s; a larger timeout_ms" in call_outcome.timed_out(make_running(running=True)).message
+
+
+async def test_a_part_has_its_time_from_the_call_that_made_it(make_running: MakeRunning) -> None:
+    """A step or an item takes no ``timeout_ms``, so none is advised."""
+    part = make_running(running=True)
+    part.parent = make_running()
+    message = call_outcome.timed_out(part).message
+    part.parent = None
+    assert message == "The call was not done within its 2.5 s, as long as the call that made it gave it."
+
+
+async def test_who_cancelled_is_said(make_running: MakeRunning) -> None:
+    """The caller's own wish and a lost connection read differently."""
+    assert "caller" in call_outcome.cut_off(make_running(ended_by=EndReason.CALLER)).message
+    assert "connection" in call_outcome.cut_off(make_running(ended_by=EndReason.DISCONNECT)).message
+
+
+async def test_a_tools_own_error_is_the_answer_unless_it_was_told_to_end(make_running: MakeRunning) -> None:
+    """What a cancelled tool makes of its cancellation does not count."""
+    error = ProviderError("the vendor said no")
+    assert call_outcome.of_exception(make_running(), error) is error
+    cut = make_running(ended_by=EndReason.CALLER)
+    assert call_outcome.of_exception(cut, error).code == "CANCELLED"
+    assert call_outcome.of_exception(cut, ValueError("x")).code == "CANCELLED"
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "code"),
+    [(EndReason.CALLER, "CANCELLED"), (EndReason.DEADLINE, "TIMEOUT"), (EndReason.SHUTDOWN, "OUTCOME_")],
+)
+async def test_what_a_tool_had_done_before_its_end_is_told(
+    make_running: MakeRunning, ended_by: EndReason, code: str
+) -> None:
+    """Where it says so as it is cut off; why it ended is dispatch's to say."""
+    error = CallCancelledError("details.so_far has it.", executed="no", details={"so_far": 1})
+    cut = make_running("writes", running=True, ended_by=ended_by)
+    told = call_outcome.of_exception(cut, error)
+    assert told.code.startswith(code)
+    assert told.executed == call_outcome.cut_off(cut).executed == "maybe"
+    assert told.details == {"so_far": 1}
+    assert told.message == f"{call_outcome.cut_off(cut).message} details.so_far has it."
+
+
+async def test_any_other_exception_is_told_by_its_kind_alone(make_running: MakeRunning) -> None:
+    """Its text may hold what no caller should see; the log has it, with the place, on one line."""
+
+    def broken() -> None:
+        raise ValueError("password is swordfish")
+
+    with capture_logs() as lines:
+        try:
+            broken()
+        except ValueError as error:
+            failure = call_outcome.of_exception(make_running("writes"), error)
+    assert (failure.code, failure.executed) == ("TOOL_EXECUTION_ERROR", "maybe")
+    assert "ValueError" in failure.message
+    assert "swordfish" not in failure.message
+    told = next(line for line in lines if line["log_level"] == "error")
+    assert "swordfish" in told["error"]
+    assert "test_outcome.py:" in told["at"]
+
+
+async def test_an_error_keeps_its_own_fields(make_running: MakeRunning) -> None:
+    """When to come again, and that nothing was executed."""
+    call = make_running("writes")
+    told = call_outcome.failed(call, RateLimitedError("slow down", retry_after_ms=1500), call.started).error
+    assert told is not None
+    assert (told.code, told.retry_after_ms, told.executed, told.retryable) == ("RATE_LIMITED", 1500, "no", True)
+
+
+async def test_metadata_has_the_times_in_milliseconds(make_running: MakeRunning) -> None:
+    """Latency from the arrival on; provider, tokens and cost only where a provider was asked."""
+    call = make_running()
+    call.meter = UsageMeter(queue_s=0.25, tool_s=1.0, provider_s=0.5)
+    metadata = call_outcome.metadata_of(call, call.started + 1.5)
+    assert metadata.latency_ms == pytest.approx(1500, abs=0.01)
+    assert (metadata.timings.queue_ms, metadata.timings.tool_ms, metadata.timings.provider_ms) == (250, 1000, 500)
+    assert (metadata.provider, metadata.usage, metadata.cost, metadata.simulated) == (None, None, None, None)
+    call.meter = UsageMeter(provider="kimi", model="kimi-k2")
+    call.meter.book(DOLLARS)
+    metadata = call_outcome.metadata_of(call, call.started)
+    assert (metadata.provider, metadata.model, metadata.usage) == ("kimi", "kimi-k2", Usage(1, 2))
+    assert metadata.cost == Cost(0.125, "USD")
+
+
+async def test_cost_in_two_currencies_is_not_added_up(make_running: MakeRunning) -> None:
+    """A sum of dollars and yuan would be no number at all."""
+    call = make_running()
+    call.meter = UsageMeter(provider="kimi")
+    for spent in (DOLLARS, YUAN, DOLLARS):
+        call.meter.book(spent)
+    metadata = call_outcome.metadata_of(call, call.started)
+    assert metadata.cost is None
+    assert [(part.model, part.completions, part.cost) for part in metadata.spent] == [
+        ("k2", 2, Cost(0.25, "USD")),
+        ("g", 1, YUAN.cost),
+    ]
+    assert metadata.usage == Usage(5, 7, estimated=True)
+
+
+async def test_what_each_model_took_is_told_where_there_were_several(make_running: MakeRunning) -> None:
+    """Of one model the sums say it already."""
+    call = make_running()
+    call.meter = UsageMeter(provider="kimi")
+    call.meter.book(DOLLARS)
+    call.meter.book(DOLLARS)
+    metadata = call_outcome.metadata_of(call, call.started)
+    assert (metadata.spent, metadata.usage, metadata.cost) == ((), Usage(2, 4), Cost(0.25, "USD"))
+
+
+async def test_a_replayed_result_is_marked_and_otherwise_the_same(make_running: MakeRunning) -> None:
+    """So that a client can tell that nothing ran again."""
+    call = make_running()
+    result = ToolResult(call_outcome.metadata_of(call, call.started), (TextContent("x"),), {"a": 1})
+    again = call_outcome.replayed(result)
+    assert again.metadata.replayed is True
+    assert (again.outputs, again.structured, again.error) == (result.outputs, result.structured, None)
+    assert result.metadata.replayed is None
+
+
+async def test_what_ran_and_cannot_be_sent_says_that_it_ran(make_running: MakeRunning) -> None:
+    """An answer that is too large, or no JSON: the effect is there, the answer is not."""
+    large = call_outcome.too_large(30_000_000, 20_971_520)
+    assert (large.code, large.executed) == ("RESULT_TOO_LARGE", "yes")
+    assert "30000000 bytes" in large.message
+    with capture_logs():
+        odd = call_outcome.not_serialisable(make_running(), TypeError("object is no JSON"))
+    assert (odd.code, odd.executed) == ("TOOL_EXECUTION_ERROR", "yes")
+    assert "reads" in odd.message

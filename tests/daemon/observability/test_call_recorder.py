@@ -1,0 +1,131 @@
+"""What is written down of a call: one audit row, its counts, and a log line for those that reach out."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+from toold.daemon.dispatch import RunningCall, Session, UsageMeter
+from toold.daemon.observability.call_recorder import CallRecorder
+from toold.daemon.observability.metrics import Metrics
+from toold.protocol.error_codes import CallError, CallTimeoutError, ToolNotFoundError
+from toold.protocol.tool_call import (
+    LOCAL,
+    ClientInfo,
+    Cost,
+    Metadata,
+    ModelUsage,
+    TextContent,
+    Timings,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from toold.store import CallRow, Store
+
+TIMES = Timings(queue_ms=250.0, tool_ms=750.0, provider_ms=500.0)
+
+
+class Notes:
+    """A store and metrics that note what they are told."""
+
+    def __init__(self) -> None:
+        self.rows: list[CallRow] = []
+        self.ended: list[tuple[str, str, float, float]] = []
+        self.parts: list[tuple[str, ModelUsage]] = []
+
+    def record(self, row: CallRow) -> None:
+        self.rows.append(row)
+
+    def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
+        self.ended.append((tool, outcome, seconds, queue_seconds))
+
+    def spent(self, tool: str, spent: ModelUsage) -> None:
+        self.parts.append((tool, spent))
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def recorder(notes: Notes) -> CallRecorder:
+    return CallRecorder(cast("Store", notes), cast("Metrics", notes))
+
+
+SESSION = cast(
+    "Session",
+    SimpleNamespace(id="s-1", label="my-label", principal=LOCAL, client=ClientInfo("ide", "2"), transport="websocket"),
+)
+
+
+def running(name: str = "chat", *, local: bool = False) -> RunningCall:
+    call = ToolCall("r-1", name, {"prompt": "x"})
+    tool = SimpleNamespace(name=name, local=local)
+    fields = {"id": "c-1", "session": SESSION, "call": call, "tool": tool, "started_at": 1000.0, "meter": UsageMeter()}
+    return cast("RunningCall", SimpleNamespace(**fields, family=None))
+
+
+def result(error: CallError | None = None, **metadata: Any) -> ToolResult:
+    told = Metadata(1000.0, TIMES, **metadata)
+    if error is not None:
+        return ToolResult(told, error=error.to_tool_error())
+    return ToolResult(told, (TextContent("hi"),))
+
+
+def test_a_call_leaves_one_row_and_one_count(recorder: CallRecorder, notes: Notes) -> None:
+    """The row says who, what, when and how long; the count is by tool and outcome, in seconds."""
+    recorder.ended(running(), result(), 123)
+    (row,) = notes.rows
+    assert (row.id, row.tool, row.outcome, row.session_label, row.client) == ("c-1", "chat", "ok", "my-label", "ide 2")
+    assert (row.started_at, row.latency_ms, row.queue_ms, row.result_bytes) == (1000.0, 1000.0, 250.0, 123)
+    assert notes.ended == [("chat", "ok", 1.0, 0.25)]
+    assert notes.parts == []
+
+
+def test_a_row_and_a_count_may_be_had_apart(recorder: CallRecorder, notes: Notes) -> None:
+    """The journal writes a call's row together with its end, and has it counted as any other."""
+    row = recorder.row(running(), result(), 123)
+    assert (row.id, row.outcome, row.result_bytes, notes.rows, notes.ended) == ("c-1", "ok", 123, [], [])
+    recorder.count(running(), result())
+    assert (notes.rows, notes.ended) == ([], [("chat", "ok", 1.0, 0.25)])
+
+
+def test_an_error_counts_under_its_code(recorder: CallRecorder, notes: Notes) -> None:
+    """In row and count alike, with the message in the row."""
+    recorder.ended(running(), result(CallTimeoutError("too late")), 0)
+    assert (notes.rows[0].outcome, notes.rows[0].message) == ("TIMEOUT", "too late")
+    assert notes.ended[0][:2] == ("chat", "TIMEOUT")
+
+
+def test_tokens_count_where_a_provider_told_them(recorder: CallRecorder, notes: Notes) -> None:
+    """Once a call, for the model that answered, with what they cost."""
+    usage, cost = Usage(10, 20), Cost(0.5, "USD")
+    call, spent = running(), ModelUsage("kimi", "kimi-k2", 1, usage, cost)
+    call.meter.book(spent)
+    recorder.ended(call, result(provider="kimi", model="kimi-k2", usage=usage, cost=cost), 0)
+    recorder.ended(running(), result(provider="kimi", model="kimi-k2"), 0)
+    assert notes.parts == [("chat", spent)]
+    assert [row.input_tokens for row in notes.rows] == [10, 0]
+
+
+def test_local_calls_are_not_logged_one_by_one(recorder: CallRecorder) -> None:
+    """They are many and cheap; those that reach a vendor have a line with outcome, time and model."""
+    with capture_logs() as lines:
+        recorder.ended(running("echo", local=True), result(), 0)
+        recorder.ended(running("chat"), result(provider="kimi", model="kimi-k2"), 0)
+    (line,) = lines
+    assert (line["tool"], line["outcome"], line["latency_ms"], line["model"]) == ("chat", "ok", 1000.0, "kimi-k2")
+
+
+def test_a_refused_call_leaves_its_row_too(recorder: CallRecorder, notes: Notes) -> None:
+    """Under the id that it was given, with one line that says why it was refused."""
+    call = ToolCall(7, "caht", {})
+    with capture_logs() as lines:
+        recorder.refused(SESSION, call, result(ToolNotFoundError("no tool 'caht'")), call_id="c-2")
+    assert (notes.rows[0].id, notes.rows[0].request_id, notes.rows[0].outcome) == ("c-2", "7", "TOOL_NOT_FOUND")
+    assert notes.ended == [("caht", "TOOL_NOT_FOUND", 1.0, 0.25)]
+    assert [(line["request_id"], line["code"], line["why"]) for line in lines] == [
+        (7, "TOOL_NOT_FOUND", "no tool 'caht'")
+    ]

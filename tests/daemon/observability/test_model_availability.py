@@ -1,0 +1,64 @@
+"""Which models the vendors list: asked once in a while, and unknown where a vendor does not say."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from toold.daemon.dispatch import ProviderLimiter
+from toold.daemon.observability.model_availability import ModelAvailability
+from toold.protocol.error_codes import ServiceUnavailableError
+from toold.providers import ModelCatalog, Provider
+
+CATALOGUE = ModelCatalog.load()
+KIMI, GLM = CATALOGUE.default("kimi"), CATALOGUE.default("glm")
+
+
+class Lister:
+    """A vendor that lists these, or fails."""
+
+    label, simulated, road = "Kimi", False, "a script"
+
+    def __init__(self, name: str, *answers: Sequence[str] | Exception) -> None:
+        self.name = name
+        self.answers = list(answers)
+        self.models = SimpleNamespace(ids=self._ids)
+        self.in_use: list[int] = []
+        self.gate: Any = None
+
+    async def _ids(self, *, timeout_s: float) -> tuple[str, ...]:
+        self.in_use.append(self.gate.permits.in_use)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return tuple(answer)
+
+
+def gate_of(lister: Lister) -> ProviderLimiter:
+    lister.gate = ProviderLimiter(cast("Provider", lister), 1, on_error=lambda *_: None)
+    return cast("ProviderLimiter", lister.gate)
+
+
+async def test_a_list_says_of_each_model_of_its_vendor_whether_it_is_there() -> None:
+    """Before it is there, and of other vendors, nothing is known; it is asked with the provider's permit."""
+    lister = Lister("kimi", [KIMI.id, "another"])
+    gate = gate_of(lister)
+    availability = ModelAvailability({"kimi": gate})
+    assert availability.listed(KIMI) is None
+    assert await availability.ask(gate)
+    others = [model for model in CATALOGUE.models if model.provider == "kimi" and model is not KIMI]
+    assert (availability.listed(KIMI), availability.listed(others[0]), availability.listed(GLM)) == (True, False, None)
+    assert (lister.in_use, gate.permits.in_use) == ([1], 0)
+
+
+async def test_a_vendor_that_fails_makes_its_models_unknown_and_nothing_worse() -> None:
+    """Quietly: its breaker is not told, and the next time may be better."""
+    lister = Lister("kimi", [KIMI.id], *[ServiceUnavailableError("down")] * 9, [KIMI.id])
+    gate = gate_of(lister)
+    availability = ModelAvailability({"kimi": gate})
+    await availability.ask(gate)
+    for _ in range(9):
+        assert not await availability.ask(gate)
+        assert availability.listed(KIMI) is None
+    assert (gate.state, gate.permits.in_use) == ("closed", 0)
+    assert await availability.ask(gate)
+    assert availability.listed(KIMI)

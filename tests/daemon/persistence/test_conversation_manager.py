@@ -1,0 +1,260 @@
+"""Conversations on a real store: held by one call at a time, their principal's alone, bounded, stored or not at all."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.daemon.dispatch import Permits, RunPermit, Speaker
+from toold.daemon.persistence.conversation_manager import ConversationManager, LockedConversation, newest
+from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
+from toold.protocol.tool_call import LOCAL, Principal
+from toold.providers import ModelCatalog
+from toold.store import ConversationCopy, Retention, Store, StoredTurn, StoreError
+from toold.tools import MAX_STATE_BYTES, Turn
+
+
+def speaker(principal: Principal) -> Speaker:
+    return Speaker(principal, "s-1", "call-1")
+
+
+class House:
+    """Conversations on a store of their own, and calls that hold them."""
+
+    def __init__(self, store: Store, permits: Permits) -> None:
+        self.store = store
+        self.permits = permits
+        self.conversations = ConversationManager(store, ModelCatalog.load(), max_tokens=1000)
+        self.ids: list[str] = []
+        """Of the conversations that were held, in order."""
+
+    async def say(
+        self,
+        conversation_id: str | None,
+        *texts: str | Turn,
+        principal: Principal = LOCAL,
+        state: Any = None,
+        fails: BaseException | None = None,
+    ) -> LockedConversation:
+        """One call that adds turns, may note something, and may fail in the end."""
+        async with (
+            RunPermit(Permits("session", 100), self.permits) as permit,
+            self.conversations.hold(conversation_id, speaker(principal), permit, lambda: None) as held,
+        ):
+            for text in texts:
+                held.add(Turn("user", text) if isinstance(text, str) else text)
+            if state is not None:
+                held.state = state
+            self.ids.append(held.id)
+            if fails is not None:
+                raise fails
+        return held
+
+    async def told(self, conversation_id: str) -> list[str]:
+        """What was said in a conversation so far."""
+        return [turn.text for turn in (await self.say(conversation_id)).turns]
+
+
+@pytest.fixture
+async def house(tmp_path: Path, audit_key: bytes) -> AsyncIterator[House]:
+    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
+    yield House(store, Permits("running", 4))
+    await store.close()
+
+
+async def test_a_conversation_goes_on_where_it_was(house: House) -> None:
+    """What one call added and noted, the next one finds."""
+    first = await house.say(None, "a", "b", state={"n": 1})
+    second = await house.say(first.id, "c")
+    assert second.id == first.id
+    assert [turn.text for turn in second.turns] == ["a", "b", "c"]
+    assert second.state == {"n": 1}
+    assert all(turn.at > 0 for turn in second.turns)
+
+
+async def test_each_new_conversation_is_its_own(house: House) -> None:
+    """Without an id a conversation begins that nobody has."""
+    first, second = await house.say(None, "a"), await house.say(None, "b")
+    assert first.id != second.id
+    assert await house.told(first.id) == ["a"]
+
+
+@pytest.mark.parametrize("conversation_id", ["nothing", "", "\ud800", "x" * 10_000])
+async def test_an_unknown_id_is_told(house: House, conversation_id: str) -> None:
+    """Whatever was given as the id, the answer says what to do."""
+    with pytest.raises(NotFoundError, match="leave continuation_id out to begin a new one") as caught:
+        await house.say(conversation_id, "a")
+    assert len(caught.value.message) < 400
+
+
+async def test_another_principals_conversation_is_not_found(house: House) -> None:
+    """The same words as for one that does not exist."""
+    conversation = await house.say(None, "mine")
+    with pytest.raises(NotFoundError) as caught:
+        await house.say(conversation.id, "yours?", principal=Principal("somebody"))
+    assert "There is no conversation" in caught.value.message
+    assert await house.told(conversation.id) == ["mine"]
+
+
+async def test_a_call_that_fails_adds_nothing(house: House) -> None:
+    """Neither turns nor state, nor a conversation that was not there."""
+    conversation = await house.say(None, "a", state=1)
+    with pytest.raises(RuntimeError, match="broken"):
+        await house.say(conversation.id, "b", state=2, fails=RuntimeError("broken"))
+    held = await house.say(conversation.id)
+    assert ([turn.text for turn in held.turns], held.state) == (["a"], 1)
+    with pytest.raises(asyncio.CancelledError):
+        await house.say(None, "b", fails=asyncio.CancelledError())
+    with pytest.raises(NotFoundError):
+        await house.told(house.ids[-1])
+
+
+async def test_calls_of_one_conversation_take_turns_and_lend_their_permits(house: House) -> None:
+    """While one holds the conversation the others wait, without a permit, and each finds what those before it added."""
+    conversation = await house.say(None, "0")
+    waits: list[str] = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def call(text: str) -> int:
+        async with (
+            RunPermit(Permits("session", 100), house.permits) as permit,
+            house.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: waits.append(text)) as held,
+        ):
+            begun.set()
+            await go_on.wait()
+            held.add(Turn("user", text))
+            return len(held.turns)
+
+    calls = [asyncio.create_task(call(str(n))) for n in range(1, 8)]
+    await begun.wait()
+    while len(waits) < 6:
+        await asyncio.sleep(0)
+    assert house.permits.in_use == 1
+    go_on.set()
+    assert sorted(await asyncio.gather(*calls)) == [2, 3, 4, 5, 6, 7, 8]
+    assert sorted(await house.told(conversation.id)) == list("01234567")
+    assert house.permits.in_use == 0
+    assert repr(house.conversations) == "<ConversationManager held=0>"
+
+
+async def test_who_stops_waiting_is_out_of_the_line(house: House) -> None:
+    """A call that is cancelled while it waits leaves the others their turn, and its permit where it belongs."""
+    conversation = await house.say(None, "a")
+    permit = RunPermit(Permits("session", 1), house.permits)
+    async with house.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: None) as held:
+        waiting = asyncio.create_task(house.say(conversation.id, "never"))
+        while house.conversations._places[LOCAL.name, conversation.id].users < 2:
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        held.add(Turn("user", "b"))
+    assert await house.told(conversation.id) == ["a", "b"]
+    assert house.permits.in_use == 0
+
+
+async def test_the_oldest_turns_go_and_the_state_stays(house: House) -> None:
+    """A conversation is bounded by tokens, not by turns."""
+    conversation = await house.say(None, "old " * 300, state={"kept": True})
+    for n in range(20):
+        await house.say(conversation.id, f"{n} " + "word " * 200)
+    held = await house.say(conversation.id)
+    texts = [turn.text.split()[0] for turn in held.turns]
+    assert texts == [str(n) for n in range(20)][-len(texts) :]
+    assert 1 < len(texts) < 10
+    assert held.state == {"kept": True}
+
+
+async def test_a_state_that_is_too_large_is_refused(house: House) -> None:
+    """The caller reads that the conversation is full; what was stored stays."""
+    conversation = await house.say(None, "a", state=1)
+    with pytest.raises(InvalidArgumentsError, match="begin a new one"):
+        await house.say(conversation.id, "b", state="x" * MAX_STATE_BYTES)
+    assert await house.told(conversation.id) == ["a"]
+
+
+async def test_a_disk_that_refuses_is_told_before_anything_is_asked(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No call begins whose conversation could not be stored."""
+    monkeypatch.setattr(type(house.store), "problem", property(lambda _: "disk full"))
+    with pytest.raises(ServiceUnavailableError, match="disk full"):
+        await house.say(None, "a")
+
+
+async def test_a_disk_that_fails_at_the_end_costs_no_answer(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer was paid for: the call goes on, and the store writes when it can."""
+
+    async def refuse(*_: object) -> None:
+        raise StoreError("the disk refuses", "disk full")
+
+    monkeypatch.setattr(house.store, "go_on", refuse)
+    assert [turn.text for turn in (await house.say(None, "a")).turns] == ["a"]
+
+
+async def copies(house: House) -> list[ConversationCopy]:
+    await house.store.flush()
+    house.store.copying = True
+    return await house.store.unsent_copies(0, 100, 10**6)
+
+
+async def test_what_is_said_is_copied_where_that_is_asked_for(house: House) -> None:
+    """Each turn once, with who said it to which tool, by which model of which vendor, in which call."""
+    house.store.copying = True
+    answer = Turn("assistant", "b", tool="chat", model="glm-4.6")
+    conversation = await house.say(None, Turn("user", "a", tool="chat", files=("x.py",)), answer)
+    await house.say(conversation.id, Turn("assistant", "c", model="a-model-that-nobody-knows"))
+    await house.say(conversation.id, state={"noted": "alone"})
+    found = await copies(house)
+    assert [(one.position, one.role, one.provider, one.model) for one in found] == [
+        (1, "user", None, None),
+        (2, "assistant", "glm", "glm-4.6"),
+        (3, "assistant", None, "a-model-that-nobody-knows"),
+    ]
+    assert found[0].content == {"tool": "chat", "text": "a", "files": ["x.py"]}
+    whose = {(one.conversation_id, one.principal, one.session_id, one.call_id) for one in found}
+    assert whose == {(conversation.id, "local", "s-1", "call-1")}
+
+
+async def test_without_being_asked_for_nothing_is_copied(house: House) -> None:
+    """Not what is said meanwhile, nor later what was said before."""
+    conversation = await house.say(None, "a")
+    assert await copies(house) == []
+    await house.say(conversation.id, "b")
+    assert [one.content["text"] for one in await copies(house)] == ["b"]
+
+
+async def test_a_call_that_fails_leaves_no_copy(house: House) -> None:
+    """What was not stored was not said."""
+    house.store.copying = True
+    with pytest.raises(RuntimeError):
+        await house.say(None, "a", fails=RuntimeError("broken"))
+    assert await copies(house) == []
+
+
+async def test_what_is_too_long_to_be_kept_is_copied(house: House) -> None:
+    """And what comes after it has a number of its own, though nothing before it is left."""
+    house.store.copying = True
+    conversation = await house.say(None, "a", "long " * 2000)
+    assert await house.told(conversation.id) == []
+    await house.say(conversation.id, "b")
+    assert [(one.position, one.content["text"][:5]) for one in await copies(house)] == [
+        (1, "a"),
+        (2, "long "),
+        (3, "b"),
+    ]
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(-10, 200))
+def test_the_newest_turns_fit_and_no_more_would(tokens: list[int], bound: int) -> None:
+    """What is kept is an end of the whole, within the bound, and one turn longer it would not be."""
+    turns = [StoredTurn(n, size, "{}") for n, size in enumerate(tokens)]
+    kept = list(newest(turns, bound))
+    assert kept == turns[len(turns) - len(kept) :]
+    assert sum(turn.tokens for turn in kept) <= bound or not kept
+    if len(kept) < len(turns):
+        assert sum(turn.tokens for turn in turns[-len(kept) - 1 :]) > bound

@@ -1,0 +1,87 @@
+"""Result files as calls ask for them: what they are told, and what they are told when it fails."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.daemon.persistence.result_files import ResultFiles, open_results
+from toold.protocol.error_codes import CallError, NotFoundError, ResultExpiredError, ResultTooLargeError
+from toold.protocol.tool_call import LOCAL, Principal
+from toold.tools import ResultFormat
+
+ROWS: list[Any] = [{"id": 1, "name": "Ann"}, {"id": 2, "name": None}]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Iterator[ResultFiles]:
+    results = open_results(tmp_path / "results", keep_s=3600, keep_bytes=1000)
+    yield results
+    results.close()
+
+
+@pytest.mark.parametrize("file_format", ["json", "ndjson", "csv"])
+async def test_rows_come_back_as_they_were(results: ResultFiles, file_format: ResultFormat) -> None:
+    """In every format; the answer says under which handle, how many, how large, and until when."""
+    kept = await results.keep(LOCAL, "e-1", {"rows": ROWS}, ROWS, file_format)
+    assert (kept.handle, kept.count, kept.format) == ("e-1", 2, file_format)
+    assert kept.bytes > 10
+    assert kept.expires.endswith("Z")
+    assert await results.read(LOCAL, "e-1") == ROWS
+
+
+async def test_one_value_comes_back_as_it_was(results: ResultFiles) -> None:
+    """Without rows it is the value itself, whatever that is."""
+    for value in ({"a": [1, None]}, "text", 5, None):
+        assert (await results.keep(LOCAL, "e-1", value, None, "json")).count == 1
+        assert await results.read(LOCAL, "e-1") == value
+
+
+async def test_what_is_not_there_is_told_apart(results: ResultFiles) -> None:
+    """Never kept, another principal's, and kept for its time are errors of their own kind."""
+    await results.keep(LOCAL, "e-1", 1, None, "json")
+    with pytest.raises(NotFoundError):
+        await results.read(LOCAL, "e-2")
+    with pytest.raises(NotFoundError):
+        await results.read(Principal("somebody"), "e-1")
+    results.go_by(keep_s=-1, keep_bytes=1000)
+    with pytest.raises(ResultExpiredError):
+        await results.read(LOCAL, "e-1")
+
+
+async def test_what_is_larger_than_the_bound_is_refused(results: ResultFiles) -> None:
+    """With the bound, and the setting that raises it."""
+    with pytest.raises(ResultTooLargeError, match=r"1,000 bytes .* results_keep_bytes"):
+        await results.keep(LOCAL, "e-1", "x" * 1001, None, "json")
+
+
+async def test_a_disk_that_refuses_is_told_without_its_path(tmp_path: Path) -> None:
+    """The caller learns why, and nothing of where."""
+    (tmp_path / "results").write_text("no folder")
+    results = open_results(tmp_path / "results", keep_s=60, keep_bytes=1000)
+    with pytest.raises(CallError) as caught:
+        await results.keep(LOCAL, "e-1", 1, None, "json")
+    assert (caught.value.code, str(tmp_path) in caught.value.message) == ("SERVICE_UNAVAILABLE", False)
+    results.close()
+
+
+async def test_a_damaged_file_is_told(results: ResultFiles, tmp_path: Path) -> None:
+    """Nothing is made of half a file."""
+    await results.keep(LOCAL, "e-1", ROWS, ROWS, "json")
+    (tmp_path / "results" / "local" / "e-1.json").write_text('[{"id":')
+    with pytest.raises(CallError, match="damaged") as caught:
+        await results.read(LOCAL, "e-1")
+    assert not caught.value.retryable
+
+
+async def test_tidying_goes_on(results: ResultFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too old is removed while the daemon runs."""
+    monkeypatch.setattr("toold.daemon.persistence.result_files.TIDY_EVERY_S", 0.001)
+    await results.keep(LOCAL, "e-1", 1, None, "json")
+    results.go_by(keep_s=-1, keep_bytes=1000)
+    tidying = asyncio.create_task(results.tidy())
+    async with asyncio.timeout(20):
+        while (tmp_path / "results" / "local" / "e-1.json").exists():
+            await asyncio.sleep(0.001)
+    tidying.cancel()

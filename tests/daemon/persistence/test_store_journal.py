@@ -1,0 +1,386 @@
+"""The journal on a real store: what is there before a call starts, before its answer is told, and after a crash."""
+
+import asyncio
+import functools
+import json
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from structlog.testing import capture_logs
+from toold.daemon.dispatch import CallPort, Permits, RunningCall, Session, UsageMeter
+from toold.daemon.observability.call_recorder import CallRecorder
+from toold.daemon.observability.metrics import Metrics
+from toold.daemon.persistence import journal_timeout
+from toold.daemon.persistence.store_journal import StoreJournal
+from toold.protocol.error_codes import ServiceUnavailableError
+from toold.protocol.result_cache import ResultCache
+from toold.protocol.session_calls import REMEMBERED_IDS, SessionCalls
+from toold.protocol.session_registry import hash_key
+from toold.protocol.tool_call import (
+    LOCAL,
+    ClientInfo,
+    Metadata,
+    Principal,
+    TextContent,
+    Timings,
+    ToolCall,
+    ToolResult,
+    decode_result,
+)
+from toold.store import Retention, Store, StoredCall, StoreError
+
+RESULT = ToolResult(Metadata(1000.0, Timings(tool_ms=900.0)), (TextContent("done"),))
+KEY = hash_key("key")
+
+
+class Counted:
+    """Metrics that note the outcomes they are told of."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+
+    def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
+        self.outcomes.append(outcome)
+
+
+@pytest.fixture
+def counted() -> Counted:
+    return Counted()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "toold.db"
+
+
+@pytest.fixture
+def open_store(database: Path, audit_key: bytes, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
+    """A function that opens a store on ``database``, which does not wait where that is locked."""
+    monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, timeout=0))
+    return lambda: Store(database, content=json.dumps, retention=Retention(), key=audit_key)
+
+
+@pytest.fixture
+async def store(open_store: Callable[[], Store]) -> AsyncIterator[Store]:
+    store = open_store()
+    yield store
+    await store.close()
+
+
+def journal_on(store: Store, counted: Counted) -> StoreJournal:
+    return StoreJournal(store, CallRecorder(store, cast("Metrics", counted)))
+
+
+@pytest.fixture
+def journal(store: Store, counted: Counted) -> StoreJournal:
+    return journal_on(store, counted)
+
+
+@pytest.fixture
+def locked(database: Path, store: Store) -> Iterator[sqlite3.Connection]:
+    """The database takes nothing until this is rolled back."""
+    with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+
+
+@pytest.fixture
+def session() -> Session:
+    """One that its client may come back to."""
+    return session_with(KEY)
+
+
+def session_with(key_hash: bytes | None) -> Session:
+    return Session(
+        id="s-1",
+        principal_name="local",
+        calls=SessionCalls("s-1", 32, ResultCache(10**6, 60)),
+        key_hash=key_hash,
+        label="my-label",
+        principal=LOCAL,
+        client=ClientInfo("ide", "2"),
+        toolset="standard",
+        transport="websocket",
+        streaming=False,
+        permits=Permits("session", 8),
+        away=cast("CallPort", None),
+    )
+
+
+def accepted(session: Session, key: str = "n1", name: str = "effect") -> RunningCall:
+    """A call that its session has accepted."""
+    arguments = {"text": "x"}
+    session.calls.accept(key, name, arguments, time.monotonic())
+    call = SimpleNamespace(
+        id=f"call-{key}",
+        key=key,
+        session=session,
+        call=ToolCall(int(key[1:]), name, arguments, frame_bytes=40, echo_id=True),
+        tool=SimpleNamespace(name=name, local=name == "echo", repeatable=False, composing=name == "compose", mask=None),
+        started=time.monotonic() - 0.5,
+        started_at=time.time(),
+        meter=UsageMeter(queue_s=0.25),
+        scope=session.id,
+        deadline=time.monotonic() + 30,
+        detached=False,
+        shaping=None,
+        parent=None,
+        family=None,
+        again=False,
+    )
+    return cast("RunningCall", call)
+
+
+async def found(journal: StoreJournal) -> dict[str, StoredCall]:
+    """The calls of the session ``key``, as they come back."""
+    kept = await journal.find(KEY)
+    assert kept is not None
+    return {call.request_key: call for call in kept.calls}
+
+
+async def test_a_call_that_started_and_never_ended_was_interrupted(
+    session: Session, open_store: Callable[[], Store], counted: Counted
+) -> None:
+    """The next start of the daemon finds it, with an audit row that has no arguments but says how long it waited."""
+    before = open_store()
+    journal = journal_on(before, counted)
+    journal.opened(session)
+    assert await journal.start(accepted(session))
+    await before.close()
+    later = open_store()
+    call = (await found(journal_on(later, counted)))["n1"]
+    (row,) = await later.recent(10)
+    await later.close()
+    assert (call.state, call.tool, call.echo_id, call.local) == ("interrupted", "effect", True, False)
+    assert call.arguments_hash == session.calls.arguments_hash("n1")
+    assert (row.id, row.outcome, row.arguments, row.queue_ms) == ("call-n1", "OUTCOME_UNKNOWN", None, 250.0)
+    assert row.latency_ms >= 500
+
+
+async def test_a_result_is_there_as_soon_as_its_end_was_awaited(
+    store: Store, journal: StoreJournal, session: Session, counted: Counted
+) -> None:
+    """With its audit row, and counted once."""
+    journal.opened(session)
+    running = accepted(session)
+    await journal.start(running)
+    before = time.time()
+    await journal.end(running, RESULT, 123)
+    call = (await found(journal))["n1"]
+    (row,) = await store.recent(10)
+    assert (call.state, before <= call.at <= time.time()) == ("done", True)
+    assert call.result is not None
+    assert decode_result(call.result) == RESULT
+    assert (row.id, row.outcome, row.result_bytes, row.session_label) == ("call-n1", "ok", 123, "my-label")
+    assert counted.outcomes == ["ok"]
+
+
+async def test_what_became_of_an_id_is_told_as_long_as_the_disk_can_be_read(
+    store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end by itself, its state among many; where the disk does not say, that it was not executed is not said."""
+    running = accepted(session)
+    journal.opened(session)
+    await journal.start(running)
+    assert await journal.answered(running) is None
+    await journal.end(running, RESULT, 1)
+    call = await journal.answered(running)
+    assert call is not None
+    assert (call.state, call.tool) == ("done", "effect")
+    keys = [f"n{number}" for number in range(REMEMBERED_IDS + 2)]
+    assert await journal.states(session, [*reversed(keys)]) == {"n1": "done"}
+
+    async def broken(*_: object) -> None:
+        raise StoreError("broken", "broken")
+
+    monkeypatch.setattr(store, "answered", broken)
+    monkeypatch.setattr(store, "states", broken)
+    with pytest.raises(ServiceUnavailableError) as refusal:
+        await journal.answered(running)
+    assert refusal.value.executed == "maybe"
+    with pytest.raises(ServiceUnavailableError):
+        await journal.states(session, keys)
+
+
+async def test_nobody_waits_long_to_hear_what_became_of_an_id(
+    store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that does not answer is not waited for longer than some seconds."""
+
+    async def hung(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(store, "states", hung)
+    monkeypatch.setattr("toold.daemon.persistence.store_journal.PATIENCE_S", 0.01)
+    with pytest.raises(ServiceUnavailableError):
+        await journal.states(session, ["n1"])
+
+
+async def test_an_id_starts_once(journal: StoreJournal, session: Session) -> None:
+    """Whether its call has ended or not, and whether its result was forgotten or not."""
+    journal.opened(session)
+    running = accepted(session)
+    assert await journal.start(running)
+    assert not await journal.start(running)
+    await journal.end(running, RESULT, 1)
+    journal.forgotten(session, ["n1"])
+    assert not await journal.start(running)
+    assert (await found(journal))["n1"].state == "expired"
+
+
+async def test_of_a_session_that_nobody_comes_back_to_no_result_is_kept(
+    database: Path, store: Store, journal: StoreJournal, session: Session
+) -> None:
+    """While it lasts its ids are known; once it is closed nothing is, but for the audit."""
+    plain = session_with(None)
+    journal.opened(plain)
+    running = accepted(plain)
+    await journal.start(running)
+    await journal.end(running, RESULT, 1)
+    with closing(sqlite3.connect(database)) as reader:
+        assert reader.execute("SELECT state, result_bytes FROM journal").fetchall() == [("expired", 0)]
+        journal.closed(plain)
+        await store.flush()
+        assert reader.execute("SELECT count(*) FROM journal").fetchone() == (0,)
+        assert reader.execute("SELECT count(*) FROM session").fetchone() == (0,)
+    assert len(await store.recent(10)) == 1
+
+
+async def test_a_childs_result_is_kept_whoever_made_its_parent(store: Store, journal: StoreJournal) -> None:
+    """Nobody comes back for a plain client's answers; a later run of the same principal asks for what was done."""
+    plain = session_with(None)
+    running = accepted(plain)
+    running.__dict__.update(scope="e-1", key="step", parent=running)
+    assert await journal.start(running)
+    await journal.end(running, RESULT, 1)
+    journal.closed(plain)
+    known = await journal.child(running)
+    assert known is not None
+    assert (known.state, known.result and decode_result(known.result)) == ("done", RESULT)
+
+
+async def test_a_run_is_found_and_taken_up(journal: StoreJournal, session: Session) -> None:
+    """By the call that began it, and from then on by the one that went on with it."""
+    first, second = accepted(session, "n1", "compose"), accepted(session, "n2", "compose")
+    for running in (first, second):
+        await journal.start(running)
+    assert await journal.run("call-n1", LOCAL, "compose") == "call-n1"
+    await journal.take_up(second, "call-n1")
+    assert await journal.run("call-n2", LOCAL, "compose") == "call-n1"
+    assert await journal.run("call-n2", Principal("somebody"), "compose") is None
+
+
+async def test_where_the_disk_refuses_no_run_is_taken_up(
+    store: Store, journal: StoreJournal, session: Session, locked: sqlite3.Connection
+) -> None:
+    """What cannot be written down is not done: a later run would do everything again."""
+    with pytest.raises(ServiceUnavailableError):
+        await journal.take_up(accepted(session), "call-n1")
+
+
+async def test_local_answers_are_kept_with_the_time_at_which_they_came(journal: StoreJournal, session: Session) -> None:
+    """Being put away does not make them younger."""
+    journal.opened(session)
+    accepted(session, "n2", "echo")
+    session.calls.finish("n2", RESULT, 10, 10, time.monotonic() - 30, journalled=False)
+    assert await journal.keep([(session, kept) for kept in session.calls.kept(time.monotonic())])
+    call = (await found(journal))["n2"]
+    assert (call.state, call.local, call.tool) == ("done", True, "echo")
+    assert call.arguments_hash == session.calls.arguments_hash("n2")
+    assert call.at == pytest.approx(time.time() - 30, abs=10)
+    assert call.result is not None
+    assert decode_result(call.result) == RESULT
+
+
+async def test_a_session_is_seen(database: Path, store: Store, journal: StoreJournal, session: Session) -> None:
+    """So that it is remembered from then on, not from when it was opened."""
+    journal.opened(session)
+    await store.flush()
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("UPDATE session SET seen_at = 1")
+        other.commit()
+        journal.seen(iter([session]))
+        await store.flush()
+        assert other.execute("SELECT seen_at > 1 FROM session").fetchall() == [(1,)]
+
+
+async def test_a_disk_that_refuses_starts_no_call_and_keeps_no_answer(
+    journal: StoreJournal, session: Session, locked: sqlite3.Connection
+) -> None:
+    """The caller is told why, that nothing was executed, and that it may try again; the log has it too."""
+    with capture_logs() as lines:
+        with pytest.raises(ServiceUnavailableError) as told:
+            await journal.start(accepted(session))
+        assert "database is locked" in told.value.message
+        assert (told.value.executed, told.value.retryable) == ("no", True)
+        assert not journal.works
+        accepted(session, "n2", "echo")
+        session.calls.finish("n2", RESULT, 10, 10, time.monotonic(), journalled=False)
+        assert not await journal.keep([(session, kept) for kept in session.calls.kept(time.monotonic())])
+    assert [line["answers"] for line in lines if "answers" in line] == [1]
+    locked.execute("ROLLBACK")
+
+
+async def test_an_end_that_the_disk_refuses_is_told_all_the_same(
+    store: Store,
+    journal: StoreJournal,
+    session: Session,
+    database: Path,
+    counted: Counted,
+) -> None:
+    """The log says so; once the disk is well the end is there too."""
+    journal.opened(session)
+    running = accepted(session)
+    await journal.start(running)
+    with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with capture_logs() as lines:
+            await journal.end(running, RESULT, 1)
+        other.execute("ROLLBACK")
+    told = [line for line in lines if line["event"] == "a result is told before it is on the disk"]
+    assert [(line["tool"], "locked" in line["reason"]) for line in told] == [("effect", True)]
+    assert counted.outcomes == ["ok"]
+    while not journal.works:
+        await store.flush()
+    assert (await found(journal))["n1"].state == "done"
+
+
+async def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_some_seconds(
+    store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller has its answer, and the log says what that means."""
+    monkeypatch.setattr(journal_timeout, "PATIENCE_S", 0.0)
+    running = accepted(session)
+    await journal.start(running)
+    with capture_logs() as lines:
+        await journal.end(running, RESULT, 1)
+    assert [line["reason"] for line in lines if "reason" in line] == ["no answer within 0 s"]
+
+
+async def test_a_sessions_toolset_is_on_the_disk(store: Store, journal: StoreJournal, session: Session) -> None:
+    """So that what bounded it before a restart bounds it after."""
+    session.toolset = "lean"
+    journal.opened(session)
+    await store.flush()
+    kept = await journal.find(KEY)
+    assert kept is not None
+    assert kept.row.toolset == "lean"
+
+
+async def test_a_store_that_cannot_be_read_finds_no_session_and_says_so(
+    store: Store, journal: StoreJournal, database: Path
+) -> None:
+    """Which is another thing than that there is none."""
+    assert await journal.find(hash_key("made up")) is None
+    await store.flush()
+    with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
+        other.execute("ALTER TABLE session RENAME TO elsewhere")
+        with pytest.raises(ServiceUnavailableError) as told:
+            await journal.find(KEY)
+    assert (told.value.executed, told.value.retryable) == ("no", True)

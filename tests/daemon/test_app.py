@@ -1,0 +1,336 @@
+"""The daemon's parts joined: in which order they come and go, what tools may see, and what no call may read."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from toold.daemon.app import Daemon
+from toold.daemon.config.setting_sources import SettingsError
+from toold.daemon.lifecycle import running, time_for_calls
+from toold.daemon.persistence.state_folder import AlreadyRunningError, StateFolder, read_address
+from toold.protocol.error_codes import ServiceUnavailableError
+from toold.store import Store, StoreError, open_archive
+from websockets.asyncio.client import connect
+
+NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}
+
+
+@pytest.fixture
+async def run_with(settings_with: Any) -> AsyncIterator[Any]:
+    """``await run_with(**environment)``: a running daemon without SDKs, simulated unless said otherwise."""
+    async with AsyncExitStack() as stack:
+
+        async def start(**env: str) -> Daemon:
+            return await stack.enter_async_context(running(settings_with(**{"TOOLD_SIMULATE": "true"} | NO_SDKS | env)))
+
+        yield start
+
+
+async def call(daemon: Daemon, name: str, **arguments: Any) -> dict[str, Any]:
+    """One call over the WebSocket port, with the daemon's token."""
+    token = (daemon.settings.state_dir / "token").read_text().strip()
+    async with connect(daemon.address().url, compression=None) as socket:
+        await socket.send(json.dumps({"op": "hello", "token": token}))
+        assert json.loads(await socket.recv())["ok"]
+        await socket.send(json.dumps({"op": "call_tool", "request_id": 1, "name": name, "arguments": arguments}))
+        while True:
+            frame: dict[str, Any] = json.loads(await socket.recv())
+            if frame["op"] == "call_tool_res":
+                return frame
+
+
+async def test_while_it_runs_its_address_can_be_found(settings_with: Any, state_dir: Path) -> None:
+    """The address names the ports that are really listened on; afterwards the file is gone and the folder is free."""
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)) as daemon:
+        address = read_address(state_dir)
+        assert address == daemon.address()
+        assert address.port
+        assert address.http_port not in {0, address.port}
+        assert (address.tls, address.auth) == (False, True)
+        assert (await call(daemon, "echo", text="hi"))["outputs"][0]["text"] == "hi"
+    assert read_address(state_dir) is None
+    with StateFolder(state_dir):
+        pass
+
+
+@pytest.mark.parametrize("setting", ["TOOLD_PORT", "TOOLD_HTTP_PORT"])
+async def test_a_start_that_fails_half_way_leaves_nothing_open(
+    settings_with: Any, state_dir: Path, taken_port: int, setting: str
+) -> None:
+    """The port is named, and the next start in the same folder is none the worse."""
+    with pytest.raises(OSError, match=str(taken_port)):
+        async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS, **{setting: str(taken_port)})):
+            pytest.fail("it started")
+    assert read_address(state_dir) is None
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+        pass
+
+
+async def test_a_start_that_cannot_use_the_database_stays_a_first_start(settings_with: Any, state_dir: Path) -> None:
+    """The key that it made signed nothing and goes, so that the chain of the next start is a first one too."""
+    (state_dir / "toold.db").mkdir(parents=True)
+    state_dir.chmod(0o700)
+    with pytest.raises(StoreError):
+        async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+            pytest.fail("it started")
+    assert not (state_dir / "audit.key").exists()
+    (state_dir / "toold.db").rmdir()
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+        assert beginnings(state_dir) == ["began"]
+
+
+async def test_a_database_that_is_gone_beside_its_key(settings_with: Any, state_dir: Path) -> None:
+    """A start without the database that the key signed is no first start: its chain begins again, and says so."""
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+        assert beginnings(state_dir) == ["began"]
+    for path in state_dir.glob("toold.db*"):
+        path.unlink()
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
+        assert beginnings(state_dir) == ["begun again"]
+
+
+def beginnings(state_dir: Path) -> list[str]:
+    """The kinds of the chain's checkpoints, where it has just begun."""
+    with open_archive(state_dir / "toold.db") as archive:
+        return [one.kind for one in archive.trail().checkpoints]
+
+
+async def test_one_daemon_a_state_folder(run_with: Any, settings_with: Any) -> None:
+    """A second one is told of the first, which goes on."""
+    daemon = await run_with()
+    with pytest.raises(AlreadyRunningError, match=str(daemon.websocket.port)):
+        async with running(settings_with(**NO_SDKS)):
+            pytest.fail("it started")
+    assert (await call(daemon, "echo", text="hi"))["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"KIMI_API_KEY": "a-key", "GLM_API_KEY": "a-key"}, "kimi"),
+        ({"GLM_API_KEY": "a-key"}, "glm"),
+        ({"KIMI_API_KEY": "a-key", "TOOLD_DEFAULT_MODEL": "GLM-4.6"}, "glm"),
+    ],
+)
+async def test_the_default_model_is_of_a_vendor_that_can_be_asked(
+    run_with: Any, env: dict[str, str], expected: str
+) -> None:
+    """Unless the operator named one, which may be spelt as the catalogue takes it."""
+    daemon = await run_with(TOOLD_SIMULATE="false", **env)
+    assert daemon.catalogue.resolve(daemon.view.default_model()).provider == expected
+
+
+async def test_without_any_vendor_there_is_no_default_model(run_with: Any) -> None:
+    """Who needs one is told both keys; tools that need none work."""
+    daemon = await run_with(TOOLD_SIMULATE="false")
+    with pytest.raises(ServiceUnavailableError, match=r"KIMI_API_KEY.*GLM_API_KEY"):
+        daemon.view.default_model()
+    refused = (await call(daemon, "chat", prompt="hello"))["error"]
+    assert (refused["code"], refused["retryable"]) == ("SERVICE_UNAVAILABLE", False)
+    assert (await call(daemon, "echo", text="hi"))["error"] is None
+
+
+async def test_status_shows_the_whole_daemon(run_with: Any) -> None:
+    """Health, limits, providers, what the store did, the sums, and as many of the last calls as are asked for."""
+    daemon = await run_with()
+    for _ in range(3):
+        await call(daemon, "echo", text="x")
+    await daemon._store.flush()
+    shown = await daemon.view.status(recent=2, days=7)
+    assert (shown["status"], shown["problems"], shown["simulated"]) == ("ready", [], True)
+    assert {row["name"] for row in shown["providers"]} == {"kimi", "glm"}
+    assert shown["limits"]["providers"]["glm"]["limit"] == 4
+    assert shown["totals"]["all"]["calls"] == shown["audit"]["written"] == 3
+    assert [row["tool"] for row in shown["recent"]] == ["echo", "echo"]
+    assert shown["tools"] == len(daemon.registry.tools)
+
+
+async def test_a_store_that_cannot_be_read_is_a_problem_and_no_failure(
+    run_with: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """status tells all that it knows, and what it could not read."""
+    daemon = await run_with()
+
+    async def refuse() -> None:
+        raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
+
+    monkeypatch.setattr(daemon._store, "totals", refuse)
+    shown = await daemon.view.status(recent=5, days=7)
+    assert shown["problems"] == ["the database cannot be read (disk I/O error)"]
+    assert shown["status"] == "ready"
+    assert "totals" not in shown
+
+
+async def test_a_disk_that_refuses_is_told_with_what_follows_from_it(
+    run_with: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk's own words say what is wrong, and not what is to be expected of the daemon."""
+    daemon = await run_with()
+    monkeypatch.setattr(Store, "problem", "database or disk is full")
+    told = "the database cannot be written (database or disk is full); only local calls are taken"
+    assert daemon.view.health()["problems"] == [told]
+
+
+async def test_a_damaged_database_is_a_problem_until_it_is_mended(run_with: Any) -> None:
+    """What a read has found broken is told by ``health``, ``status`` and ``self-check`` from then on."""
+    daemon = await run_with()
+    daemon._store._reader.damage = "the database is damaged: mend it"
+    assert daemon.view.health()["problems"] == ["the database is damaged: mend it"]
+    shown = await daemon.view.status(recent=0, days=0)
+    assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: mend it"]
+    (told,) = [check for check in await daemon.view.self_check() if check["check"] == "store"]
+    assert (told["status"], told["what_to_do"]) == ("fail", "mend it")
+
+
+@pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])
+async def test_no_call_reads_the_daemons_own_secrets(run_with: Any, tmp_path: Path, path: str) -> None:
+    """Not even where state folder and configuration lie in the workspace, nor through a link."""
+    (tmp_path / "toold.toml").write_text('kimi_api_key = "sim-secret"\n')
+    (tmp_path / "link").symlink_to(tmp_path / "state" / "token")
+    daemon = await run_with()
+    answer = await call(daemon, "chat", prompt="Read it.", files=[path])
+    assert answer["error"]["code"] == "PERMISSION_DENIED"
+    assert path in answer["error"]["message"]
+
+
+# --- the configuration, read again -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Any:
+    """Write ``toold.toml``: ``configure('max_running = 2')``."""
+    return (tmp_path / "toold.toml").write_text
+
+
+async def test_what_is_reloaded_is_in_effect(run_with: Any, configure: Any) -> None:
+    """Bounds, permits, a new default model; each part has its own, and what is told of the daemon agrees."""
+    daemon = await run_with()
+    configure('max_running = 2\nglm_concurrency = 1\nmax_waiting = 5\nmax_timeout_s = 60\ndefault_model = "glm-4.6"\n')
+    changes = await daemon.reload()
+    expected = {"max_running", "glm_concurrency", "max_waiting", "max_timeout_s", "default_model"}
+    assert (set(changes.reloaded), changes.needs_restart) == (expected, ())
+    limits = (await daemon.view.status(recent=0, days=7))["limits"]
+    assert (limits["running"]["limit"], limits["providers"]["glm"]["limit"], limits["max_waiting"]) == (2, 1, 5)
+    assert (daemon.router.bounds.max_timeout_s, daemon.view.default_model()) == (60, "glm-4.6")
+    assert b'toold_permits_limit{limit="running"} 2.0' in daemon.metrics.render()
+
+
+async def test_a_configuration_that_is_wrong_changes_nothing(run_with: Any, configure: Any) -> None:
+    """Not even the part of it that is right; the log says what is wrong with it."""
+    daemon = await run_with()
+    before = daemon.settings
+    configure("max_running = 2\nmax_waiting = 0\n")
+    with capture_logs() as lines, pytest.raises(SettingsError, match=r"max_waiting \(toold.toml\): must be 1 or more"):
+        await daemon.reload()
+    assert daemon.settings is before
+    assert daemon.router.permits.limit == 24
+    assert [line["reason"] for line in lines if line["log_level"] == "error"] == [
+        "max_waiting (toold.toml): must be 1 or more"
+    ]
+
+
+async def test_toolsets_follow_the_configuration(run_with: Any, configure: Any) -> None:
+    """A session has its toolset as it is defined now; a new default is for sessions to come."""
+    configure('[toolsets.mine]\ninclude = ["echo", "version"]\n')
+    daemon = await run_with(TOOLD_AUTH="false")
+    async with connect(daemon.address().url) as socket:
+        await socket.send(json.dumps({"op": "hello", "toolset": "mine", "features": ["tools_changed"]}))
+        assert json.loads(await socket.recv())["toolset"] == "mine"
+        configure('default_toolset = "mine"\n[toolsets.mine]\ninclude = ["echo", "staus"]\n')
+        assert set((await daemon.reload()).reloaded) == {"toolsets", "default_toolset"}
+        assert json.loads(await socket.recv())["op"] == "tools_changed"
+        await socket.send(json.dumps({"op": "list_tools"}))
+        assert [tool["name"] for tool in json.loads(await socket.recv())["tools"]] == ["00_INIT", "echo"]
+    assert daemon.router.offer.default == "mine"
+    assert (
+        "toolset 'mine': include names 'staus', and there is no such tool; did you mean 'status'?"
+        in (daemon.view.health()["problems"])
+    )
+
+
+async def test_a_toolset_that_is_wrong_is_refused_and_the_old_stays(run_with: Any, configure: Any) -> None:
+    """The message says which toolset, and what is wrong with it."""
+    configure('[toolsets.mine]\ninclude = ["echo"]\n')
+    daemon = await run_with()
+    before = daemon.router.offer
+    configure('[toolsets.mine]\ninclude = ["echo and more"]\n')
+    with pytest.raises(SettingsError, match=r"toolsets \(toold.toml\): \[toolsets.mine\] include has 'echo and more'"):
+        await daemon.reload()
+    assert daemon.router.offer is before
+
+
+async def test_a_conversation_is_bounded_by_the_reloaded_number(run_with: Any, configure: Any) -> None:
+    """What was said before goes, once a conversation may hold no more than its last answer."""
+    daemon = await run_with()
+    begun = await call(daemon, "chat", prompt="word " * 500, model="glm-4.6")
+    known = {"model": "glm-4.6", "continuation_id": begun["structured"]["continuation_id"]}
+    configure("conversation_tokens = 150\n")
+    assert (await daemon.reload()).reloaded == ("conversation_tokens",)
+    assert "2 earlier messages" in (await call(daemon, "chat", prompt="And?", **known))["outputs"][0]["text"]
+    bounded = (await call(daemon, "chat", prompt="And now?", **known))["outputs"][0]["text"]
+    assert '3 earlier messages, the first begins "Simulated answer' in bounded
+
+
+async def test_a_reloaded_workspace_is_what_calls_may_read(run_with: Any, configure: Any, tmp_path: Path) -> None:
+    """The new folder and no longer the old one; its toold.toml and the state folder stay closed."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file.txt").write_text(f"the {name} one")
+    (tmp_path / "new" / "toold.toml").write_text("# a key")
+    configure('workspace = ["old"]\n')
+    daemon = await run_with()
+    configure('workspace = ["new"]\n')
+    assert (await daemon.reload()).reloaded == ("workspace",)
+    read = {}
+    for path in ("file.txt", str(tmp_path / "old" / "file.txt"), "toold.toml"):
+        error = (await call(daemon, "chat", prompt="Read it.", files=[path]))["error"]
+        read[path] = error and error["code"]
+    assert list(read.values()) == [None, "PERMISSION_DENIED", "PERMISSION_DENIED"]
+
+
+async def test_reloaded_audit_content_counts_for_the_next_row(run_with: Any, configure: Any) -> None:
+    """What is written down of a call's arguments is what was set when it ended."""
+    daemon = await run_with()
+    await call(daemon, "echo", text="first")
+    await daemon._store.flush()
+    configure('audit_content = "full"\n')
+    await daemon.reload()
+    await call(daemon, "echo", text="second")
+    await daemon._store.flush()
+    kept = [row.arguments for row in await daemon._store.recent(2)]
+    assert kept[0] == {"text": "second"}
+    assert "first" not in str(kept[1])
+
+
+async def test_two_reloads_at_once_are_one_after_the_other(run_with: Any, configure: Any) -> None:
+    """The second finds nothing new."""
+    daemon = await run_with()
+    configure("max_running = 2\n")
+    changes = await asyncio.gather(daemon.reload(), daemon.reload())
+    assert sorted(change.reloaded for change in changes) == [(), ("max_running",)]
+
+
+async def test_a_vendors_failure_is_counted_and_logged(run_with: Any) -> None:
+    """By provider and code, once for each completion that failed."""
+    daemon = await run_with()
+    with capture_logs() as lines:
+        await call(daemon, "chat", prompt="[[sim:status=401]]", model="glm-4.6")
+    told = [(line["provider"], line["code"]) for line in lines if line["event"] == "provider failed"]
+    assert told == [("glm", "PROVIDER_ERROR")]
+    assert b'toold_provider_errors_total{code="PROVIDER_ERROR",provider="glm"} 1.0' in daemon.metrics.render()
+
+
+@pytest.mark.parametrize(("grace_s", "calls_s"), [(10.0, 7.5), (60.0, 57.5), (3.0, 1.5), (0.0, 0.0)])
+def test_the_end_itself_is_within_the_grace_period(grace_s: float, calls_s: float) -> None:
+    """Running calls have what the rest of the end leaves them, and at least half."""
+    assert time_for_calls(grace_s) == calls_s
+
+
+async def test_its_repr_says_how_it_stands(run_with: Any) -> None:
+    """Connections, calls and permits, for whoever debugs it."""
+    assert "connections=0/5000" in repr(await run_with())

@@ -1,0 +1,199 @@
+"""What an operator may ask: which ids may be meant, and, of a running daemon, its calls and their end."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.daemon.app import Daemon
+from toold.daemon.lifecycle import running
+from toold.daemon.operator_actions import OperatorActions, matching
+from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
+from toold.store import StoreError
+from websockets.asyncio.client import ClientConnection, connect
+
+EPOCH = "0a1b2c3d4e5f"
+QUIET = {"TOOLD_SIMULATE": "true", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_AUTH": "false"}
+
+
+# --- which id is meant -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given_id", "meant"),
+    [
+        (f"{EPOCH}-1", [f"{EPOCH}-1"]),
+        ("1", [f"{EPOCH}-1"]),
+        ("1f", [f"{EPOCH}-1f"]),
+        (f"{EPOCH}-2", [f"{EPOCH}-20"]),
+        (EPOCH, [f"{EPOCH}-1", f"{EPOCH}-1f", f"{EPOCH}-20"]),
+        ("0", [f"{EPOCH}-1", f"{EPOCH}-1f", f"{EPOCH}-20"]),
+        ("", []),
+        ("zz", []),
+    ],
+)
+def test_an_id_may_be_given_short(given_id: str, meant: list[str]) -> None:
+    """Whole, by what stands after its dash, or by a beginning; the first of these that fits is what is meant."""
+    assert matching(given_id, [f"{EPOCH}-1", f"{EPOCH}-1f", f"{EPOCH}-20"]) == meant
+
+
+def test_a_child_is_meant_by_its_parents_id_and_its_name() -> None:
+    """With or without what stands before the dash; a dash in its name is none of those."""
+    ids = [f"{EPOCH}-1", f"{EPOCH}-1/my-step", f"{EPOCH}-2"]
+    assert matching("1/my-step", ids) == matching(ids[1], ids) == [ids[1]]
+    assert matching("1", ids) == [ids[0]]
+    assert matching("step", ids) == []
+
+
+@given(st.sets(st.integers(1, 5000), min_size=1), st.data())
+def test_a_whole_id_always_means_its_own_call(numbers: set[int], data: st.DataObject) -> None:
+    """Also where it is the beginning of others; and so does its number."""
+    ids = [f"{EPOCH}-{number:x}" for number in numbers]
+    one = data.draw(st.sampled_from(ids))
+    assert matching(one, ids) == matching(one.rpartition("-")[2], ids) == [one]
+
+
+# --- of a running daemon ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def daemon(settings_with: Any) -> AsyncIterator[Daemon]:
+    async with running(settings_with(**QUIET, TOOLD_GRACE_PERIOD_S="0.1", TOOLD_MAX_RUNNING="1")) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def operations(daemon: Daemon) -> OperatorActions:
+    return OperatorActions(daemon.router, daemon._store, daemon.reload, daemon.sources)
+
+
+@pytest.fixture
+async def peer(daemon: Daemon) -> AsyncIterator[ClientConnection]:
+    """A connection with the label ``an-editor``."""
+    async with connect(daemon.address().url, compression=None) as socket:
+        await socket.send(json.dumps({"op": "hello", "session_id": "an-editor", "features": ["ack"]}))
+        assert json.loads(await socket.recv())["ok"]
+        yield socket
+
+
+async def begin(peer: ClientConnection, request_id: str) -> None:
+    """Have a call run, or wait, for longer than a test."""
+    arguments = {"text": "the argument", "delay_ms": 60_000}
+    call = {"op": "call_tool", "request_id": request_id, "name": "echo", "arguments": arguments, "timeout_ms": 90_000}
+    await peer.send(json.dumps(call))
+    await until(peer, "call_tool_ack")
+
+
+async def until(peer: ClientConnection, op: str) -> dict[str, Any]:
+    """The next frame of this op; others are skipped."""
+    async with asyncio.timeout(20):
+        while (frame := json.loads(await peer.recv()))["op"] != op:
+            pass
+    return dict(frame)
+
+
+async def test_calls_that_run_are_shown_without_their_arguments(operations: OperatorActions, peer: Any) -> None:
+    """Whose, which tool, how it stands and for how long; the first has the one permit, the second waits."""
+    await begin(peer, "one")
+    await begin(peer, "two")
+    first, second = (await operations.calls(0))["running"]
+    assert (first["state"], second["state"]) == ("running", "waiting")
+    assert (first["session"], first["principal"], first["tool"]) == ("an-editor", "local", "echo")
+    assert first["session_id"] == second["session_id"]
+    assert 0 <= first["age_s"] < 90
+    assert 0 < first["left_s"] <= 90
+    assert "the argument" not in json.dumps([first, second])
+
+
+async def test_the_last_calls_come_from_the_store(operations: OperatorActions, daemon: Daemon, peer: Any) -> None:
+    """As many as asked for, the last one first, with their session."""
+    for number in range(3):
+        call = {"op": "call_tool", "request_id": number, "name": "echo", "arguments": {"text": "the argument"}}
+        await peer.send(json.dumps(call))
+        await until(peer, "call_tool_res")
+    await daemon._store.flush()
+    shown = await operations.calls(2)
+    assert shown["running"] == []
+    assert [row["tool"] for row in shown["recent"]] == ["echo", "echo"]
+    assert shown["recent"][0]["started_at"] >= shown["recent"][1]["started_at"]
+    assert {row["session"] for row in shown["recent"]} == {"an-editor"}
+    assert len({row["session_id"] for row in shown["recent"]}) == 1
+
+
+async def test_a_cancelled_call_is_told_who_did_it(operations: OperatorActions, peer: Any) -> None:
+    """Its caller gets its one answer, CANCELLED, and the operator the call as it was."""
+    await begin(peer, "one")
+    (row,) = (await operations.calls(0))["running"]
+    assert (await operations.cancel(row["id"]))["state"] == "running"
+    error = (await until(peer, "call_tool_res"))["error"]
+    assert error["code"] == "CANCELLED"
+    assert "operator" in error["message"]
+    with pytest.raises(NotFoundError, match="toold calls"):
+        await operations.cancel(row["id"])
+
+
+async def test_an_id_that_may_be_several_cancels_none(operations: OperatorActions, peer: Any) -> None:
+    """They are named, so that one can be chosen."""
+    await begin(peer, "one")
+    await begin(peer, "two")
+    ids = [row["id"] for row in (await operations.calls(0))["running"]]
+    with pytest.raises(InvalidArgumentsError, match=f"{ids[0]}, {ids[1]}"):
+        await operations.cancel(ids[0][:4])
+    assert [row["state"] for row in (await operations.calls(0))["running"]] == ["running", "waiting"]
+
+
+async def test_a_database_that_cannot_be_read_is_said(
+    operations: OperatorActions, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ended calls were asked for; what runs is in memory."""
+
+    async def refuse(_: int) -> None:
+        raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
+
+    monkeypatch.setattr(daemon._store, "recent", refuse)
+    with pytest.raises(ServiceUnavailableError, match="disk I/O error"):
+        await operations.calls(1)
+    assert await operations.calls(0) == {"running": [], "recent": []}
+
+
+async def test_a_configuration_that_is_wrong_is_refused_in_its_own_words(
+    operations: OperatorActions, daemon: Daemon, tmp_path: Any
+) -> None:
+    """And one that is right is told by its settings."""
+    (tmp_path / "toold.toml").write_text("max_waiting = 0\n")
+    with pytest.raises(InvalidArgumentsError, match=r"max_waiting \(toold.toml\): must be 1 or more"):
+        await operations.reload()
+    (tmp_path / "toold.toml").write_text('max_waiting = 7\nhost = "::1"\n')
+    assert await operations.reload() == {"reloaded": ["max_waiting"], "needs_restart": ["host"]}
+
+
+# --- the tools as functions ------------------------------------------------------------------------------------------
+
+
+async def test_the_stubs_of_a_toolset_are_told_by_module(operations: OperatorActions) -> None:
+    """Whole modules of what its code may call, and nothing else."""
+    lean, full = await operations.stubs("lean"), await operations.stubs("full")
+    assert list(lean["modules"]) == ["tools"]
+    assert "async def chat(" in lean["modules"]["tools"]
+    assert "async def echo(" not in lean["modules"]["tools"]
+    assert "async def echo(" in full["modules"]["tools"]
+
+
+async def test_stubs_of_a_toolset_that_there_is_not_are_refused(operations: OperatorActions) -> None:
+    """With the name that may be meant."""
+    with pytest.raises(InvalidArgumentsError, match="no toolset 'laen'; did you mean 'lean'"):
+        await operations.stubs("laen")
+    with pytest.raises(InvalidArgumentsError, match="there are lean, standard, full, code, hybrid"):
+        await operations.stubs("qqq")
+
+
+# --- tools that sources hold back ------------------------------------------------------------------------------------
+
+
+async def test_approving_what_is_not_held_back_is_refused(operations: OperatorActions) -> None:
+    """With what there is."""
+    with pytest.raises(NotFoundError, match="there is no source 'files'; there are none"):
+        await operations.approve("files", None)

@@ -1,0 +1,261 @@
+"""``tools/call`` over real sockets: progress, cancellation, errors, and that nothing is left of a call."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from toold.daemon.app import Daemon
+from toold.protocol.error_codes import OverCapacityError
+from toold.tools import Tool
+
+from .conftest import STATELESS, Connect, Serve, events, message_of, request
+
+EVERY = pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"])
+
+
+class Gate:
+    """A tool that waits to be let go, and notes what became of it."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.leave = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def __call__(self, arguments: Any, context: Any) -> str:
+        self.entered.set()
+        try:
+            await self.leave.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return "left"
+
+
+async def either(arguments: Any, _: Any) -> Any:
+    """Fails for every number that three divides, and returns the others."""
+    number = arguments.model_dump()["number"]
+    await asyncio.sleep(0)
+    if number % 10 < 3:
+        raise OverCapacityError(f"no {number}")
+    return {"number": number}
+
+
+async def steps(_: Any, context: Any) -> str:
+    """Reports three times."""
+    for done in (1, 2, 3):
+        context.progress(f"step {done}", done, 3)
+        await asyncio.sleep(0.01)
+    return "done"
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+async def daemon(serve: Serve, make_tool: Callable[..., Tool], gate: Gate) -> Daemon:
+    tools = [
+        make_tool("wait", _function(gate)),
+        make_tool("write", _function(gate), read_only=False),
+        make_tool("either", either),
+        make_tool("steps", steps),
+    ]
+    return await serve(*tools, TOOLD_DEFAULT_TOOLSET="full", TOOLD_PROGRESS_INTERVAL_S="0.2")
+
+
+def _function(gate: Gate) -> Any:
+    async def function(arguments: Any, context: Any) -> str:
+        return await gate(arguments, context)
+
+    return function
+
+
+async def empty(daemon: Daemon) -> None:
+    """Return once nothing of any call or session is held."""
+    async with asyncio.timeout(20):
+        while daemon.router.accepted or len(daemon.router.sessions) or daemon.mcp._calls._running:
+            await asyncio.sleep(0.01)
+
+
+@EVERY
+async def test_each_of_many_calls_gets_its_own_answer(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """A hundred at once, of which thirty fail: each is answered under its own id, and a failure is an answer too."""
+    client = connect(daemon, revision)
+    results = await asyncio.gather(
+        *(client.call("either", {"number": number}, request_id=f"id-{number}") for number in range(100))
+    )
+    for number, result in enumerate(results):
+        if number % 10 < 3:
+            assert result["isError"] is True
+            assert result["structuredContent"]["code"] == "OVER_CAPACITY"
+            assert f"no {number}" in result["content"][0]["text"]
+        else:
+            assert result["structuredContent"] == {"number": number}
+    await empty(daemon)
+
+
+async def test_the_same_id_twice(connect: Connect, daemon: Daemon) -> None:
+    """Many clients count from 1: a JSON-RPC id is its request's alone, and no call's."""
+    one, other = connect(daemon), connect(daemon)
+    results = await asyncio.gather(one.call("either", {"number": 5}), other.call("either", {"number": 6}))
+    assert [result["structuredContent"] for result in results] == [{"number": 5}, {"number": 6}]
+
+
+@EVERY
+async def test_a_tool_that_is_not_there(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """By the specification that is the request's error; it names tools that are close."""
+    status, error = await connect(daemon, revision).error("tools/call", {"name": "eithr", "arguments": {}})
+    assert (status, error["code"]) == (400 if revision == STATELESS else 200, -32602)
+    assert error["data"]["details"]["suggestions"] == ["either"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"name": 7},
+        {"name": ""},
+        {"name": "either", "arguments": []},
+        {"name": "either", "_meta": {"toold/timeout_ms": 0}},
+        {"name": "either", "_meta": {"toold/timeout_ms": "1"}},
+    ],
+)
+async def test_what_is_no_call(connect: Connect, daemon: Daemon, params: dict[str, Any]) -> None:
+    """It is the request's error, which names the parameter."""
+    _, error = await connect(daemon, "2025-06-18").error("tools/call", params)
+    assert error["code"] == -32602
+    assert "params." in error["message"]
+
+
+async def test_a_time_of_its_own(connect: Connect, daemon: Daemon) -> None:
+    """A client may say how long it waits."""
+    result = await connect(daemon).call("wait", meta={"toold/timeout_ms": 50})
+    assert result["structuredContent"]["code"] == "TIMEOUT"
+
+
+@EVERY
+async def test_progress(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """A client that gives a token gets an event a report, and the answer last."""
+    params = {"name": "steps", "arguments": {}, "_meta": {"progressToken": "mine"}}
+    answer = await connect(daemon, revision).ask("tools/call", params, request_id=4)
+    assert answer.headers["content-type"] == "text/event-stream"
+    *reports, last = events(answer.text)
+    assert [report["params"] for report in reports] == [
+        {"progressToken": "mine", "progress": done, "message": f"step {done}", "total": 3} for done in (1, 2, 3)
+    ]
+    assert (last["id"], last["result"]["content"][0]["text"]) == (4, "done")
+
+
+@pytest.mark.parametrize(
+    ("accept", "token"), [("application/json", "mine"), ("application/json, text/event-stream", None)]
+)
+async def test_no_progress_where_none_is_asked_for(
+    connect: Connect, daemon: Daemon, accept: str, token: str | None
+) -> None:
+    """A client without a token is told no progress, and one that takes no events gets plain JSON."""
+    params = {"name": "steps", "arguments": {}, "_meta": {"progressToken": token} if token else {}}
+    answer = await connect(daemon).ask("tools/call", params, headers={"accept": accept})
+    assert "notifications/progress" not in answer.text
+    assert answer.headers["content-type"] in accept
+    assert message_of(answer)["result"]["content"][0]["text"] == "done"
+
+
+async def test_a_long_call_keeps_its_stream_alive(connect: Connect, daemon: Daemon, gate: Gate) -> None:
+    """Also where no progress was asked for, so that no proxy takes the connection for dead."""
+    message, headers = request("tools/call", {"name": "wait"}, revision=STATELESS)
+    async with connect(daemon).http.stream("POST", "/mcp", json=message, headers=headers) as answer:
+        lines = answer.aiter_lines()
+        async with asyncio.timeout(20):
+            assert (await anext(lines)).startswith(":")
+            gate.leave.set()
+            rest = [line async for line in lines if line.startswith("data: ")]
+    assert json.loads(rest[0].removeprefix("data: "))["result"]["content"][0]["text"] == "left"
+
+
+async def test_a_client_that_waits_for_json_alone(connect: Connect, daemon: Daemon, gate: Gate) -> None:
+    """It waits as long as it takes, and gets it."""
+    asked = connect(daemon).call("wait", headers={"accept": "application/json"})
+    answer = asyncio.create_task(asked)
+    await gate.entered.wait()
+    await asyncio.sleep(0.5)  # a beat or two go by
+    gate.leave.set()
+    assert (await answer)["content"][0]["text"] == "left"
+
+
+async def hang_up(connect: Connect, daemon: Daemon, revision: str, tool: str, gate: Gate) -> None:
+    """Ask, and leave before there is an answer."""
+    asked = asyncio.create_task(connect(daemon, revision).call(tool))
+    await gate.entered.wait()
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+
+
+@pytest.mark.parametrize("tool", ["wait", "write"])
+async def test_who_hangs_up_has_cancelled(connect: Connect, daemon: Daemon, gate: Gate, tool: str) -> None:
+    """In the stateless revision that ends the call, also one that writes, and nothing is left of it."""
+    await hang_up(connect, daemon, STATELESS, tool, gate)
+    async with asyncio.timeout(20):
+        await gate.cancelled.wait()
+    await empty(daemon)
+
+
+async def test_before_that_a_write_goes_on(connect: Connect, daemon: Daemon, gate: Gate) -> None:
+    """In the older ones a lost connection says nothing: what may write goes on to its end, what only reads does not."""
+    await hang_up(connect, daemon, "2025-06-18", "write", gate)
+    async with asyncio.timeout(20):
+        while len(daemon.router.sessions):  # until the daemon has noticed
+            await asyncio.sleep(0.01)
+    assert daemon.router.accepted == 1
+    gate.leave.set()
+    await empty(daemon)
+    assert not gate.cancelled.is_set()
+    gate.entered.clear()
+    gate.leave.clear()
+    await hang_up(connect, daemon, "2025-06-18", "wait", gate)
+    async with asyncio.timeout(20):
+        await gate.cancelled.wait()
+
+
+async def test_cancelling_by_the_id(connect: Connect, daemon: Daemon, gate: Gate) -> None:
+    """A client with a label cancels its own call by the id that it gave it; another's of the same id goes on."""
+    client = connect(daemon, "2025-06-18")
+    mine, others = [(await client.ask("initialize")).headers["mcp-session-id"] for _ in range(2)]
+    calls = [
+        asyncio.create_task(client.call("wait", request_id=1, headers={"mcp-session-id": label}))
+        for label in (mine, others)
+    ]
+    async with asyncio.timeout(20):
+        while daemon.router.accepted < 2:
+            await asyncio.sleep(0.01)
+    note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    headers = {"accept": "*/*", "mcp-protocol-version": "2025-06-18", "mcp-session-id": mine}
+    assert (await client.http.post("/mcp", json=note, headers=headers)).status_code == 202
+    assert (await calls[0])["structuredContent"]["code"] == "CANCELLED"
+    assert not calls[1].done()
+    gate.leave.set()
+    assert (await calls[1])["content"][0]["text"] == "left"
+    await empty(daemon)
+
+
+@pytest.mark.parametrize("request_id", [7, "x", None, {}, True])
+async def test_cancelling_what_does_not_run(connect: Connect, daemon: Daemon, request_id: object) -> None:
+    """It is taken without a word, as the specification asks."""
+    client = connect(daemon, "2025-06-18")
+    label = (await client.ask("initialize")).headers["mcp-session-id"]
+    note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
+    assert (await client.http.post("/mcp", json=note, headers={"mcp-session-id": label})).status_code == 202
+
+
+async def test_a_daemon_that_goes_down(connect: Connect, daemon: Daemon, gate: Gate) -> None:
+    """What runs is answered for, and what comes then is told to come later."""
+    client = connect(daemon)
+    cut = asyncio.create_task(client.call("wait"))
+    await gate.entered.wait()
+    await daemon.router.close("The daemon is going down.", 0.0)
+    assert (await cut)["structuredContent"]["code"] == "SERVICE_UNAVAILABLE"
+    late = await client.call("either", {"number": 5})
+    assert late["structuredContent"]["code"] == "SERVICE_UNAVAILABLE"
+    assert late["structuredContent"]["retryable"] is True

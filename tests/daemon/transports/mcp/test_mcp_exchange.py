@@ -1,0 +1,69 @@
+"""Reports and answers of one call."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from toold.daemon.transports.mcp.mcp_exchange import ALIVE, AWAY, McpExchange
+from toold.protocol.mcp.mcp_revision import REVISIONS
+from toold.protocol.mcp.request_envelope import RequestEnvelope
+from toold.protocol.tool_call import Metadata, Progress, TextContent, Timings, ToolResult
+
+RESULT = ToolResult(Metadata(1.0, Timings()), (TextContent("hi"),))
+NEW = REVISIONS["2026-07-28"]
+RUNNING: Any = SimpleNamespace(sign_of_life=lambda now: Progress(f"at work for {now:g} s"))
+
+
+def told(data: bytes) -> dict[str, Any]:
+    """The one event's parameters."""
+    message: dict[str, Any] = json.loads(data.split(b"data: ")[1])
+    assert message["method"] == "notifications/progress"
+    params: dict[str, Any] = message["params"]
+    return params
+
+
+def test_reports_for_a_client_that_asked() -> None:
+    """Of several that nobody has taken, the last one is told, and once."""
+    exchange = McpExchange(1, RequestEnvelope(NEW, progress_token="t"))
+    assert exchange.reports() == b""
+    assert exchange.progress(RUNNING, Progress("one"))
+    assert exchange.progress(RUNNING, Progress("two"))
+    assert exchange.news.is_set()
+    assert told(exchange.reports())["message"] == "two"
+    assert exchange.reports() == b""
+
+
+def test_a_beat_tells_progress_to_those_who_asked() -> None:
+    """A tool that reports nothing is told to be at work."""
+    exchange = McpExchange(1, RequestEnvelope(NEW, progress_token="t"))
+    exchange.beat([RUNNING], 5.0)
+    assert told(exchange.reports())["message"] == "at work for 5 s"
+
+
+def test_a_client_that_did_not_ask() -> None:
+    """It is told nothing between beats, and at a beat nothing but that the stream lives."""
+    exchange = McpExchange(1, RequestEnvelope(NEW))
+    assert not exchange.progress(RUNNING, Progress("one"))
+    assert not exchange.news.is_set()
+    exchange.beat([RUNNING], 5.0)
+    assert exchange.reports() == ALIVE
+
+
+async def test_the_answer() -> None:
+    """It bears the id of the client's request, and waits to be taken."""
+    exchange = McpExchange("seven", RequestEnvelope(NEW))
+    await exchange.deliver(RUNNING, exchange.render(RUNNING, RESULT))
+    assert exchange.news.is_set()
+    assert exchange.answer is not None
+    message = json.loads(exchange.answer)
+    assert (message["id"], message["result"]["content"][0]["text"]) == ("seven", "hi")
+
+
+async def test_away() -> None:
+    """Where nobody waits, an answer is measured as it would travel, and goes nowhere."""
+    answer = AWAY.render(RUNNING, RESULT)
+    assert b'"hi"' in answer
+    await AWAY.deliver(RUNNING, answer)
+    assert not AWAY.progress(RUNNING, Progress("x"))
+    AWAY.chunk(RUNNING, "x")
+    AWAY.beat([RUNNING], 1.0)

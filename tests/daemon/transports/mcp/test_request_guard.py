@@ -1,0 +1,155 @@
+"""Who may speak, and in which form."""
+
+import pytest
+from pydantic import SecretStr
+from toold.daemon.access import Authenticator, TokenBook
+from toold.daemon.transports.mcp.request_guard import RequestAdmitted, RequestRefused, admit, denied
+from toold.protocol.authorization import AuthorizationDenied
+
+TOKEN = "the-token-of-the-daemon"
+GOOD = {
+    "host": "127.0.0.1:8080",
+    "authorization": f"Bearer {TOKEN}",
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+}
+
+
+async def judged(
+    method: str = "POST", *, origins: tuple[str, ...] = (), token: str | None = TOKEN, **changed: str | None
+) -> RequestAdmitted | RequestRefused:
+    """The verdict on a good request with some headers changed, or left out where None."""
+    headers = GOOD | {name.replace("_", "-"): value for name, value in changed.items()}
+    given = {name: value for name, value in headers.items() if value is not None}
+    door = Authenticator(SecretStr(token) if token else None, TokenBook)
+    return await admit(method, given, scheme="http", authenticate=door, origins=origins)
+
+
+def status(verdict: RequestAdmitted | RequestRefused) -> int:
+    return 200 if isinstance(verdict, RequestAdmitted) else verdict.status
+
+
+async def test_a_good_request() -> None:
+    """It is the daemon's own principal's, and takes events."""
+    verdict = await judged()
+    assert isinstance(verdict, RequestAdmitted)
+    assert (verdict.access.principal.name, verdict.streams) == ("local", True)
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8080", "HTTP://127.0.0.1:8080", "https://editor.example"])
+async def test_pages_that_may_ask(origin: str) -> None:
+    """Those of this server itself, and of sites that the operator allows."""
+    assert status(await judged(origin=origin, origins=("https://editor.example",))) == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "http://127.0.0.1:9999", "https://127.0.0.1:8080", "http://127.0.0.1", "null", "", "://"],
+)
+async def test_pages_that_may_not(origin: str) -> None:
+    """Other sites' pages must not reach a loopback daemon, with the right token neither."""
+    assert status(await judged(origin=origin)) == 403
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "expected"),
+    [
+        ("http://evil.example:8080", "evil.example:8080", 403),
+        ("http://tools.internal:8080", "tools.internal:8080", 403),
+        ("http://127.0.0.1.evil.example", "127.0.0.1.evil.example", 403),
+        ("http://[", "[", 403),
+        ("http://127.0.0.1:8080@evil.example", "127.0.0.1:8080", 403),
+        ("http://192.0.2.7:8080", "192.0.2.7:8080", 200),
+        ("http://[2001:db8::1]:8080", "[2001:db8::1]:8080", 200),
+        ("http://localhost:8080", "localhost:8080", 200),
+    ],
+)
+async def test_a_page_that_pointed_its_name_here_is_another_sites(origin: str, host: str, expected: int) -> None:
+    """For the browser it is of one origin with the server; addresses and loopback names cannot be pointed anywhere."""
+    assert status(await judged(origin=origin, host=host)) == expected
+
+
+async def test_a_challenge_leads_to_the_issuer() -> None:
+    """Where there is one, the refusal has the address of the metadata, whatever is wrong."""
+    for why, expected in (("missing", 401), ("invalid", 401), ("insufficient_scope", 403)):
+        refused = denied(AuthorizationDenied(why, "not good.", "read" if expected == 403 else ""), "https://x/meta")  # type: ignore[arg-type] # one of the three
+        challenge = dict(refused.headers)["www-authenticate"]
+        assert refused.status == expected
+        assert challenge.endswith('resource_metadata="https://x/meta"')
+        assert ('scope="read"' in challenge) is (expected == 403)
+    assert denied(AuthorizationDenied("unavailable", "Later."), "https://x/meta").headers == (("retry-after", "5"),)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "error"), [(None, False), ("Basic abc", False), ("Bearer wrong", True), ("Bearer ", True)]
+)
+async def test_without_the_token(authorization: str | None, error: bool) -> None:
+    """The refusal says how to authenticate, and whether what was sent is wrong."""
+    verdict = await judged(authorization=authorization)
+    assert isinstance(verdict, RequestRefused)
+    assert verdict.status == 401
+    challenge = dict(verdict.headers)["www-authenticate"]
+    assert challenge.startswith("Bearer")
+    assert ("invalid_token" in challenge) is error
+    assert "toold token" in verdict.message
+
+
+async def test_with_auth_off_everybody_is_local() -> None:
+    """No token is asked for."""
+    assert status(await judged(authorization=None, token=None)) == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS"])
+async def test_other_methods(method: str) -> None:
+    """There is no stream to GET and no session to DELETE; a stranger does not even learn that."""
+    verdict = await judged(method)
+    assert isinstance(verdict, RequestRefused)
+    assert (verdict.status, dict(verdict.headers)) == (405, {"allow": "POST"})
+    assert status(await judged(method, authorization=None)) == 401
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        ("application/json; charset=utf-8", 200),
+        ("Application/JSON", 200),
+        ("text/plain", 415),
+        ("application/jsonp", 415),
+        (None, 415),
+    ],
+)
+async def test_bodies_are_json(content_type: str | None, expected: int) -> None:
+    """Anything else is refused before it is read: pages can send other types without being asked for leave."""
+    assert status(await judged(content_type=content_type)) == expected
+
+
+@pytest.mark.parametrize(("coding", "expected"), [("gzip", 415), ("br, gzip", 415), ("Identity", 200)])
+async def test_bodies_come_as_they_are(coding: str, expected: int) -> None:
+    """What is packed is not unpacked, and its sender is told so (RFC 9110, 15.5.16)."""
+    verdict = await judged(content_encoding=coding)
+    assert status(verdict) == expected
+    if isinstance(verdict, RequestRefused):
+        assert verdict.headers == (("accept-encoding", "identity"),)
+
+
+@pytest.mark.parametrize(
+    ("accept", "streams"),
+    [
+        (None, True),
+        ("*/*", True),
+        ("application/json", False),
+        ("application/*;q=0.9, text/*", True),
+        ("text/event-stream;q=1, application/json", True),
+    ],
+)
+async def test_what_the_client_takes(accept: str | None, streams: bool) -> None:
+    """JSON it has to take; events are sent only where they are taken."""
+    verdict = await judged(accept=accept)
+    assert isinstance(verdict, RequestAdmitted)
+    assert verdict.streams is streams
+
+
+@pytest.mark.parametrize("accept", ["text/html", "text/event-stream", ""])
+async def test_a_client_that_takes_no_json(accept: str) -> None:
+    """Most answers are JSON, so it would understand none."""
+    assert status(await judged(accept=accept)) == 406

@@ -1,0 +1,145 @@
+"""The HTTP side port, over real sockets."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from toold.daemon.observability.metrics import CONTENT_TYPE
+from toold.daemon.transports.http_port import side_app
+from toold.serving import HttpServer
+from toold.version import __version__
+
+
+class State:
+    """What the daemon would say of itself."""
+
+    def __init__(self) -> None:
+        self.health: dict[str, Any] = {"status": "ready", "uptime_s": 1.0}
+
+    def __call__(self) -> dict[str, Any]:
+        return self.health
+
+
+async def mcp(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse(f"for clients of MCP: {scope['toolset']}")(scope, receive, send)
+
+
+def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
+    return side_app(
+        health=state,
+        metrics=lambda: b"toold_calls_total 1.0\n",
+        mcp=mcp,
+        resource=lambda _: None,
+        operator=PlainTextResponse("for the operator"),
+        loopback_only=loopback_only,
+        allowed_origins=(),
+    )
+
+
+@pytest.fixture
+def state() -> State:
+    return State()
+
+
+@pytest.fixture
+async def server(state: State) -> AsyncIterator[HttpServer]:
+    server = HttpServer(app(state), "127.0.0.1", 0, "--http-port")
+    await server.start()
+    yield server
+    await server.close()
+
+
+@pytest.fixture
+async def client(server: HttpServer) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
+        yield client
+
+
+async def test_alive(client: httpx.AsyncClient, state: State) -> None:
+    """While the loop runs the daemon lives, also where it takes no calls."""
+    state.health = {"status": "draining", "reasons": ["the daemon stops"]}
+    answer = await client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
+
+
+async def test_ready(client: httpx.AsyncClient, state: State) -> None:
+    """Where calls are accepted the answer is 200 with the state; elsewhere 503 with the reasons."""
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, state.health)
+    state.health = {"status": "draining", "reasons": ["the daemon stops"]}
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["reasons"]) == (503, ["the daemon stops"])
+
+
+async def test_metrics(client: httpx.AsyncClient) -> None:
+    """Prometheus gets its format and type."""
+    answer = await client.get("/metrics")
+    assert (answer.status_code, answer.text) == (200, "toold_calls_total 1.0\n")
+    assert answer.headers["content-type"] == CONTENT_TYPE
+
+
+async def test_contents(client: httpx.AsyncClient) -> None:
+    """Who looks at the port learns what it is and which paths there are; each of them answers."""
+    contents = (await client.get("/")).json()
+    assert (contents["server"], contents["version"]) == ("toold", __version__)
+    for path in contents["paths"]:
+        assert (await client.get(path)).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    ("path", "toolset"), [("/mcp", None), ("/mcp/", None), ("/mcp/lean", "lean"), ("/mcp/a%20b", "a b")]
+)
+async def test_mcp(client: httpx.AsyncClient, method: str, path: str, toolset: str | None) -> None:
+    """Whatever is asked of ``/mcp`` or a toolset below it is MCP's, which is told the toolset."""
+    assert (await client.request(method, path)).text == f"for clients of MCP: {toolset}"
+
+
+async def test_the_operators_part_is_not_listed(client: httpx.AsyncClient) -> None:
+    """It answers below its own path, and whoever looks at the port does not learn of it."""
+    assert (await client.get("/operator/calls")).text == "for the operator"
+    assert "operator" not in (await client.get("/")).text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nothing", 404), ("POST", "/mcp/a/b", 404), ("POST", "/mcpx", 404), ("POST", "/healthz", 405)],
+)
+async def test_what_is_not_here(client: httpx.AsyncClient, method: str, path: str, status: int) -> None:
+    """Unknown paths and methods get JSON that says so."""
+    answer = await client.request(method, path)
+    assert answer.status_code == status
+    assert path in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost.", "127.0.0.1:8080", "[::1]:8080", "127.1.2.3", "LOCALHOST:1"]
+)
+async def test_loopback_names_are_let_in(client: httpx.AsyncClient, host: str) -> None:
+    """Each way to name this machine will do."""
+    assert (await client.get("/healthz", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.1", "", "["),
+        *("[::1].evil.example", "[::1", "127.0.0.1:80@evil.example", "localhost:evil.example"),
+    ],
+)
+async def test_other_names_are_refused(client: httpx.AsyncClient, host: str) -> None:
+    """A web page that rebound its own name to loopback gets nothing, on any path."""
+    for path in ("/readyz", "/metrics", "/operator/calls", "/nothing", "/mcp", "/mcp/lean"):
+        answer = await client.get(path, headers={"Host": host})
+        assert answer.status_code == 403
+        assert answer.json()["error"]["code"] == "PERMISSION_DENIED"
+
+
+async def test_any_name_will_do_where_others_may_connect(state: State) -> None:
+    """Bound to more than loopback the daemon cannot know its names."""
+    transport = httpx.ASGITransport(app=app(state, loopback_only=False))
+    async with httpx.AsyncClient(transport=transport, base_url="http://toold.example") as client:
+        assert (await client.get("/readyz")).status_code == 200

@@ -1,0 +1,36 @@
+"""What a WebSocket connection's joined writes leave out. How they are joined is ``serving``'s."""
+
+import asyncio
+from typing import cast
+
+from toold.daemon.transports.turn_connection import WebSocketTransport
+
+PONG = b"\x8a\x00"
+
+
+class Behind:
+    """A transport whose reader has so many bytes still to take."""
+
+    def __init__(self, unread: int) -> None:
+        self.unread = unread
+        self.taken = b""
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: bytes) -> None:
+        self.taken += data
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+
+async def test_pongs_for_a_peer_that_does_not_read_are_dropped() -> None:
+    """It would fill the memory by pinging; what else is written to it stays."""
+    for unread, taken in ((64 * 1024, PONG + b"x"), (64 * 1024 + 1, b"x")):
+        reader = Behind(unread)
+        transport = WebSocketTransport(cast("asyncio.Transport", reader))
+        transport.write(PONG)
+        transport.write(b"x")
+        await asyncio.sleep(0)
+        assert reader.taken == taken

@@ -1,0 +1,281 @@
+"""One connection: what is sent to which client, to readers that are behind, and what a disconnect ends."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from toold.protocol.error_codes import ServiceUnavailableError
+from toold.tools import ToolRegistry
+
+CLOG = 16_000_000
+"""Bytes of an answer that fills every buffer between the daemon and a client that does not read."""
+
+
+async def clog(arguments: Any, context: Any) -> str:
+    """Answers with more than the buffers hold."""
+    return "x" * CLOG
+
+
+async def talk(arguments: Any, context: Any) -> str:
+    """Reports and streams a thousand times, a turn of the loop apart."""
+    for number in range(1000):
+        context.progress(f"step {number}", number, 1000)
+        context.stream(f"{number} ")
+        await asyncio.sleep(0)
+    return "".join(f"{number} " for number in range(1000))
+
+
+async def test_a_reader_that_is_behind_gets_less_progress_and_every_word(serve: Any, join: Any, make_tool: Any) -> None:
+    """Reports of one call are coalesced, pieces joined, numbered without gaps; the answer comes last and whole."""
+    daemon = await serve(make_tool("clog", clog), make_tool("talk", talk))
+    peer = await join(daemon, features=["stream"])
+    peer.socket.transport.pause_reading()
+    await peer.send("call_tool", request_id="clog", name="clog")
+    await peer.send("call_tool", request_id="talk", name="talk")
+    await peer.send("call_tool", request_id="end", name="talk")
+    async with asyncio.timeout(20):
+        while daemon.router.running or daemon.router.accepted < 2:
+            await asyncio.sleep(0.01)
+    peer.socket.transport.resume_reading()
+    frames = await peer.until_answered("end")
+    for request_id in ("talk", "end"):
+        *reports, answer = [frame for frame in frames if frame["request_id"] == request_id]
+        assert answer["op"] == "call_tool_res"
+        progress = [frame for frame in reports if frame["op"] == "progress"]
+        chunks = [frame for frame in reports if frame["op"] == "stream_chunk"]
+        assert len(progress) + len(chunks) < 20
+        assert [frame["seq"] for frame in chunks] == list(range(1, len(chunks) + 1))
+        assert "".join(frame["text"] for frame in chunks) == answer["outputs"][0]["text"]
+
+
+async def test_a_reader_that_keeps_up_gets_each_report(serve: Any, join: Any, make_tool: Any) -> None:
+    """Where nobody is behind nothing is dropped, and seq counts from 1."""
+
+    async def slowly(arguments: Any, context: Any) -> str:
+        for number in range(3):
+            context.progress(f"step {number}", number, 3)
+            while not heard.is_set():
+                await asyncio.sleep(0.001)
+            heard.clear()
+        return "done"
+
+    heard = asyncio.Event()
+    peer = await join(await serve(make_tool("slowly", slowly)), features=["ack"])
+    await peer.send("call_tool", request_id=1, name="slowly")
+    assert (await peer.receive())["op"] == "call_tool_ack"
+    for number in range(3):
+        frame = await peer.receive()
+        assert (frame["op"], frame["seq"], frame["message"]) == ("progress", number + 1, f"step {number}")
+        assert (frame["done"], frame["total"]) == (number, 3)
+        heard.set()
+    assert (await peer.receive())["op"] == "call_tool_res"
+
+
+@pytest.mark.parametrize(
+    ("features", "ops"),
+    [
+        ([], {"call_tool_res"}),
+        (["ack"], {"call_tool_ack", "progress", "call_tool_res"}),
+        (["stream"], {"progress", "stream_chunk", "call_tool_res"}),
+        (["ack", "stream"], {"call_tool_ack", "progress", "stream_chunk", "call_tool_res"}),
+    ],
+)
+async def test_a_client_gets_what_it_understands(
+    serve: Any, join: Any, make_tool: Any, features: list[str], ops: set[str]
+) -> None:
+    """A plain one nothing but the answer, between beats; others what their features name."""
+    peer = await join(await serve(make_tool("talk", talk)), features=features)
+    await peer.send("call_tool", request_id=1, name="talk")
+    assert {frame["op"] for frame in await peer.until_answered(1)} == ops
+
+
+async def test_the_older_spelling_of_the_id_is_echoed_in_every_frame(serve: Any, join: Any, make_tool: Any) -> None:
+    """A client that wrote ``id`` finds it in ack, progress, chunks and answer, beside request_id."""
+    peer = await join(await serve(make_tool("talk", talk)), features=["ack", "stream"])
+    await peer.send("tool_call", id="old", tool="talk")
+    assert {frame["id"] for frame in await peer.until_answered("old")} == {"old"}
+    await peer.send("call_tool", request_id="new", name="talk")
+    assert not any("id" in frame for frame in await peer.until_answered("new"))
+
+
+@pytest.mark.parametrize(
+    ("read_only", "on_disconnect", "ends"),
+    [
+        (True, None, True),
+        (True, "keep", False),
+        (True, "cancel", True),
+        (False, None, False),
+        (False, "keep", False),
+        (False, "cancel", True),
+    ],
+)
+async def test_what_a_disconnect_ends(
+    serve: Any, join: Any, make_tool: Any, read_only: bool, on_disconnect: str | None, ends: bool
+) -> None:
+    """Unless the caller said, what only reads ends with its connection, and what may write goes on."""
+    go_on, outcomes = asyncio.Event(), asyncio.Queue[str]()
+
+    async def wait(arguments: Any, context: Any) -> str:
+        context.progress("waiting")
+        try:
+            await go_on.wait()
+        except asyncio.CancelledError:
+            outcomes.put_nowait("cancelled")
+            raise
+        outcomes.put_nowait("finished")
+        return "done"
+
+    daemon = await serve(make_tool("wait", wait, read_only=read_only))
+    peer = await join(daemon, features=["ack"])
+    await peer.send("call_tool", request_id=1, name="wait", on_disconnect=on_disconnect)
+    while (await peer.receive())["op"] != "progress":
+        pass
+    await peer.socket.close()
+    async with asyncio.timeout(20):
+        while daemon.websocket.connections:
+            await asyncio.sleep(0.001)
+        go_on.set()
+        assert await outcomes.get() == ("cancelled" if ends else "finished")
+        while daemon.router.accepted:
+            await asyncio.sleep(0.001)
+    assert daemon.router.permits.in_use == 0
+
+
+async def test_what_cannot_be_sent_of_a_report_costs_no_answer(serve: Any, join: Any, make_tool: Any) -> None:
+    """Half of a surrogate pair, which a stream may be cut at, is no Unicode: the rest of the call goes its way."""
+
+    async def odd(arguments: Any, context: Any) -> str:
+        context.progress("odd \ud83d")
+        context.stream("odd \ud83d")
+        await asyncio.sleep(0.01)
+        context.stream(" and \ude00")
+        return "done"
+
+    peer = await join(await serve(make_tool("odd", odd)), features=["ack", "stream"])
+    await peer.send("call_tool", request_id=1, name="odd")
+    *_, answer = await peer.until_answered(1)
+    assert answer["outputs"][0]["text"] == "done"
+
+
+async def test_a_connection_that_was_taken_over_from_is_not_heard(serve: Any, join: Any, make_tool: Any) -> None:
+    """What it still sends reaches no tool: its answer would go where nobody reads any more."""
+    heard: list[str] = []
+
+    async def note(arguments: Any, context: Any) -> str:
+        heard.append(arguments.who)
+        return "noted"
+
+    daemon = await serve(make_tool("note", note))
+    old = await join(daemon, features=["resume"])
+    (connection,) = daemon.websocket._connections
+    connection.silence()
+    await old.send("call_tool", request_id=1, name="note", arguments={"who": "old"})
+    await (await old.socket.ping())  # so that the call before it was read
+    new = await join(daemon)
+    await new.send("call_tool", request_id=1, name="note", arguments={"who": "new"})
+    await new.until_answered(1)
+    assert heard == ["new"]
+
+
+# --- the tools, which come and go ------------------------------------------------------------------------------------
+
+
+async def say(arguments: Any, context: Any) -> str:
+    """Says something."""
+    return "said"
+
+
+async def names(peer: Any) -> tuple[list[str], str]:
+    """What ``list_tools`` shows, and its revision."""
+    await peer.send("list_tools", request_id="list")
+    listed = await peer.receive()
+    assert listed["op"] == "list_tools_res"
+    return [tool["name"] for tool in listed["tools"]], listed["rev"]
+
+
+async def test_a_session_is_shown_the_tools_of_its_toolset(serve: Any, join: Any, make_tool: Any) -> None:
+    """And no others; the revision is that of its own listing."""
+    daemon = await serve(make_tool("chat", say), make_tool("other", say))
+    lean, whole = await join(daemon, toolset="lean"), await join(daemon)
+    assert (await names(lean))[0] == ["chat"]
+    assert (await names(whole))[0] == ["chat", "other"]
+    assert (await names(lean))[1] != (await names(whole))[1]
+
+
+async def test_new_tools_take_the_place_of_all_and_those_are_told_whose_listing_changes(
+    serve: Any, join: Any, make_tool: Any
+) -> None:
+    """In one step, over open connections: the new tool can be called, the old one is gone; a toolset that lists what it
+    listed before is not told, nor is a client that does not understand it."""
+    chat, old, new = make_tool("chat", say), make_tool("old", say), make_tool("new", say)
+    daemon = await serve(chat, old)
+    features = ["tools_changed", "ack"]
+    whole, lean = await join(daemon, features=features), await join(daemon, features=features, toolset="lean")
+    plain = await join(daemon)
+    daemon.publish(ToolRegistry([chat, new]))
+    changed = await whole.receive()
+    assert (changed["op"], await names(whole)) == ("tools_changed", (["chat", "new"], changed["rev"]))
+    await whole.send("call_tool", request_id=1, name="new")
+    assert (await whole.until_answered(1))[-1]["outputs"][0]["text"] == "said"
+    await whole.send("call_tool", request_id=2, name="old")
+    assert (await whole.until_answered(2))[-1]["error"]["code"] == "TOOL_NOT_FOUND"
+    for untold in (lean, plain):
+        await untold.send("ping")
+        assert (await untold.receive())["op"] == "pong"
+
+
+async def test_of_many_changes_a_client_is_told_the_last(serve: Any, join: Any, make_tool: Any) -> None:
+    """It has one frame to read, however often tools came and went before it could be sent."""
+    daemon = await serve(make_tool("a", say))
+    peer = await join(daemon, features=["tools_changed"])
+    for name in "bcde":
+        daemon.publish(ToolRegistry([make_tool(name, say)]))
+    changed = await peer.receive()
+    assert (changed["op"], await names(peer)) == ("tools_changed", (["e"], changed["rev"]))
+
+
+async def test_a_call_that_runs_keeps_its_tool(serve: Any, join: Any, make_tool: Any) -> None:
+    """What was accepted before the change is answered after it."""
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(arguments: Any, context: Any) -> str:
+        entered.set()
+        await go.wait()
+        return "done"
+
+    daemon = await serve(make_tool("wait", wait))
+    peer = await join(daemon)
+    await peer.send("call_tool", request_id=1, name="wait")
+    await entered.wait()
+    daemon.publish(ToolRegistry([]))
+    go.set()
+    assert (await peer.until_answered(1))[-1]["outputs"][0]["text"] == "done"
+
+
+async def test_what_the_disk_does_not_say_of_an_id_is_no_unknown(
+    serve: Any, join: Any, make_tool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a session that is longer than memory: ``unknown`` would let a call run twice. Afterwards all goes on."""
+    monkeypatch.setattr("toold.protocol.session_calls.REMEMBERED_IDS", 1)
+
+    async def write(arguments: Any, context: Any) -> str:
+        return "written"
+
+    daemon = await serve(make_tool("write", write, read_only=False))
+    peer = await join(daemon, features=["resume"])
+    for request_id in (1, 2):
+        await peer.send("call_tool", request_id=request_id, name="write")
+        await peer.until_answered(request_id)
+    await peer.send("call_status", request_ids=[1, 2, 3])
+    assert (await peer.receive())["calls"] == {"1": "done", "2": "done", "3": "unknown"}
+
+    async def refuse(*_: object) -> None:
+        raise ServiceUnavailableError("The disk refuses.")
+
+    monkeypatch.setattr("toold.daemon.persistence.store_journal.StoreJournal.states", refuse)
+    await peer.send("call_status", request_ids=[1])
+    await peer.send("cancel", request_id=1)
+    await peer.send("call_status", request_ids=[2])
+    frames = [await peer.receive() for _ in range(3)]
+    assert [frame["op"] for frame in frames] == ["error", "error", "call_status_res"]
+    assert (frames[1]["request_id"], frames[1]["error"]["code"]) == (1, "SERVICE_UNAVAILABLE")

@@ -1,0 +1,147 @@
+"""Results in MCP's words, held against the SDK's types of each revision."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from mcp_types import methods
+from toold.protocol.error_codes import (
+    CallCancelledError,
+    InvalidArgumentsError,
+    OutcomeUnknownError,
+    OverCapacityError,
+    ToolExecutionError,
+)
+from toold.protocol.mcp.mcp_result import (
+    METADATA_KEY,
+    acknowledged,
+    call_result,
+    discovered,
+    error_text,
+    initialized,
+    listed,
+)
+from toold.protocol.mcp.mcp_revision import REVISIONS, McpRevision
+from toold.protocol.tool_call import (
+    AudioContent,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    Metadata,
+    ResourceLink,
+    TextContent,
+    Timings,
+    ToolResult,
+)
+
+METADATA = Metadata(1.5, Timings(0.1, 1.0, 0.0))
+EVERY = pytest.mark.parametrize("revision", REVISIONS.values(), ids=REVISIONS)
+
+
+def wire(result: object) -> dict[str, Any]:
+    """As it travels."""
+    plain: dict[str, Any] = json.loads(msgspec.json.encode(result))
+    return plain
+
+
+@EVERY
+def test_an_answer(revision: McpRevision) -> None:
+    """Text and data go as they are, with what the call took beside them."""
+    result = wire(call_result(ToolResult(METADATA, (TextContent("hi"),), {"a": 1}), revision))
+    methods.validate_server_result("tools/call", revision.name, result)
+    assert result["content"] == [{"type": "text", "text": "hi"}]
+    assert result["structuredContent"] == {"a": 1}
+    assert result["_meta"][METADATA_KEY]["latency_ms"] == 1.5
+    assert result.get("resultType") == ("complete" if revision.stateless else None)
+    assert not result.get("isError")
+
+
+@EVERY
+@pytest.mark.parametrize("value", [[1, 2], "text", 7, 1.5, True, None, []])
+def test_data_that_is_no_object(revision: McpRevision, value: object) -> None:
+    """It stands in one, under ``result``: null too, which is data as well."""
+    result = wire(call_result(ToolResult(METADATA, (TextContent("x"),), value), revision))
+    methods.validate_server_result("tools/call", revision.name, result)
+    assert result["structuredContent"] == {"result": value}
+
+
+@EVERY
+def test_further_blocks(revision: McpRevision) -> None:
+    """Pictures, sounds and resources go as they are; a link only to those whose revision has links."""
+    others: tuple[ContentBlock, ...] = (
+        ImageContent("iVBORw==", "image/png"),
+        AudioContent("UklGRg==", "audio/wav"),
+        EmbeddedResource({"uri": "file:///a", "mimeType": "text/plain", "text": "a"}),
+    )
+    answer = ToolResult(METADATA, (TextContent("all"), *others, ResourceLink("file:///b", "b")))
+    result = wire(call_result(answer, revision))
+    methods.validate_server_result("tools/call", revision.name, result)
+    links = [] if revision.name == "2025-03-26" else ["resource_link"]
+    assert [block["type"] for block in result["content"]] == ["text", "image", "audio", "resource", *links]
+
+
+@EVERY
+def test_words_alone(revision: McpRevision) -> None:
+    """A tool that returns no data has no structured content."""
+    result = wire(call_result(ToolResult(METADATA, (TextContent("x"),)), revision))
+    assert "structuredContent" not in result
+
+
+@EVERY
+def test_errors_are_answers(revision: McpRevision) -> None:
+    """An error is for a model to read, and for a program to go by."""
+    error = OverCapacityError("Too much.", retry_after_ms=500).to_tool_error()
+    result = wire(call_result(ToolResult(METADATA, error=error), revision))
+    methods.validate_server_result("tools/call", revision.name, result)
+    assert result["isError"] is True
+    assert result["structuredContent"] == {
+        "code": "OVER_CAPACITY",
+        "message": "Too much.",
+        "executed": "no",
+        "retryable": True,
+        "retry_after_ms": 500,
+    }
+    assert result["content"][0]["text"].startswith("OVER_CAPACITY: Too much.")
+
+
+@pytest.mark.parametrize(
+    ("error", "repeatable", "says", "not_said"),
+    [
+        (OverCapacityError("Full.", retry_after_ms=500), False, "sent again after 500 ms", "effect"),
+        (ToolExecutionError("Broken.", transient=True), True, "may be sent again.", "effect"),
+        (OverCapacityError("Full"), False, "Full. The same call", "effect"),
+        (ToolExecutionError("Broken"), False, "Broken. It may have had", "sent again"),
+        (ToolExecutionError("Broken."), False, "may have had its effect", "sent again"),
+        (OutcomeUnknownError("Cut; look whether it had its effect."), False, "look whether", "all the same"),
+        (CallCancelledError("Cut.", executed="no"), False, "Cut.", "effect"),
+        (InvalidArgumentsError("text: missing"), False, "VALIDATION_ERROR: text: missing", "sent again"),
+    ],
+)
+def test_what_a_model_is_told(error: Any, repeatable: bool, says: str, not_said: str) -> None:
+    """Whether to try again, and whether something may have happened."""
+    text = error_text(error.to_tool_error(repeatable=repeatable))
+    assert says in text
+    assert not_said not in text
+
+
+@EVERY
+def test_the_servers_account_of_itself(revision: McpRevision) -> None:
+    """What each revision's first request is answered with is what its types take."""
+    tool = {"name": "echo", "inputSchema": {"type": "object"}}
+    methods.validate_server_result("tools/list", revision.name, listed([tool], "c", revision))
+    if revision.stateless:
+        methods.validate_server_result("server/discover", revision.name, discovered(revision, "about"))
+        assert acknowledged(revision)["resultType"] == "complete"
+    else:
+        methods.validate_server_result("initialize", revision.name, initialized(revision, "about"))
+        methods.validate_server_result("ping", revision.name, acknowledged(revision))
+        assert initialized(revision, "about")["protocolVersion"] == revision.name
+
+
+@EVERY
+def test_only_what_is_there_is_offered(revision: McpRevision) -> None:
+    """Tools, and tasks where the revision has them: no resources, no prompts, no logging."""
+    about = discovered(revision, "") if revision.stateless else initialized(revision, "")
+    has_tasks = {"offered": {"extensions"}, "asked": {"tasks"}, None: set[str]()}[revision.tasks]
+    assert set(about["capabilities"]) == {"tools"} | has_tasks

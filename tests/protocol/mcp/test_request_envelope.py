@@ -1,0 +1,139 @@
+"""What a request says about itself, held against what the SDK's own server makes of it."""
+
+import base64
+from typing import Any
+
+import pytest
+from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
+from toold.protocol.mcp.json_rpc import UNSUPPORTED_VERSION, MessageProblem, RpcRequest
+from toold.protocol.mcp.mcp_revision import REVISIONS
+from toold.protocol.mcp.request_envelope import (
+    RequestEnvelope,
+    client_of,
+    open_envelope,
+    read_envelope,
+    revision_of_notification,
+)
+from toold.protocol.tool_call import ClientInfo
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+CLIENT = "io.modelcontextprotocol/clientInfo"
+NEW = "2026-07-28"
+META = {VERSION: NEW, CAPABILITIES: {}, CLIENT: {"name": "c", "version": "1"}}
+HEADERS = {"mcp-protocol-version": NEW, "mcp-method": "tools/call", "mcp-name": "echo"}
+
+
+def encoded(text: str) -> str:
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+CASES: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"name": "echo", "_meta": META}, HEADERS),
+    ({"name": "echo"}, HEADERS),
+    ({"name": "echo", "_meta": 7}, HEADERS),
+    ({"name": "echo", "_meta": {VERSION: NEW}}, HEADERS),
+    ({"name": "echo", "_meta": {CAPABILITIES: {}}}, HEADERS),
+    ({"name": "echo", "_meta": META | {VERSION: "2025-11-25"}}, HEADERS),
+    ({"name": "echo", "_meta": META | {VERSION: "v9"}}, HEADERS | {"mcp-protocol-version": "v9"}),
+    ({"name": "echo", "_meta": META | {VERSION: None}}, HEADERS),
+    ({"name": "echo", "_meta": META}, HEADERS | {"mcp-method": "tools/list"}),
+    ({"name": "echo", "_meta": META}, HEADERS | {"mcp-method": "TOOLS/CALL"}),
+    ({"name": "echo", "_meta": META}, HEADERS | {"mcp-name": "other"}),
+    ({"name": "echo", "_meta": META}, {name: value for name, value in HEADERS.items() if name != "mcp-name"}),
+    ({"name": "echo", "_meta": META}, {name: value for name, value in HEADERS.items() if name != "mcp-method"}),
+    ({"name": "echo", "_meta": META}, HEADERS | {"mcp-name": encoded("echo")}),
+    ({"name": "écho", "_meta": META}, HEADERS | {"mcp-name": encoded("écho")}),
+    ({"name": "echo", "_meta": META}, HEADERS | {"mcp-name": "=?base64?ZWNobw?="}),
+    ({"name": "echo", "_meta": META}, HEADERS | {"mcp-name": "=?base64?!!?="}),
+    ({"name": "echo", "_meta": META}, HEADERS | {"mcp-name": "=?base64?/w==?="}),
+    ({"_meta": META}, HEADERS),
+]
+
+
+@pytest.mark.parametrize(("params", "headers"), CASES)
+def test_as_the_sdk_judges(params: dict[str, Any], headers: dict[str, str]) -> None:
+    """A stateless request is taken or refused for the same reason as by the SDK."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    expected = classify_inbound_request(body, headers=headers)
+    found = open_envelope(RpcRequest(1, "tools/call", params), headers)
+    if isinstance(expected, InboundLadderRejection):
+        assert isinstance(found, MessageProblem)
+        assert found.code == expected.code
+    else:
+        assert isinstance(found, RequestEnvelope)
+        assert found.revision.name == expected.protocol_version
+
+
+def test_what_it_tells() -> None:
+    """The client, whether it takes tasks, and its progress token are read from there."""
+    meta = META | {CAPABILITIES: {"extensions": {"io.modelcontextprotocol/tasks": {}}}, "progressToken": "p"}
+    found = open_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
+    assert isinstance(found, RequestEnvelope)
+    assert (found.client.name, found.tasks, found.progress_token) == ("c", True, "p")
+
+
+def test_the_client_need_not_be_named() -> None:
+    """Its name is for logs; without one the request is served."""
+    meta = {VERSION: NEW, CAPABILITIES: {}}
+    found = open_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
+    assert isinstance(found, RequestEnvelope)
+    assert found.client.name == ""
+
+
+def test_tasks_are_named_in_a_header_too() -> None:
+    """The id of a task is repeated in ``Mcp-Name``, as a tool's name is."""
+    request = RpcRequest(1, "tasks/get", {"taskId": "t-1", "_meta": META})
+    headers = HEADERS | {"mcp-method": "tasks/get"}
+    assert isinstance(open_envelope(request, headers | {"mcp-name": "t-1"}), RequestEnvelope)
+    assert isinstance(open_envelope(request, headers | {"mcp-name": "t-2"}), MessageProblem)
+
+
+@pytest.mark.parametrize("named", ["2025-11-25", "2025-06-18", "2025-03-26"])
+def test_older_revisions_are_named_in_a_header(named: str) -> None:
+    """Nothing else is asked of their requests; a progress token is heard."""
+    request = RpcRequest(1, "tools/call", {"_meta": {"progressToken": 7}})
+    found = open_envelope(request, {"mcp-protocol-version": named})
+    assert isinstance(found, RequestEnvelope)
+    assert (found.revision.name, found.progress_token, found.tasks) == (named, 7, False)
+
+
+def test_without_a_header() -> None:
+    """A request that names no revision is of the one that had no such header, unless its body names another."""
+    found = open_envelope(RpcRequest(1, "ping", {}), {})
+    assert isinstance(found, RequestEnvelope)
+    assert found.revision.name == "2025-03-26"
+    assert isinstance(open_envelope(RpcRequest(1, "tools/list", {"_meta": META}), {}), MessageProblem)
+
+
+def test_a_revision_that_is_not_spoken() -> None:
+    """The refusal says which are, and which was asked for."""
+    for problem in (
+        open_envelope(RpcRequest(1, "ping", {}), {"mcp-protocol-version": "2020-01-01"}),
+        revision_of_notification({"mcp-protocol-version": "2020-01-01"}),
+    ):
+        assert isinstance(problem, MessageProblem)
+        assert problem.code == UNSUPPORTED_VERSION
+        assert problem.data == {"supported": [NEW], "requested": "2020-01-01"}
+        assert "2025-11-25" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [({"name": "n" * 300, "version": "1"}, "n" * 200), ({"name": 7}, ""), (None, ""), ("x", "")]
+)
+def test_a_clients_name(value: object, name: str) -> None:
+    """It is cut, and what is no name is none."""
+    assert client_of(value).name == name
+
+
+def test_without_headers_the_body_says_it() -> None:
+    """Over a channel a request is of the revision that was agreed on, unless it names a stateless one itself."""
+    agreed = REVISIONS["2025-06-18"]
+    plain = read_envelope(RpcRequest(1, "tools/call", {"_meta": {"progressToken": 7}}), agreed)
+    assert plain == RequestEnvelope(agreed, progress_token=7)
+    named = read_envelope(RpcRequest(1, "tools/call", {"_meta": META}), agreed)
+    assert named == RequestEnvelope(REVISIONS[NEW], ClientInfo("c", "1"))
+    for version in ("v9", "2025-06-18", [NEW], None):
+        refused = read_envelope(RpcRequest(1, "tools/call", {"_meta": META | {VERSION: version}}), agreed)
+        assert isinstance(refused, MessageProblem)
+        assert refused.code == UNSUPPORTED_VERSION

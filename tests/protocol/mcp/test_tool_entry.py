@@ -1,0 +1,133 @@
+"""Tools in MCP's words."""
+
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from toold.protocol.error_codes import ToolExecutionError
+from toold.protocol.mcp.mcp_result import call_result
+from toold.protocol.mcp.mcp_revision import REVISIONS
+from toold.protocol.mcp.tool_entry import answer_schema, tool_entry
+from toold.protocol.tool_call import Annotations, Metadata, Timings, ToolInfo, ToolResult
+from toold.tools import RetainedResult
+
+NEW = REVISIONS["2026-07-28"]
+ASKED = REVISIONS["2025-11-25"]
+_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+HINTS = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+
+
+def info(schema: dict[str, Any] | None = None, name: str = "t") -> ToolInfo:
+    return ToolInfo(name, "A tool.", schema or {"type": "object"}, HINTS)
+
+
+def test_a_tool_in_mcps_words() -> None:
+    """Name, description, schema and annotations; where calls can be asked for as tasks, that too."""
+    assert tool_entry(info(), NEW) == {
+        "name": "t",
+        "description": "A tool.",
+        "inputSchema": {"type": "object"},
+        "annotations": {
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": False,
+            "openWorldHint": False,
+        },
+    }
+    assert tool_entry(info(), ASKED)["execution"] == {"taskSupport": "optional"}
+
+
+def test_schemas_are_shown_as_they_are() -> None:
+    """But for names of headers, which clients would repeat arguments in and nobody reads."""
+    schema = {
+        "type": "object",
+        "$defs": {"a": {"const": None}},
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}, "rest": True, "n": {"default": None}},
+        "additionalProperties": False,
+    }
+    entry = tool_entry(info(schema), NEW)
+    assert entry["inputSchema"] == schema | {
+        "properties": {"region": {"type": "string"}, "rest": True, "n": {"default": None}}
+    }
+    assert schema["properties"]["region"]["x-mcp-header"] == "Region"  # type: ignore[index] # the tool's own stays
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda part: {"properties": {"a": {"type": "object", "properties": {"b": part}}}},
+        lambda part: {"properties": {"a": {"items": part}}},
+        lambda part: {"properties": {"a": {"items": [True, part]}}},
+        lambda part: {"properties": {"a": {"anyOf": [{"type": "null"}, part]}}},
+        lambda part: {"$defs": {"a": part}, "properties": {"a": {"$ref": "#/$defs/a"}}},
+        lambda part: {"additionalProperties": part},
+    ],
+    ids=["object", "items", "tuple", "choice", "definition", "map"],
+)
+def test_names_of_headers_are_taken_out_however_deep(around: Any) -> None:
+    """Wherever a schema may hold another."""
+    schema = {"type": "object", **around({"type": "string", "x-mcp-header": "Region"})}
+    assert tool_entry(info(schema), NEW)["inputSchema"] == {"type": "object", **around({"type": "string"})}
+
+
+def test_what_is_only_called_as_the_keyword_stays() -> None:
+    """A property of the name, and values that have it."""
+    value = {"x-mcp-header": "Region"}
+    schema = {
+        "type": "object",
+        "properties": {"x-mcp-header": {"type": "string"}, "b": {"default": value, "enum": [value], "const": value}},
+    }
+    assert tool_entry(info(schema), NEW)["inputSchema"] == schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}, {"a": 1}),
+        ({"type": "array", "items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "integer"}}}, [1, 2]),
+        ({"type": ["object", "null"]}, None),
+        (
+            {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}}},
+            {"a": 1, "b": 2},
+        ),
+        ({"type": "array", "items": [{"type": "integer"}, {"$ref": "#/items/0"}], "$schema": _DRAFT_7}, [1, 2]),
+        (
+            {"type": "object", "properties": {"a": {"type": "integer"}, "next": {"$ref": "#"}}},
+            {"a": 1, "next": {"a": 2, "next": {}}},
+        ),
+        (
+            {
+                "$id": "urn:x",
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/n"}, "b": {"$ref": "#/properties/a"}},
+            }
+            | {"$defs": {"n": {"type": "integer"}}},
+            {"a": 1, "b": 2},
+        ),
+    ],
+)
+def test_what_is_answered_fits_the_output_schema(schema: dict[str, Any], value: Any) -> None:
+    """Clients hold answers against it: the tool's own data, wrapped where it is no object, errors, and what stands for
+    an answer that was kept as a file; nothing else fits.
+    """
+    published = answer_schema(schema)
+    assert published["type"] == "object"
+    metadata = Metadata(1.0, Timings())
+    failed = ToolResult(metadata, error=ToolExecutionError("no").to_tool_error())
+    kept = ToolResult(metadata, (), msgspec.to_builtins(RetainedResult("h-1", 1, 9, "json", "2026-11-22T09:30:00Z")))
+    for result in (ToolResult(metadata, (), value), failed, kept):
+        structured = msgspec.to_builtins(call_result(result, NEW))["structuredContent"]
+        jsonschema.validate(structured, published)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"a": "x", "result": ["x"]}, published)
+
+
+@pytest.mark.parametrize("wrong", [{"a": 1, "b": "x"}, {"next": {"next": {"a": "x"}}}])
+def test_references_within_an_output_schema_lead_where_they_led(wrong: dict[str, Any]) -> None:
+    """To the tool's own schema, which stands deeper in the one that is shown."""
+    properties = {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}, "next": {"$ref": "#"}}
+    published = answer_schema({"type": "object", "properties": properties})
+    jsonschema.validate({"a": 1, "b": 2, "next": {"next": {"a": 3}}}, published)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, published)

@@ -1,0 +1,69 @@
+"""Both sides look for the daemon in the same place."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from toold.protocol.daemon_address import (
+    DaemonAddress,
+    connectable,
+    decode_address,
+    default_state_dir,
+    encode_address,
+    is_loopback,
+    websocket_url,
+)
+
+
+def test_the_state_folder_can_be_named(tmp_path: Path) -> None:
+    """``TOOLD_STATE_DIR`` wins over the platform's folder; empty is not set."""
+    assert default_state_dir({"TOOLD_STATE_DIR": str(tmp_path)}) == tmp_path
+    assert default_state_dir({"TOOLD_STATE_DIR": ""}).name == "toold"
+
+
+def test_an_address_is_read_as_it_was_written() -> None:
+    """The file that the daemon writes is the one that clients understand."""
+    address = DaemonAddress(1, "127.0.0.1", 8079, 8080, False, True, "0.1.0")
+    assert decode_address(encode_address(address)) == address
+    with pytest.raises(msgspec.DecodeError):
+        decode_address(b'{"pid":1}')
+
+
+def test_urls_fit_their_host() -> None:
+    """IPv6 addresses stand in brackets, TLS makes it wss."""
+    assert websocket_url("127.0.0.1", 8079) == "ws://127.0.0.1:8079/"
+    assert websocket_url("::1", 1, tls=True) == "wss://[::1]:1/"
+
+
+@pytest.mark.parametrize(
+    ("host", "url", "http_url"),
+    [
+        ("127.0.0.1", "wss://127.0.0.1:1/", "http://127.0.0.1:2/"),
+        ("::1", "wss://[::1]:1/", "http://[::1]:2/"),
+        ("0.0.0.0", "wss://127.0.0.1:1/", "http://127.0.0.1:2/"),  # noqa: S104 - nothing is bound
+        ("::", "wss://[::1]:1/", "http://[::1]:2/"),
+        ("tools.example", "wss://tools.example:1/", "http://tools.example:2/"),
+    ],
+)
+def test_an_address_names_urls_that_can_be_connected_to(host: str, url: str, http_url: str) -> None:
+    """Whatever is listened on, both URLs lead there from this machine."""
+    address = DaemonAddress(1, host, 1, 2, True, True, "0.1.0")
+    assert (address.url, address.http_url) == (url, http_url)
+
+
+@pytest.mark.parametrize("host", ["0", "", "localhost", "::2", "10.0.0.1"])
+def test_what_is_no_wildcard_stays_as_it_is(host: str) -> None:
+    """Only a wildcard address has another one to connect to."""
+    assert connectable(host) == host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.255.0.1", "::1", "localhost", "LocalHost"])
+def test_loopback(host: str) -> None:
+    """These reach this machine alone."""
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["::", "10.0.0.1", "localhost.example", "127.0.0.1.example", "", "128.0.0.1"])
+def test_not_loopback(host: str) -> None:
+    """Wildcards, other addresses and names that only begin well do not."""
+    assert not is_loopback(host)

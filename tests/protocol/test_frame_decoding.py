@@ -1,0 +1,194 @@
+"""Any bytes become a frame or an addressed refusal."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.protocol.frame_decoding import (
+    CallRequest,
+    FrameRefusal,
+    call_request,
+    decode_client_frame,
+    request_id_of,
+    request_key,
+)
+from toold.protocol.frames import CallTool, Cancel, Health, Hello, ListTools, Ping
+
+
+def refusal(data: str | bytes) -> FrameRefusal:
+    frame = decode_client_frame(data)
+    assert isinstance(frame, FrameRefusal)
+    return frame
+
+
+def call(**fields: object) -> CallRequest | FrameRefusal:
+    frame = decode_client_frame(json.dumps({"op": "call_tool", **fields}))
+    if isinstance(frame, FrameRefusal):
+        return frame
+    assert isinstance(frame, CallTool)
+    return call_request(frame)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"op":"hello"}', Hello),
+        ('{"op":"call_tool","name":"echo"}', CallTool),
+        ('{"op":"tool_call","tool":"echo"}', CallTool),
+        ('{"op":"cancel","request_id":1}', Cancel),
+        ('{"op":"list_tools"}', ListTools),
+        ('{"op":"ping","unknown":{"field":1}}', Ping),
+        ('{"op":"health"}', Health),
+    ],
+)
+def test_each_op_becomes_its_frame(text: str, kind: type) -> None:
+    """The op names the frame, and unknown fields are ignored."""
+    assert isinstance(decode_client_frame(text), kind)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "word"),
+    [
+        ("", "PROTOCOL_ERROR", "JSON"),
+        ("{", "PROTOCOL_ERROR", "JSON"),
+        ('{"op":"ping"} x', "PROTOCOL_ERROR", "JSON"),
+        (b'{"op":"ping"}', "PROTOCOL_ERROR", "text frame"),
+        ("[1]", "PROTOCOL_ERROR", "an array"),
+        ('"ping"', "PROTOCOL_ERROR", "a string"),
+        ("null", "PROTOCOL_ERROR", "null"),
+        ("1", "PROTOCOL_ERROR", "a number"),
+        ("{}", "PROTOCOL_ERROR", "op"),
+        ('{"op":5}', "PROTOCOL_ERROR", "op"),
+        ('{"op":"pin"}', "PROTOCOL_ERROR", "did you mean 'ping'?"),
+        ('{"op":"zzzzzz"}', "PROTOCOL_ERROR", "call_tool"),
+        ('{"op":"cancel"}', "INVALID_REQUEST", "request_id: missing."),
+        (
+            '{"op":"forget","request_ids":[true]}',
+            "INVALID_REQUEST",
+            "request_ids[0]: should be a number or a string",
+        ),
+        ("[" * 100_000, "PROTOCOL_ERROR", "JSON"),
+    ],
+)
+def test_what_is_no_frame_is_refused_with_its_reason(data: str | bytes, code: str, word: str) -> None:
+    """The refusal names what was wrong; it is not addressed as a call."""
+    found = refusal(data)
+    assert found.error.code == code
+    assert word in found.error.message
+    assert found.error.executed == "no"
+    assert not found.call
+
+
+def test_an_unknown_op_is_answered_under_its_request_id() -> None:
+    """Whoever sent an op that is not known can tell which of its frames it was."""
+    assert refusal('{"op":"zip","request_id":7}').request_id == 7
+    assert refusal('{"op":"zip","id":"x"}').request_id == "x"
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"request_id": "a", "name": "echo", "arguments": []}, "arguments: should be an object or null, not an array."),
+        ({"request_id": "a", "name": "echo", "arguments": "x"}, "arguments"),
+        ({"request_id": "a", "name": 5}, "name"),
+        ({"request_id": "a"}, "name: missing"),
+        ({"request_id": "a", "name": ""}, "name: missing"),
+        ({"request_id": "a", "tool": {"nome": "x"}}, "name: missing"),
+        ({"request_id": "a", "name": "x", "timeout_ms": 0}, "timeout_ms"),
+        ({"request_id": "a", "name": "x", "timeout_ms": "5"}, "timeout_ms: should be a number or null, not a string."),
+        ({"request_id": "a", "name": "x", "on_disconnect": "maybe"}, "on_disconnect: should be keep or cancel."),
+        ({"request_id": "a", "name": "x", "arguments": {"a": float("inf")}}, "JSON"),
+        ({"request_id": "a", "name": "x", "arguments": {"a": float("nan")}}, "JSON"),
+        ({"request_id": "a", "name": "x", "arguments": {"a": "\ud800"}}, "truncated"),
+    ],
+)
+def test_a_call_with_a_wrong_field_is_answered_as_a_call(fields: dict[str, object], word: str) -> None:
+    """Its refusal is a ``call_tool_res`` under its own id, and names the field."""
+    found = call(**fields)
+    assert isinstance(found, FrameRefusal)
+    assert (found.call, found.request_id) == (True, "a")
+    assert found.error.code == "INVALID_REQUEST"
+    assert word in found.error.message
+
+
+@pytest.mark.parametrize("request_id", [True, [], {}, "x" * 513])
+def test_an_id_that_cannot_be_echoed_is_refused_without_an_address(request_id: object) -> None:
+    """An id that is neither a string nor a number, or is too long, cannot address an answer."""
+    found = call(request_id=request_id, name="echo")
+    assert isinstance(found, FrameRefusal)
+    assert (found.call, found.request_id) == (False, None)
+    assert "request_id" in found.error.message
+
+
+@pytest.mark.parametrize("request_id", ["", "a", 7, -1, 7.5, 10**30])
+def test_a_usable_id_is_kept_as_it_was_sent(request_id: str | float) -> None:
+    """Strings and numbers of any size come back as they came."""
+    found = call(request_id=request_id, name="echo")
+    assert isinstance(found, CallRequest)
+    assert found.request_id == request_id
+    assert type(found.request_id) is type(request_id)
+
+
+def test_arguments_that_are_null_or_absent_are_none_given() -> None:
+    """Both mean {}."""
+    for fields in ({}, {"arguments": None}):
+        found = call(name="echo", **fields)
+        assert isinstance(found, CallRequest)
+        assert found.arguments == {}
+        assert found.request_id is None
+
+
+@pytest.mark.parametrize("tool", ["echo_EXAI-WS", {"name": "echo"}])
+def test_older_spellings_mean_the_same(tool: object) -> None:
+    """``tool_call`` with ``tool``, and ``id`` for ``request_id``, which is then echoed under both names."""
+    frame = decode_client_frame(json.dumps({"op": "tool_call", "id": 5, "tool": tool, "arguments": {"text": "x"}}))
+    assert isinstance(frame, CallTool)
+    found = call_request(frame)
+    assert isinstance(found, CallRequest)
+    assert (found.name, found.request_id, found.echo_id) == ("echo", 5, True)
+
+
+def test_keys_tell_numbers_from_strings_and_from_each_other() -> None:
+    """``7``, ``7.0``, ``"7"`` and ``"n7"`` are four different ids."""
+    assert len({request_key(7), request_key(7.0), request_key("7"), request_key("n7")}) == 4
+
+
+@given(st.text() | st.integers() | st.floats(allow_nan=False, allow_infinity=False))
+def test_a_key_tells_its_id_as_it_was_sent(request_id: str | float) -> None:
+    """An answer that is sent again, perhaps after a restart, has nothing else to address it by."""
+    found = request_id_of(request_key(request_id))
+    assert (found, type(found)) == (request_id, type(request_id))
+
+
+@given(st.binary() | st.text())
+def test_no_payload_raises(data: str | bytes) -> None:
+    """Whatever comes, decoding answers with a frame or a refusal."""
+    decode_client_frame(data)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+fields = st.dictionaries(
+    st.sampled_from(["request_id", "id", "name", "tool", "arguments", "timeout_ms", "on_disconnect", "zzz"]),
+    json_values,
+)
+
+
+@given(st.sampled_from(["call_tool", "tool_call", "cancel", "ping", "hello", "zip"]), fields)
+def test_no_object_raises_and_every_refusal_can_be_sent(op: str, rest: dict[str, object]) -> None:
+    """Objects of any shape become frames or refusals whose error can be written as JSON."""
+    try:
+        text = json.dumps({"op": op, **rest}, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        return
+    frame = decode_client_frame(text)
+    found = call_request(frame) if isinstance(frame, CallTool) else frame
+    if isinstance(found, FrameRefusal):
+        msgspec.json.encode(found.error)
+        msgspec.json.encode(found.request_id)

@@ -1,0 +1,308 @@
+"""The session's book of calls keeps to its rules in any order of events."""
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from toold.protocol import session_calls
+from toold.protocol.error_codes import CallCancelledError, ServiceUnavailableError
+from toold.protocol.result_cache import ResultCache
+from toold.protocol.session_calls import REMEMBERED_IDS, RequestIdState, SessionCalls
+from toold.protocol.tool_call import Metadata, TextContent, Timings, ToolResult
+
+KEYS = st.sampled_from("abcde")
+CONTENTS = st.sampled_from([("echo", "x"), ("echo", "y"), ("chat", "x")])
+MAX_ACCEPTED = 3
+TTL_S = 10.0
+
+
+def result(text: str = "") -> ToolResult:
+    return ToolResult(Metadata(1.0, Timings()), (TextContent(text),))
+
+
+def book(max_accepted: int = 32, max_bytes: int = 10**6) -> SessionCalls:
+    return SessionCalls("session", max_accepted, ResultCache(max_bytes, TTL_S))
+
+
+def accept(calls: SessionCalls, key: str, arguments: dict[str, Any], *, now: float = 0) -> RequestIdState:
+    return calls.accept(key, "echo", arguments, now)
+
+
+def answer(calls: SessionCalls, key: str, *, frame_bytes: int = 10, now: float = 0, journalled: bool = False) -> None:
+    """The call has its answer, and that was sent."""
+    calls.finish(key, result(), 10, frame_bytes, now, journalled=journalled)
+    calls.delivered()
+
+
+def test_the_same_id_with_the_same_content_attaches() -> None:
+    """The order of keys does not matter, the values and their types do."""
+    calls = book()
+    assert accept(calls, "a", {"x": 1, "y": 2}) is RequestIdState.NEW
+    assert accept(calls, "a", {"y": 2, "x": 1}) is RequestIdState.SAME
+    assert accept(calls, "a", {"x": 1.0, "y": 2}) is RequestIdState.CONFLICT
+    assert accept(calls, "a", {"x": True, "y": 2}) is RequestIdState.CONFLICT
+    assert calls.accept("a", "chat", {"x": 1, "y": 2}, 0) is RequestIdState.CONFLICT
+
+
+def test_large_arguments_are_remembered_by_their_digest() -> None:
+    """A done call does not hold on to megabytes, and still knows itself."""
+    calls = book()
+    large = {"text": "x" * 100_000}
+    accept(calls, "a", large)
+    answer(calls, "a", frame_bytes=100_050)
+    assert "x" * 100 not in repr(calls._done)
+    assert accept(calls, "a", large) is RequestIdState.DONE
+    assert accept(calls, "a", {"text": "y"}) is RequestIdState.CONFLICT
+
+
+def test_arguments_are_known_by_one_hash_before_and_after_their_call_is_done() -> None:
+    """The journal compares what it was told at the start with what memory has later, whatever the order of keys."""
+    calls = book()
+    accept(calls, "a", {"x": 1, "y": 2})
+    accept(calls, "b", {"y": 2, "x": 1})
+    before = calls.arguments_hash("a")
+    answer(calls, "a", frame_bytes=100_000)
+    assert before == calls.arguments_hash("a") == calls.arguments_hash("b")
+    assert accept(calls, "c", {"x": 1}) is RequestIdState.NEW
+    assert calls.arguments_hash("c") != before
+
+
+def test_a_full_session_lets_no_more_in_until_an_answer_is_sent() -> None:
+    """The bound counts accepted calls whose answer is still to go out; a repeat of a done one is no new call."""
+    calls = book(max_accepted=2)
+    assert [accept(calls, key, {}) for key in "abc"] == [RequestIdState.NEW, RequestIdState.NEW, RequestIdState.FULL]
+    calls.finish("a", result(), 10, 10, now=0, journalled=False)
+    assert (len(calls), calls.status("a", 0), accept(calls, "c", {})) == (2, "done", RequestIdState.FULL)
+    calls.delivered()
+    assert accept(calls, "c", {}) is RequestIdState.NEW
+    assert accept(calls, "a", {}) is RequestIdState.DONE
+
+
+def test_a_call_whose_result_is_gone_runs_again_only_where_that_is_safe() -> None:
+    """One that was not journalled is forgotten with its result; any other is remembered as expired, and never run
+    again.
+    """
+    calls = book()
+    for key in ("local", "write"):
+        accept(calls, key, {})
+        answer(calls, key, journalled=key == "write")
+    later = TTL_S + 1
+    assert (calls.status("local", later), calls.status("write", later)) == ("unknown", "expired")
+    assert accept(calls, "write", {}, now=later) is RequestIdState.EXPIRED
+    assert accept(calls, "write", {"other": 1}, now=later) is RequestIdState.CONFLICT
+    assert accept(calls, "local", {"other": 1}, now=later) is RequestIdState.NEW
+
+
+def test_a_call_that_was_refused_for_now_runs_when_it_comes_again() -> None:
+    """Its answer said that nothing was executed and that it may be sent again: under the same id, too."""
+    refusals = {
+        "later": ServiceUnavailableError("Not now.", executed="no"),
+        "never": CallCancelledError("Cancelled.", executed="no"),
+        "unclear": ServiceUnavailableError("It broke off.", executed="maybe"),
+    }
+    calls = book()
+    for key, error in refusals.items():
+        accept(calls, key, {})
+        failed = ToolResult(Metadata(1.0, Timings()), error=error.to_tool_error())
+        calls.finish(key, failed, 10, 10, 0, journalled=False)
+        calls.delivered()
+    verdicts = {key: accept(calls, key, {}) for key in refusals}
+    assert verdicts == {"later": RequestIdState.NEW, "never": RequestIdState.DONE, "unclear": RequestIdState.DONE}
+
+
+def test_a_long_session_does_not_grow() -> None:
+    """Of done calls only so many are remembered, the oldest are dropped first, with their results."""
+    shelf = ResultCache(10**6, TTL_S)
+    calls = SessionCalls("session", 32, shelf)
+    for number in range(REMEMBERED_IDS + 10):
+        accept(calls, str(number), {})
+        answer(calls, str(number))
+    assert calls.status("9", 0) == "unknown"
+    assert calls.status("10", 0) == "done"
+    assert len(shelf) == REMEMBERED_IDS
+
+
+@pytest.mark.parametrize("journalled", [True, False])
+def test_a_book_that_let_go_of_what_the_journal_knows_says_so(
+    monkeypatch: pytest.MonkeyPatch, *, journalled: bool
+) -> None:
+    """Then ``unknown`` is not its last word, and what a client forgets may be the journal's to forget."""
+    monkeypatch.setattr(session_calls, "REMEMBERED_IDS", 1)
+    calls = book()
+    for key in ("a", "b"):
+        accept(calls, key, {})
+        assert not calls.incomplete
+        answer(calls, key, journalled=journalled)
+    accept(calls, "runs", {})
+    assert (calls.status("a", 0), calls.incomplete) == ("unknown", journalled)
+    assert calls.forget(["a", "b", "runs", "a"]) == (["b", "a"] if journalled else ["b"])
+
+
+def test_a_call_that_is_the_journals_leaves_the_book_with_its_answer() -> None:
+    """It counts until that is sent, and the same id is as new to the book."""
+    calls = book(max_accepted=1)
+    accept(calls, "a", {})
+    calls.refer("a")
+    assert (len(calls), calls.running, calls.status("a", 0)) == (1, [], "unknown")
+    calls.delivered()
+    assert accept(calls, "a", {"other": 1}) is RequestIdState.NEW
+
+
+def test_a_session_that_ends_leaves_nothing_on_the_shelf() -> None:
+    """Nobody can ask for its results any more."""
+    shelf = ResultCache(10**6, TTL_S)
+    calls = SessionCalls("session", 32, shelf)
+    for key in "ab":
+        accept(calls, key, {})
+    answer(calls, "a")
+    calls.end()
+    answer(calls, "b")  # it ran on
+    assert (len(shelf), shelf.bytes, len(calls)) == (0, 0, 0)
+
+
+def test_kept_answers_are_told_in_the_order_in_which_they_came() -> None:
+    """What is not kept any more is left out, and what is said of each is what it takes to send it again."""
+    calls = book()
+    for key in "abc":
+        calls.accept(key, "echo", {}, 0, echo_id=key == "c")
+    for key, now in (("b", 0.0), ("c", 5.0), ("a", 5.0)):
+        answer(calls, key, now=now, journalled=key == "a")
+    assert [(kept.key, kept.journalled, kept.echo_id) for kept in calls.kept(TTL_S + 1)] == [
+        ("c", False, True),
+        ("a", True, False),
+    ]
+
+
+def test_what_is_restored_is_judged_as_if_it_had_never_been_away() -> None:
+    """Kept, interrupted and expired calls of an earlier book: told, replayed and refused as what they are."""
+    before = book()
+    accept(before, "a", {"x": 1})
+    content = before.arguments_hash("a")
+    calls = book()
+    for key, kept, since, interrupted in (
+        ("done", result("x"), 5, False),
+        ("interrupted", result("?"), 5, True),
+        ("expired", None, 5, False),
+        ("old", result("x"), -TTL_S, False),
+    ):
+        calls.restore(key, "echo", content, kept, 10, since, echo_id=False, journalled=True, interrupted=interrupted)
+    assert [calls.status(key, 6) for key in ("done", "interrupted", "expired", "old")] == [
+        "done",
+        "interrupted",
+        "expired",
+        "expired",
+    ]
+    assert [kept.key for kept in calls.kept(6)] == ["done", "interrupted"]
+    assert (accept(calls, "done", {"x": 1}, now=6), calls.result("done", 6)) == (RequestIdState.DONE, result("x"))
+    assert accept(calls, "done", {"x": 2}, now=6) is RequestIdState.CONFLICT
+    assert accept(calls, "interrupted", {"x": 1}, now=6) is RequestIdState.DONE
+    assert accept(calls, "expired", {"x": 1}, now=6) is RequestIdState.EXPIRED
+    assert len(calls) == 0
+
+
+def test_a_client_is_told_which_of_its_ids_were_done() -> None:
+    """What runs and what was never heard of is not forgotten; what is said twice is forgotten once."""
+    calls = book()
+    for key in "ab":
+        accept(calls, key, {})
+    answer(calls, "a")
+    assert calls.forget(["a", "b", "c", "a"]) == ["a"]
+    assert [calls.status(key, 0) for key in "abc"] == ["unknown", "running", "unknown"]
+    assert calls.running == ["b"]
+
+
+class Book(RuleBasedStateMachine):
+    """A model of the book as plain dicts, held against the real one; time passes, and results have little room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shelf = ResultCache(50, TTL_S)
+        self.calls = SessionCalls("session", MAX_ACCEPTED, self.shelf)
+        self.now = 0.0
+        self.running: dict[str, tuple[str, str]] = {}
+        self.done: dict[str, tuple[str, str]] = {}
+        self.journalled: set[str] = set()
+        self.sending = 0
+
+    def kept(self, key: str) -> bool:
+        return self.shelf.get(("session", key), self.now) is not None
+
+    def known(self, key: str) -> tuple[str, str] | None:
+        """What an id stands for: that of a call that may run again stands for nothing once its result is gone."""
+        if key in self.done and key not in self.journalled and not self.kept(key):
+            return None
+        return self.running.get(key) or self.done.get(key)
+
+    @rule(seconds=st.integers(1, 6))
+    def time_passes(self, seconds: int) -> None:
+        """Results grow old."""
+        self.now += seconds
+
+    @rule(key=KEYS, content=CONTENTS)
+    def accept(self, key: str, content: tuple[str, str]) -> None:
+        """A call is entered once, and judged by what is known of its id."""
+        known = self.known(key)
+        if known is None:
+            self.done.pop(key, None)
+            verdict = RequestIdState.FULL if len(self.running) + self.sending == MAX_ACCEPTED else RequestIdState.NEW
+        elif known != content:
+            verdict = RequestIdState.CONFLICT
+        elif key in self.running:
+            verdict = RequestIdState.SAME
+        else:
+            verdict = RequestIdState.DONE if self.kept(key) else RequestIdState.EXPIRED
+        name, text = content
+        assert self.calls.accept(key, name, {"text": text}, self.now) is verdict
+        if verdict is RequestIdState.NEW:
+            assert key not in self.journalled, "a call that was started ran twice"
+            self.running[key] = content
+
+    @rule(key=KEYS, size=st.integers(1, 30), frame_bytes=st.sampled_from([10, 10_000]), journalled=st.booleans())
+    def finish(self, key: str, size: int, frame_bytes: int, journalled: bool) -> None:
+        """A running call is done, with a result of its own, and its answer is on its way."""
+        if key in self.running:
+            self.calls.finish(key, result(key), size, frame_bytes, self.now, journalled=journalled)
+            self.done[key] = self.running.pop(key)
+            self.sending += 1
+            if journalled:
+                self.journalled.add(key)
+
+    @precondition(lambda self: self.sending)
+    @rule()
+    def delivered(self) -> None:
+        """One of the answers on their way was sent."""
+        self.calls.delivered()
+        self.sending -= 1
+
+    @rule(key=KEYS)
+    def withdraw(self, key: str) -> None:
+        """A call that is not to run after all leaves no trace."""
+        self.calls.withdraw(key)
+        self.running.pop(key, None)
+
+    @rule(key=KEYS)
+    def forget(self, key: str) -> None:
+        """The client has it: a journalled call is remembered as expired, any other is gone."""
+        assert self.calls.forget([key]) == ([key] if key in self.done else [])
+        if key not in self.journalled:
+            self.done.pop(key, None)
+
+    @invariant()
+    def status_tells_the_truth(self) -> None:
+        """Running before done before expired before unknown; and a kept result is the call's own."""
+        assert len(self.calls) == len(self.running) + self.sending
+        for key in "abcde":
+            status = self.calls.status(key, self.now)
+            if key in self.running:
+                assert status == "running"
+            elif key in self.done and self.kept(key):
+                assert status == "done"
+                assert self.calls.result(key, self.now) == result(key)
+            else:
+                assert status == ("expired" if key in self.done and key in self.journalled else "unknown")
+
+
+TestBook = Book.TestCase
+TestBook.settings = settings(max_examples=80, deadline=None)

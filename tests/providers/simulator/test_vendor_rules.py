@@ -1,0 +1,57 @@
+"""What the vendors refuse of a chat request."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from toold.providers import Model, ModelCatalog, ProviderName
+from toold.providers.simulator.vendor_rules import objection, thinks
+
+SWITCH: Model = replace(ModelCatalog.load().default("glm"), thinking="switch")
+ON = {"thinking": {"type": "enabled"}}
+OFF = {"thinking": {"type": "disabled"}}
+ASKED = {"role": "user", "content": "Hi."}
+CALLED = {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}
+BUILTIN = {"type": "builtin_function", "function": {"name": "$web_search"}}
+ECHO = {"role": "tool", "name": "$web_search", "content": '{"search_result": {"search_id": "sim-3"}}'}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "body", "words"),
+    [
+        ("kimi", {"messages": [ASKED, CALLED]}, "missing in assistant tool call message at index 1"),
+        ("kimi", {"messages": [ASKED], "tools": [BUILTIN]}, "incompatible with thinking"),
+        ("kimi", {"messages": [ASKED], **ON, "reasoning_effort": "low"}, "cannot specify both"),
+        ("kimi", {"messages": [{**ECHO, "content": "no JSON"}], **OFF}, "did not come back"),
+        ("kimi", {"messages": [{**ECHO, "content": '{"search_result": {}}'}], **OFF}, "did not come back"),
+        ("kimi", {"messages": [{**ECHO, "content": "[]"}], **OFF}, "did not come back"),
+        ("glm", {"messages": [ASKED], "response_format": {"type": "json_schema"}}, "response_format"),
+        ("glm", {"messages": [ASKED], "tools": [{"type": "web_search", "web_search": {}}]}, "search_engine"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(vendor: ProviderName, body: Any, words: str) -> None:
+    """In words that name the field."""
+    assert words in (objection(vendor, body, SWITCH) or "")
+
+
+@pytest.mark.parametrize(
+    ("vendor", "body"),
+    [
+        ("kimi", {"messages": [ASKED, {**CALLED, "reasoning_content": "Hm."}]}),
+        ("kimi", {"messages": [ASKED, CALLED, ECHO], "tools": [BUILTIN], **OFF}),
+        ("kimi", {"messages": [ASKED], "reasoning_effort": "low"}),
+        ("glm", {"messages": [ASKED, CALLED], **ON, "reasoning_effort": "high"}),
+        ("glm", {"messages": [ASKED], "response_format": {"type": "json_object"}}),
+    ],
+)
+def test_what_is_taken(vendor: ProviderName, body: Any) -> None:
+    """GLM wants no reasoning back."""
+    assert objection(vendor, body, SWITCH) is None
+
+
+def test_who_thinks() -> None:
+    """Always, never, or unless it is switched off."""
+    assert thinks(OFF, replace(SWITCH, thinking="always"))
+    assert not thinks(ON, replace(SWITCH, thinking="none"))
+    assert thinks({}, SWITCH)
+    assert not thinks(OFF, SWITCH)

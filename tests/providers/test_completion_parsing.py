@@ -1,0 +1,192 @@
+"""Reading answers, whole and in chunks."""
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from toold.protocol.tool_call import Usage
+from toold.providers import Model, ToolInvocation
+from toold.providers.completion_parsing import (
+    BrokenOffError,
+    CompletionAssembly,
+    FilteredError,
+    NotUnderstoodError,
+    read_answer,
+    read_usage,
+)
+from toold.providers.model_catalog import ModelCatalog
+
+MODEL: Model = ModelCatalog.load().default("kimi")
+
+
+def whole(message: dict[str, Any], finish: Any = "stop", **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"message": message, "finish_reason": finish}], **fields}
+
+
+def chunk(delta: dict[str, Any], finish: Any = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": delta, "finish_reason": finish}], **fields}
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("tool_calls", "tool_calls"),
+        ("content_filter", "content_filter"),
+        ("sensitive", "content_filter"),
+        ("something_new", "stop"),
+    ],
+)
+def test_finish_reasons_are_mapped(finish: str, reason: str) -> None:
+    """Each vendor's words mean one of four things; a word that nobody knows yet is an end like others."""
+    assert read_answer(whole({"content": "Hi."}, finish), MODEL).finish_reason == reason
+
+
+@pytest.mark.parametrize("finish", [None, "", "network_error"])
+def test_an_answer_without_an_end_is_broken_off(finish: str | None) -> None:
+    """No finish reason, or GLM's network_error: it is not whole."""
+    with pytest.raises(BrokenOffError):
+        read_answer(whole({"content": "Hi"}, finish), MODEL)
+
+
+def test_an_answer_that_is_withheld_whole_is_no_answer() -> None:
+    """Filtered without a word is an error; what was let through before the filter is an answer."""
+    with pytest.raises(FilteredError):
+        read_answer(whole({"content": ""}, "sensitive"), MODEL)
+
+
+def test_the_vendor_says_which_model_answered() -> None:
+    """The vendor's word counts; without it, it is the model that was asked."""
+    assert read_answer(whole({"content": ""}, model="kimi-other"), MODEL).model == "kimi-other"
+    assert read_answer(whole({"content": ""}), MODEL).model == MODEL.id
+
+
+@pytest.mark.parametrize(
+    ("mark", "simulated"), [({"simulated": True}, True), ({"simulated": "yes"}, False), ({}, False)]
+)
+def test_a_simulators_answer_is_known_by_its_mark(mark: dict[str, Any], simulated: bool) -> None:
+    """Whole or streamed, an answer without the mark is a vendor's."""
+    assembly = CompletionAssembly(MODEL)
+    assembly.add(chunk({"content": "Hi."}, **mark))
+    assembly.add(chunk({}, "stop"))
+    assert assembly.completion().simulated is simulated
+    assert read_answer(whole({"content": "Hi."}, **mark), MODEL).simulated is simulated
+
+
+@pytest.mark.parametrize(
+    ("usage", "read"),
+    [
+        (None, None),
+        ("many", None),
+        ({"prompt_tokens": 10, "completion_tokens": 5}, Usage(10, 5)),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "cached_tokens": 4}, Usage(10, 5, 0, 4)),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "prompt_tokens_details": {"cached_tokens": 3},
+                "completion_tokens_details": {"reasoning_tokens": 2},
+            },
+            Usage(10, 5, 2, 3),
+        ),
+        ({"prompt_tokens": 1, "completion_tokens": None, "prompt_tokens_details": None}, Usage(1, 0)),
+    ],
+)
+def test_usage_is_read_where_it_stands(usage: Any, read: Usage | None) -> None:
+    """Cached tokens stand in the details or beside them; what is missing counts as none."""
+    assert read_usage(usage) == read
+
+
+def test_usage_is_found_in_any_chunk() -> None:
+    """In a chunk of its own, beside the last choice, or within it."""
+    counted = {"prompt_tokens": 7, "completion_tokens": 3}
+    for last in (
+        [chunk({}, "stop"), {"choices": [], "usage": counted}],
+        [chunk({}, "stop", usage=counted)],
+        [{"choices": [{"delta": {}, "finish_reason": "stop", "usage": counted}]}],
+    ):
+        assembly = CompletionAssembly(MODEL)
+        for piece in last:
+            assembly.add(piece)
+        assert assembly.completion().usage == Usage(7, 3)
+
+
+def cut(text: str, at: list[int]) -> list[str]:
+    ends = sorted({min(i, len(text)) for i in at} | {len(text)})
+    return [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+
+
+CUTS = st.lists(st.integers(0, 40), max_size=6)
+
+
+@given(st.text(max_size=40), st.text(max_size=40), st.lists(st.text(min_size=1, max_size=40), max_size=3), CUTS)
+def test_a_stream_says_what_the_whole_answer_says(text: str, reasoning: str, calls: list[str], at: list[int]) -> None:
+    """However an answer is cut into chunks, what is put together is the whole answer, and the deltas are its pieces."""
+    tool_calls = [
+        {"id": f"call_{i}", "type": "function", "function": {"name": f"tool_{i}", "arguments": json.dumps(argument)}}
+        for i, argument in enumerate(calls)
+    ]
+    message = {"content": text, "reasoning_content": reasoning, "tool_calls": tool_calls}
+    expected = read_answer(whole(message, model="m"), MODEL)
+
+    assembly = CompletionAssembly(MODEL)
+    chunks = [chunk({"reasoning_content": piece}) for piece in cut(reasoning, at)]
+    chunks += [chunk({"content": piece}) for piece in cut(text, at)]
+    for index, call in enumerate(tool_calls):
+        first, *rest = cut(str(call["function"]["arguments"]), at)  # type: ignore[index] # JSON
+        function = {"name": f"tool_{index}", "arguments": first}
+        chunks.append(chunk({"tool_calls": [{"index": index, "id": call["id"], "function": function}]}))
+        chunks += [chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}) for piece in rest]
+    chunks.append(chunk({}, "stop", model="m"))
+    deltas = [delta for piece in chunks if (delta := assembly.add(piece)) is not None]
+
+    assert assembly.completion() == expected
+    assert "".join(delta.text for delta in deltas) == text
+    assert "".join(delta.reasoning for delta in deltas) == reasoning
+    assert expected.tool_calls == tuple(
+        ToolInvocation(f"call_{i}", f"tool_{i}", json.dumps(argument)) for i, argument in enumerate(calls)
+    )
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["choices", "message", "delta", "tool_calls", "function", "content", "usage", "index",
+                             "finish_reason", "prompt_tokens_details"]) | st.text(max_size=3),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(JSON)
+@example(chunk({"tool_calls": [{"index": [], "function": {"name": 1}}]}))
+@example(chunk({"tool_calls": [{"index": "1", "function": "x"}]}))
+@example({"choices": [], "usage": {"prompt_tokens_details": "none"}})
+@example(whole({"content": ["a"], "tool_calls": {"a": 1}}))
+@example(whole({"tool_calls": ["a"]}))
+def test_any_json_is_an_answer_or_is_refused(document: Any) -> None:
+    """Whatever JSON a vendor sends, reading it gives a completion or one of the three refusals; never a crash."""
+    for read in (lambda: read_answer(document, MODEL), lambda: CompletionAssembly(MODEL).add(document)):
+        with contextlib.suppress(NotUnderstoodError, BrokenOffError, FilteredError):
+            read()
+
+
+def test_pages_of_a_web_search_come_whole_and_in_chunks() -> None:
+    """GLM puts them beside the choices, in whichever chunk; what is no page is passed over."""
+    pages = [{"title": "T", "link": "https://a.test", "content": "C", "refer": "ref_1"}, "nothing"]
+    (page,) = read_answer(whole({"content": "Hi."}, web_search=pages), MODEL).search_results
+    assert (page.title, page.link, page.content, page.reference) == ("T", "https://a.test", "C", "ref_1")
+    assembly = CompletionAssembly(MODEL)
+    assembly.add(chunk({"content": "Hi."}, web_search=pages))
+    assembly.add(chunk({}, "stop"))
+    assert assembly.completion().search_results == (page,)

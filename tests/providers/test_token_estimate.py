@@ -1,0 +1,53 @@
+"""Our own estimate of tokens. What the vendors count for the same is compared in test_contract.py, live."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.providers import estimate_text
+from toold.providers.token_estimate import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE, estimate_body
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("a", 1),
+        ("one two three", 3),
+        ("internationalisation", 4),
+        ("123456789", 3),
+        ("一二三四五六七八九十", 6),
+        ("    indented", 3),
+        ("a\n\nb", 3),
+        ("foo(bar)", 4),
+        ("привет", 3),
+        ("🎉", 1),
+    ],
+)
+def test_kinds_of_characters_weigh_differently(text: str, tokens: int) -> None:
+    """Words by their length, digits by threes, ideographs by themselves, marks by twos, a single blank not at all."""
+    assert estimate_text(text) == tokens
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_more_text_is_not_fewer_tokens(before: str, after: str) -> None:
+    """Longer text never counts less, and a text is at least a ninth and at most twice its characters."""
+    assert estimate_text(before + "\n" + after) + 1 >= estimate_text(before)
+    assert len(before) / 9 - 1 <= estimate_text(before) + before.count(" ") <= 2 * len(before) + 1
+
+
+def test_a_long_text_takes_no_long_time() -> None:
+    """Ten megabytes of anything are looked at once."""
+    for text in ("word " * 2_000_000, " " * 10_000_000, "一" * 3_000_000, "(" * 10_000_000):
+        assert estimate_text(text) > 0
+
+
+def test_messages_tools_and_images_count() -> None:
+    """Each message has its frame, an image its flat rate, a schema its words."""
+    plain = estimate_body({"messages": [{"role": "user", "content": "one two"}]})
+    assert plain == 2 + TOKENS_PER_MESSAGE
+    picture = {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {}}]}
+    assert estimate_body({"messages": [picture]}) == 1 + TOKENS_PER_IMAGE + TOKENS_PER_MESSAGE
+    thought = {"role": "assistant", "content": "", "reasoning_content": "one two three"}
+    assert estimate_body({"messages": [thought]}) == 3 + TOKENS_PER_MESSAGE
+    tool = {"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}
+    assert estimate_body({"messages": [], "tools": [tool]}) >= 6

@@ -1,0 +1,155 @@
+"""Requests beside completions keep the same contract, over every road: failures told apart, deadlines, cancelling."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import (
+    CallError,
+    CallTimeoutError,
+    ProviderError,
+    RateLimitedError,
+    ServiceUnavailableError,
+)
+from toold.providers import CompletionRequest, Message, SearchQuery, VendorProvider
+
+if TYPE_CHECKING:
+    from tests.providers.conftest import Bench
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Ask = Callable[..., Awaitable[Any]]
+
+
+def requests_of(provider: VendorProvider, bench: "Bench") -> dict[str, tuple[Any, Ask]]:
+    """Every kind of request that this provider makes beside completions: what the simulator calls it, and how to."""
+    assert provider.files is not None
+    assert provider.tokens is not None
+    files, tokens = provider.files, provider.tokens
+    purpose, name = ("file-extract", "a.txt") if provider.name == "kimi" else ("batch", "a.jsonl")
+    counted = CompletionRequest(bench.model(provider.name), (Message("user", "Hi."),))
+
+    def upload(*, timeout_s: float) -> Awaitable[Any]:
+        return files.upload(name, b"words", purpose, timeout_s=timeout_s)
+
+    def content(*, timeout_s: float) -> Awaitable[Any]:
+        return files.content("some-file", timeout_s=timeout_s)
+
+    def delete(*, timeout_s: float) -> Awaitable[Any]:
+        return files.delete("some-file", timeout_s=timeout_s)
+
+    def count(*, timeout_s: float) -> Awaitable[Any]:
+        return tokens.count(counted, timeout_s=timeout_s)
+
+    made: dict[str, tuple[Any, Ask]] = {
+        "models": ("models", provider.models.ids),
+        "upload": ("files", upload),
+        "list": ("files", files.list),
+        "content": ("files", content),
+        "delete": ("files", delete),
+        "count": ("tokens", count),
+    }
+    if provider.search is not None:
+        search = provider.search
+
+        def find(*, timeout_s: float) -> Awaitable[Any]:
+            return search.search(SearchQuery(query="news"), timeout_s=timeout_s)
+
+        made["search"] = ("search", find)
+    return made
+
+
+FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
+    ("status=401", ProviderError, "no", False, "refused the API key; check "),
+    ("status=400", ProviderError, "no", False, "HTTP 400"),
+    ("status=429", RateLimitedError, "no", True, "takes no more calls"),
+    ("status=429 code=1113", RateLimitedError, "no", False, "top it up"),
+    ("status=500", ServiceUnavailableError, "maybe", True, "HTTP 500"),
+]
+
+
+@pytest.mark.parametrize(("wish", "error", "executed", "transient", "words"), FAILURES, ids=[f[0] for f in FAILURES])
+async def test_failures_are_told_apart_as_with_completions(
+    bench: "Bench",
+    road: tuple[Any, str],
+    wish: str,
+    error: type[CallError],
+    executed: str,
+    transient: bool,
+    words: str,
+) -> None:
+    """Whatever is asked for: the same error for the same failure, and nothing is sent twice."""
+    for operation, ask in requests_of(bench.open(*road), bench).values():
+        before = len([seen for seen in bench.simulator.requests if seen.operation == operation])
+        bench.simulator.plan(road[0], operation, wish)
+        with pytest.raises(error) as caught:
+            await ask(timeout_s=30.0)
+        assert type(caught.value) is error
+        assert (caught.value.executed, caught.value.transient) == (executed, transient)
+        assert words in caught.value.message
+        after = len([seen for seen in bench.simulator.requests if seen.operation == operation])
+        assert after <= before + 1
+
+
+async def test_a_rate_limit_says_when_to_come_back(bench: "Bench", road: tuple[Any, str]) -> None:
+    """``Retry-After`` becomes ``retry_after_ms``."""
+    for operation, ask in requests_of(bench.open(*road), bench).values():
+        bench.simulator.plan(road[0], operation, "status=429 retry_after=2.5")
+        with pytest.raises(RateLimitedError) as caught:
+            await ask(timeout_s=30.0)
+        assert caught.value.retry_after_ms == 2500
+
+
+@pytest.mark.parametrize("wish", ["garbage", "empty"])
+async def test_what_is_not_documented_is_not_understood(bench: "Bench", road: tuple[Any, str], wish: str) -> None:
+    """An answer that is no JSON, or has not what was asked for, is an error and never an empty result."""
+    for kind, (operation, ask) in requests_of(bench.open(*road), bench).items():
+        if kind == "content":  # bytes are bytes
+            continue
+        bench.simulator.plan(road[0], operation, wish)
+        with pytest.raises(ProviderError, match="not understood") as caught:
+            await ask(timeout_s=30.0)
+        assert caught.value.executed == "maybe"
+
+
+async def test_a_hung_vendor_ends_at_the_deadline(bench: "Bench", road: tuple[Any, str]) -> None:
+    """When the time is over the request is, and its connection is closed."""
+    for operation, ask in requests_of(bench.open(*road), bench).values():
+        bench.simulator.plan(road[0], operation, "hang")
+        with pytest.raises(CallTimeoutError, match=r"0\.1 s"):
+            await ask(timeout_s=0.1)
+        await bench.until_in_flight(road[0], 0)
+
+
+async def test_cancelling_closes_the_vendors_connection(bench: "Bench", road: tuple[Any, str]) -> None:
+    """A cancelled request has ended at the vendor too."""
+    for operation, ask in requests_of(bench.open(*road), bench).values():
+        bench.simulator.plan(road[0], operation, "hang")
+        asking = asyncio.ensure_future(ask(timeout_s=1000.0))
+        await bench.until_in_flight(road[0], 1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await bench.until_in_flight(road[0], 0)
+
+
+async def test_an_upload_is_never_sent_twice(bench: "Bench", road: tuple[Any, str]) -> None:
+    """With all the time in the world a failed upload is not repeated: it may be there."""
+    provider = bench.open(*road)
+    assert provider.files is not None
+    _, upload = requests_of(provider, bench)["upload"]
+    before = await provider.files.list(timeout_s=30.0)
+    bench.simulator.plan(road[0], "files", "status=500")
+    with pytest.raises(ServiceUnavailableError):
+        await upload(timeout_s=1000.0)
+    assert await provider.files.list(timeout_s=30.0) == before
+
+
+async def test_a_wrong_key_is_never_shown(bench: "Bench", road: tuple[Any, str]) -> None:
+    """The error names the setting; neither it nor any repr holds the key."""
+    provider = bench.open(*road, key="wrong-0123456789abcdef.secret")
+    with pytest.raises(ProviderError) as caught:
+        await provider.models.ids(timeout_s=30.0)
+    assert f"check {road[0].upper()}_API_KEY" in caught.value.message
+    assert "0123456789abcdef" not in f"{caught.value!r} {provider!r} {vars(provider)}"

@@ -1,0 +1,76 @@
+"""Web search without a model: how its answer is read."""
+
+from typing import Any
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.providers import SearchQuery, SearchResult, VendorSearch
+from toold.providers.completion_parsing import NotUnderstoodError
+from toold.providers.vendor_search import Searching, read_search
+from toold.providers.vendor_transport import ApiRequest
+
+PAGE = {
+    "title": "T",
+    "link": "https://a.test",
+    "content": "C",
+    "media": "M",
+    "publish_date": "2026-01-01",
+    "refer": "ref_1",
+}
+
+
+def test_pages_are_read() -> None:
+    """Title, link, content, site, date and reference; what is missing is empty, what is no page is passed over."""
+    answer = read_search({"search_result": [PAGE, {"title": "Bare"}, None, "x"]})
+    assert answer.results == (
+        SearchResult("T", "https://a.test", "C", "M", "2026-01-01", "ref_1"),
+        SearchResult("Bare", "", ""),
+    )
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"search_result": {}}])
+def test_what_has_no_results_is_not_understood(document: Any) -> None:
+    """An answer without the list is no search that found nothing."""
+    with pytest.raises(NotUnderstoodError):
+        read_search(document)
+    assert read_search({"search_result": []}).results == ()
+
+
+class Overfull:
+    """An exchange whose vendor finds more than it was asked for; notes what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[ApiRequest] = []
+
+    async def ask(self, request: ApiRequest, read: Any, *, timeout_s: float) -> Any:
+        self.asked.append(request)
+        return read({"search_result": [PAGE] * 5})
+
+
+SEARCHING = Searching("/search", lambda query: {"q": query.query})
+
+
+async def test_a_search_is_one_request_and_cut_to_its_count() -> None:
+    """Zhipu is known to find more than was asked for; without a count all is kept."""
+    exchange: Any = Overfull()
+    search = VendorSearch(exchange, SEARCHING)
+    assert len((await search.search(SearchQuery(query="news", count=2), timeout_s=1)).results) == 2
+    assert len((await search.search(SearchQuery(query="news"), timeout_s=1)).results) == 5
+    assert exchange.asked == [ApiRequest(method="POST", path="/search", body={"q": "news"})] * 2
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        (SearchQuery(query=" "), "query"),
+        (SearchQuery(query="news", count=0), "count"),
+        (SearchQuery(query="news", count=51), "count"),
+    ],
+)
+async def test_a_search_that_cannot_be_is_refused(query: SearchQuery, field: str) -> None:
+    """Before anything is sent."""
+    exchange: Any = Overfull()
+    with pytest.raises(InvalidArgumentsError) as caught:
+        await VendorSearch(exchange, SEARCHING).search(query, timeout_s=1)
+    assert list((caught.value.details or {})["fields"]) == [field]
+    assert exchange.asked == []

@@ -1,0 +1,68 @@
+"""Values as filters write them."""
+
+import datetime as dt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.shaping.filter_literals import Literal, typed, written
+from toold.shaping.shaping_errors import LanguageError
+from toold.shaping.text_cursor import TextCursor
+
+MOMENTS = st.datetimes(timezones=st.just(dt.UTC))
+
+
+def read(text: str) -> Literal:
+    return typed(text, TextCursor(text, ""), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12", 12),
+        ("-12", -12),
+        ("+12", 12),
+        ("1.50", 1.5),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("true", True),
+        ("FALSE", False),
+        ("Null", None),
+        ("2024-01-15", dt.datetime(2024, 1, 15, tzinfo=dt.UTC)),
+        ("007", "007"),
+        ("1_000", "1_000"),
+        ("1.2.3", "1.2.3"),
+        ("infinity", "infinity"),
+        ("nan", "nan"),
+        ("٣", "٣"),
+        ("in progress", "in progress"),
+    ],
+)
+def test_bare_text_has_the_type_that_it_looks_like(text: str, value: Literal) -> None:
+    """Numbers as JSON writes them, with a sign or a bare point too; with leading zeros it is text, as codes are."""
+    found = read(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("1e999", "too large"), ("9" * 5000, "too large"), ("2024-13-01", "no such date")]
+)
+def test_what_looks_like_a_value_and_is_none_is_an_error(text: str, told: str) -> None:
+    """It is not taken for text behind the caller's back."""
+    with pytest.raises(LanguageError, match=told):
+        read(text)
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none() | MOMENTS)
+def test_what_is_written_bare_reads_as_it_was(value: Literal) -> None:
+    """Numbers, true, false, null and dates, of the same type."""
+    found = read(written(value))
+    assert found == value
+    assert type(found) is type(value)
+
+
+@given(st.text())
+def test_text_is_written_in_quotes(text: str) -> None:
+    """So that it stays text, whatever it looks like."""
+    assert TextCursor(written(text), "").quoted() == text

@@ -1,0 +1,183 @@
+"""What is done to a value."""
+
+import copy
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.shaping.shaping_errors import NoListError, ShapingError
+from toold.shaping.shaping_options import plan
+from toold.shaping.shaping_plan import ShapedValue, ShapingReport
+
+ROWS = [
+    {"id": 1, "status": "open", "amount": 5, "owner": {"name": "Ann"}},
+    {"id": 2, "status": "done", "amount": 7, "owner": {"name": "Bob"}},
+    {"id": 3, "status": "open", "amount": 9, "owner": None},
+    {"id": 4, "status": "open", "amount": None},
+]
+ENVELOPE = {"items": ROWS, "total": 4}
+ISSUE = {"number": 7, "title": "Broken", "id": 99, "labels": [{"id": 1, "name": "bug", "color": "red"}]}
+
+
+def shape(value: Any, **options: Any) -> ShapedValue:
+    return plan(options).apply(value)
+
+
+def test_the_order_is_fixed() -> None:
+    """Filter, sort, limit, project, aggregate, whatever order the options are written in."""
+    options = {"limit": 2, "sort": ["-id"], "select_fields": ["id", "status"], "filter": "status = open"}
+    assert shape(ROWS, **options).value == [{"id": 4, "status": "open"}, {"id": 3, "status": "open"}]
+    assert shape(ROWS, aggregate={"sum": ["id"]}, **options).value == {"sum": {"id": 7}}
+    assert shape(ROWS, aggregate={"sum": ["amount"]}, **options).report.unmatched == ("amount",)  # projected away
+
+
+def test_the_report_says_what_was_done() -> None:
+    """Where the list was, how many rows there were, passed and are left, and which names no row has."""
+    shaped = shape(
+        ENVELOPE, filter="status = open AND stauts = x OR id > 1", sort=["when"], limit=2, select_fields=["id", "nam"]
+    )
+    assert shaped.report == ShapingReport(
+        list_at="items",
+        rows_in=4,
+        rows_matched=3,
+        rows_out=2,
+        truncated=True,
+        unmatched=("stauts", "when", "nam"),
+    )
+
+
+def test_a_limit_that_leaves_nothing_out_truncates_nothing() -> None:
+    """Also one that is exactly reached."""
+    assert not shape(ROWS, limit=4).report.truncated
+    assert shape(ROWS, limit=0).value == []
+
+
+def test_the_envelope_is_kept_around_rows_and_not_around_figures() -> None:
+    """Figures stand alone; so does what ``at`` names."""
+    assert shape(ENVELOPE, filter="id = 1", select_fields=["id"]).value == {"items": [{"id": 1}], "total": 4}
+    assert shape(ENVELOPE, at="items", limit=1, select_fields=["id"]).value == [{"id": 1}]
+    assert shape(ENVELOPE, aggregate={"count": True}).value == {"count": 4}
+    assert shape(ENVELOPE, at="items[1].owner").value == {"name": "Bob"}
+
+
+def test_rows_are_there_for_a_file() -> None:
+    """Those of the list without its envelope, groups, or one row of figures; of an object there are none."""
+    assert shape(ENVELOPE, limit=1, return_mode="file").rows == ROWS[:1]
+    assert shape(ENVELOPE, aggregate={"group_by": ["status"]}).rows == [
+        {"group": {"status": "open"}, "count": 3},
+        {"group": {"status": "done"}, "count": 1},
+    ]
+    assert shape(ENVELOPE, aggregate={"count": True}).rows == [{"count": 4}]
+    assert shape({"a": 1}, return_mode="file").rows is None
+
+
+def test_what_sum_leaves_out_is_reported() -> None:
+    """By field, with how many values."""
+    assert shape([{"a": 1}, {"a": "2"}], aggregate={"avg": ["a"]}).report.not_numbers == {"a": 1}
+
+
+@pytest.mark.parametrize("value", [None, 5, "text", {"a": 1}, {"a": [1], "b": [2]}, ROWS, ENVELOPE, []])
+def test_without_options_a_value_stays_as_it_is(value: Any) -> None:
+    """Whatever it is, and however many lists it has."""
+    assert shape(value).value == value
+
+
+@pytest.mark.parametrize("option", [{"filter": "a = 1"}, {"sort": ["a"]}, {"limit": 1}, {"aggregate": {"count": True}}])
+@pytest.mark.parametrize("value", [None, "text", {"a": 1}, {"a": [1], "b": [2]}])
+def test_options_for_rows_need_the_one_list(value: Any, option: dict[str, Any]) -> None:
+    """Where there is none, or several, nothing is guessed."""
+    with pytest.raises(NoListError):
+        shape(value, **option)
+
+
+@pytest.mark.parametrize(
+    ("value", "fields", "kept"),
+    [
+        (ENVELOPE, ["id"], {"items": [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}], "total": 4}),
+        (ENVELOPE, ["total"], {"total": 4}),
+        (ISSUE, ["number", "title"], {"number": 7, "title": "Broken"}),
+        (ISSUE, ["id", "title"], {"id": 99, "title": "Broken"}),
+        (ISSUE, ["id", "color"], {**ISSUE, "labels": [{"id": 1, "color": "red"}]}),
+        (ISSUE, ["id"], {**ISSUE, "labels": [{"id": 1}]}),
+        (ISSUE, ["title", "labels[*].name"], {"title": "Broken", "labels": [{"name": "bug"}]}),
+        ({"a": 1, "b": 2}, ["a"], {"a": 1}),
+        ({"a": [1], "b": [2], "c": 3}, ["c"], {"c": 3}),
+        ({"id": 1, "labels": []}, ["id"], {"id": 1}),
+        (5, ["a"], 5),
+    ],
+)
+def test_fields_alone_are_those_of_the_rows_or_of_the_object(value: Any, fields: list[str], kept: Any) -> None:
+    """Whichever has more of them, the rows at a draw; with several lists the object, if it has any."""
+    assert shape(value, select_fields=fields).value == kept
+
+
+def test_fields_that_neither_has_are_reported_or_asked_for() -> None:
+    """With one list the rows are left empty and the names told; with several nobody knows what is meant."""
+    shaped = shape(ENVELOPE, select_fields=["x"])
+    assert (shaped.value, shaped.report.unmatched) == ({"items": [{}, {}, {}, {}], "total": 4}, ("x",))
+    with pytest.raises(NoListError, match="several lists: a, b"):
+        shape({"a": [{"x": 1}], "b": []}, select_fields=["x"])
+
+
+def test_a_summary_stands_for_the_rows() -> None:
+    """After all else was done; of an object without rows it is the only one."""
+    value = shape(ENVELOPE, filter="status = open", select_fields=["id"], return_mode="summary").value
+    assert value == {
+        "count": 3,
+        "sample": [{"id": 1}, {"id": 3}, {"id": 4}],
+        "fields": {"id": ["number"]},
+        "truncated": False,
+    }
+    assert shape({"a": 1, "b": "x"}, return_mode="summary").value["fields"] == {"a": ["number"], "b": ["string"]}
+    assert shape({"a": [], "b": []}, return_mode="summary").value["count"] == 1
+    assert shape(ROWS, aggregate={"count": True}, return_mode="summary").value["sample"] == [{"count": 4}]
+
+
+def test_what_is_nested_beyond_reading_is_an_error_of_shaping() -> None:
+    """No exception of Python's comes out."""
+    value: Any = 1
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(ShapingError, match="nested too deeply"):
+        shape([{"a": value}], sort=["a"])
+
+
+rows = st.lists(
+    st.dictionaries(
+        st.sampled_from("abc"),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False)
+        | st.text(max_size=3)
+        | st.lists(st.integers(), max_size=2),
+    )
+)
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "filter": st.sampled_from(["a = 1", "a > 0 OR b CONTAINS 'x'", "NOT c IS_NULL", "c IN (1, x)"]),
+        "sort": st.lists(st.sampled_from(["a", "-b", "c"])),
+        "limit": st.integers(-1, 4) | st.floats(-1, 4),
+        "select_fields": st.lists(st.sampled_from(["a", "b[0]", "c[*]", "d"]), min_size=1),
+        "aggregate": st.sampled_from(
+            [{"count": True}, {"group_by": ["a"], "sum": ["b"]}, {"unique": ["c[*]"], "max": ["a"]}]
+        ),
+        "return_mode": st.sampled_from(["inline", "summary", "file"]),
+    },
+)
+
+
+@given(rows, options, st.booleans())
+def test_shaping_changes_nothing_in_place_and_answers_json(
+    table: list[Any], wanted: dict[str, Any], wrapped: bool
+) -> None:
+    """Whatever the rows and the options; and never more rows than before."""
+    value = {"items": table, "next": None} if wrapped else table
+    before = copy.deepcopy(value)
+    shaped = shape(value, **wanted)
+    assert value == before
+    assert msgspec.json.decode(msgspec.json.encode(shaped.value)) is not None
+    assert shaped.rows is None or len(shaped.rows) <= max(len(table), 1)

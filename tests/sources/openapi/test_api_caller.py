@@ -1,0 +1,374 @@
+"""Asking an API over real sockets: bodies, secrets, redirects, further attempts, bounds."""
+
+import asyncio
+import gzip
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from toold.protocol.error_codes import CallError
+from toold.sources import read_sources
+from toold.sources.address_policy import AddressPolicy
+from toold.sources.checked_network import CheckedNetwork
+from toold.sources.openapi.api_caller import ApiCaller
+from toold.sources.openapi.api_operation import ApiOperation
+from toold.sources.source_settings import OpenApiSettings
+from toold.tools import Answer
+
+SECRET = "hunter2-hunter2"
+BEARER = {"type": "bearer", "env": "CRM_TOKEN"}
+BASIC = {"type": "basic", "username": "me", "env": "CRM_TOKEN"}
+ALL_METHODS = ["get", "put", "post", "delete"]
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRM_TOKEN", SECRET)
+
+
+@pytest.fixture
+async def caller_with(api: Any) -> AsyncIterator[Callable[..., ApiCaller]]:
+    """A function that makes a caller of the source ``crm`` with these settings; private addresses are allowed."""
+    networks = []
+
+    def make(**fields: Any) -> ApiCaller:
+        table = {"type": "openapi", "spec": "/crm.json", "allow_private": True, **fields}
+        settings = read_sources({"crm": table})["crm"]
+        assert isinstance(settings, OpenApiSettings)
+        networks.append(CheckedNetwork(AddressPolicy(settings.allow_private)))
+        return ApiCaller("crm", settings, networks[-1])
+
+    yield make
+    for network in networks:
+        await network.close()
+
+
+@pytest.fixture
+def operation(api: Any, read_paths: Any) -> Callable[..., ApiOperation]:
+    """A function that reads the operation of a method at ``/thing``, at the API's address."""
+
+    def make(method: str = "get", **fields: Any) -> ApiOperation:
+        paths = {"/thing": {method: {"operationId": "op", **fields}}}
+        made: ApiOperation = read_paths(paths, base_url=api.url).operations[0]
+        return made
+
+    return make
+
+
+async def failure(asking: Any) -> CallError:
+    with pytest.raises(CallError) as caught:
+        await asking
+    assert SECRET not in str(caught.value)
+    assert SECRET not in json.dumps(caught.value.details)
+    return caught.value
+
+
+# --- what is sent ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [*ALL_METHODS, "patch"])
+async def test_each_method_reaches_the_api(
+    method: str, api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """With its address and its body; the answer is data."""
+    properties = {"name": {"type": "string"}}
+    body = {"content": {"application/json": {"schema": {"type": "object", "properties": properties}}}}
+    fields = {} if method == "get" else {"requestBody": body}
+    answer = await caller_with().ask(operation(method, **fields), {} if method == "get" else {"name": "Ann"}, context)
+    assert answer == Answer(data={"ok": True})
+    (asked,) = api.asked
+    assert (asked.method, asked.target) == (method.upper(), "/thing")
+    assert asked.body == (b"" if method == "get" else b'{"name": "Ann"}')
+    assert method == "get" or asked.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("auth", "header", "value", "target"),
+    [
+        (BEARER, "authorization", f"Bearer {SECRET}", "/thing"),
+        (BASIC, "authorization", "Basic bWU6aHVudGVyMi1odW50ZXIy", "/thing"),
+        ({"type": "api_key", "name": "X-Key", "env": "CRM_TOKEN"}, "x-key", SECRET, "/thing"),
+        ({"type": "api_key", "in": "query", "name": "key", "env": "CRM_TOKEN"}, "x", None, f"/thing?key={SECRET}"),
+    ],
+)  # fmt: skip
+async def test_the_secret_goes_along(
+    auth: Any, header: str, value: str | None, target: str, api: Any, caller_with: Any, operation: Any, context: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """As the operator says; no log line has it, whatever is logged."""
+    caplog.set_level(logging.DEBUG)
+    await caller_with(auth=auth).ask(operation(), {}, context)
+    (asked,) = api.asked
+    assert asked.headers.get(header) == value
+    assert asked.target == target
+    told = [record.getMessage() for record in caplog.records if not record.name.startswith("uvicorn")]  # the API's own
+    assert SECRET not in str(told)
+
+
+async def test_an_operation_that_needs_no_secret_gets_none(
+    api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """``security: []`` says so."""
+    await caller_with(auth=BEARER).ask(operation(security=[]), {}, context)
+    assert "authorization" not in api.asked[0].headers
+
+
+async def test_without_the_secret_nothing_is_asked(
+    api: Any, caller_with: Any, operation: Any, context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says where it should be; it would be the same the next time."""
+    monkeypatch.delenv("CRM_TOKEN")
+    error = await failure(caller_with(auth=BEARER).ask(operation(), {}, context))
+    assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "no", False)
+    assert "the variable CRM_TOKEN is not set" in error.message
+    assert not api.asked
+
+
+# --- what comes back -------------------------------------------------------------------------------------------------
+
+
+async def test_what_the_api_repeats_of_the_secret_is_taken_out(
+    api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """Of answers and of errors."""
+    api.answers = [JSONResponse({"you sent": SECRET}), JSONResponse({"message": f"bad {SECRET}"}, 400)]
+    caller = caller_with(auth=BEARER)
+    assert await caller.ask(operation(), {}, context) == Answer(data={"you sent": "…"})
+    error = await failure(caller.ask(operation(), {}, context))
+    assert error.message == "crm answered HTTP 400: bad …."
+
+
+async def test_the_header_that_carries_the_secret_is_taken_out_as_well(
+    api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """A server that tells what it was asked has a password as Base64."""
+    api.answers = [JSONResponse({"authorization": "Basic bWU6aHVudGVyMi1odW50ZXIy"})]
+    assert await caller_with(auth=BASIC).ask(operation(), {}, context) == Answer(data={"authorization": "Basic …"})
+
+
+async def test_packed_answers_are_unpacked_within_their_bound(
+    api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """What is small on the wire and large unpacked is refused like any answer that is too large."""
+    packed = Response(gzip.compress(b"[" + b" " * 5_000_000 + b"1]"), headers={"content-encoding": "gzip"})
+    small = Response(gzip.compress(b"[1]"), media_type="application/json", headers={"content-encoding": "gzip"})
+    api.answers = [packed, small]
+    caller = caller_with(max_answer_bytes=100_000)
+    error = await failure(caller.ask(operation(), {}, context))
+    assert (error.code, error.executed) == ("RESULT_TOO_LARGE", "yes")
+    assert await caller.ask(operation(), {}, context) == Answer(data=[1])
+
+
+async def test_a_large_answer_of_failure_is_read_in_part(
+    api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """Its status is what counts."""
+    api.answers = [PlainTextResponse("x" * 3_000_000, 404)]
+    assert (await failure(caller_with(max_answer_bytes=2048).ask(operation(), {}, context))).code == "NOT_FOUND"
+
+
+async def test_a_large_answer_is_data_too(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """Read in a thread."""
+    api.answers = [JSONResponse(["x" * 1000] * 1000)]
+    answer = await caller_with().ask(operation(), {}, context)
+    assert answer == Answer(data=["x" * 1000] * 1000)
+
+
+# --- further attempts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["get", "put", "delete"])
+async def test_what_may_be_sent_again_is(method: str, api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """After the time that the API asks for; the caller is told."""
+    api.answers = [Response(status_code=503, headers={"retry-after": "0.01"}), JSONResponse(7)]
+    assert await caller_with().ask(operation(method), {}, context) == Answer(data=7)
+    assert len(api.asked) == 2
+    assert context.reports == ["crm is asked again in 0.0 s"]
+    assert context.stood_aside == 1
+
+
+@pytest.mark.parametrize("method", ["post", "patch"])
+async def test_what_might_be_done_twice_is_sent_once(
+    method: str, api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """The caller decides, and is told that it may have been done."""
+    api.answers = [Response(status_code=503, headers={"retry-after": "0.01"})]
+    error = await failure(caller_with().ask(operation(method), {}, context))
+    assert (error.executed, error.retryable, error.retry_after_ms) == ("maybe", False, 10)
+    assert len(api.asked) == 1
+
+
+async def test_attempts_are_bounded(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """By the operator's number."""
+    api.answers = [Response(status_code=503, headers={"retry-after": "0.01"})]
+    await failure(caller_with(retries=1).ask(operation(), {}, context))
+    assert len(api.asked) == 2
+
+
+async def test_what_would_come_too_late_is_not_waited_for(
+    api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """The caller is told when to come back."""
+    api.answers = [Response(status_code=429, headers={"retry-after": "3600"})]
+    error = await failure(caller_with().ask(operation(), {}, context))
+    assert (error.code, error.retry_after_ms, error.retryable) == ("RATE_LIMITED", 3_600_000, True)
+    assert len(api.asked) == 1
+
+
+async def hang(request: Request) -> Response:
+    while not await request.is_disconnected():
+        await asyncio.sleep(0.01)
+    return Response()
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+async def test_an_attempt_has_its_time(method: str, api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """What was sent and not answered in time may have been done."""
+    api.answers = [hang]
+    error = await failure(caller_with(timeout_s=0.3, retries=0).ask(operation(method), {}, context))
+    assert (error.code, error.executed, error.transient) == ("TIMEOUT", "maybe", True)
+
+
+async def test_a_server_that_is_not_there_was_not_asked(
+    api: Any, caller_with: Any, read_paths: Any, context: Any, unused_tcp_port: int
+) -> None:
+    """Nothing was executed, whatever the method."""
+    made = read_paths({"/x": {"post": {}}}, base_url=f"http://127.0.0.1:{unused_tcp_port}").operations[0]
+    error = await failure(caller_with().ask(made, {}, context))
+    assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "no", True)
+
+
+async def test_a_connection_that_breaks_may_have_been_enough(caller_with: Any, read_paths: Any, context: Any) -> None:
+    """The request was read, and no answer came."""
+
+    async def drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(drop, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        made = read_paths({"/x": {"post": {}}}, base_url=f"http://127.0.0.1:{port}").operations[0]
+        error = await failure(caller_with().ask(made, {}, context))
+    assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "maybe", False)
+
+
+# --- redirects -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_redirect_is_followed_where_only_reading_is_asked(
+    api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """Within the API with the secret."""
+    api.answers = [RedirectResponse("/elsewhere?a=1", 301), JSONResponse(1)]
+    assert await caller_with(auth=BEARER).ask(operation(), {}, context) == Answer(data=1)
+    assert [asked.target for asked in api.asked] == ["/thing", "/elsewhere?a=1"]
+    assert api.asked[1].headers["authorization"] == f"Bearer {SECRET}"
+
+
+@pytest.mark.parametrize("auth", [BEARER, {"type": "api_key", "in": "query", "name": "key", "env": "CRM_TOKEN"}])
+async def test_nobody_else_is_told_the_secret(
+    auth: Any, api: Any, other_api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """A redirect to another origin is followed without it, and without what the caller said in headers."""
+    api.answers = [RedirectResponse(f"{other_api.url}/there", 307)]
+    header = {"name": "X-Account", "in": "header", "schema": {"type": "string"}}
+    await caller_with(auth=auth).ask(operation(parameters=[header]), {"X-Account": "mine"}, context)
+    (asked,) = other_api.asked
+    assert asked.target == "/there"
+    assert SECRET not in json.dumps(asked.headers)
+    assert "x-account" not in asked.headers
+
+
+async def test_a_redirect_leads_to_no_private_address(
+    api: Any, other_api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """The host that is allowed may send to another one, which is not."""
+    api.answers = [RedirectResponse(other_api.url.replace("127.0.0.1", "localhost"), 302)]
+    error = await failure(caller_with(allow_private=["127.0.0.1"]).ask(operation(), {}, context))
+    assert error.code == "PERMISSION_DENIED"
+    assert "allow_private" in error.message
+    assert not other_api.asked
+
+
+@pytest.mark.parametrize(("status", "executed"), [(301, "maybe"), (302, "maybe"), (307, "no"), (308, "no")])
+async def test_what_writes_is_sent_nowhere_else(
+    status: int, executed: str, api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """307 and 308 say that nothing was done; the others leave it open."""
+    api.answers = [RedirectResponse("/elsewhere", status)]
+    error = await failure(caller_with().ask(operation("post"), {}, context))
+    assert (error.code, error.executed) == ("PROVIDER_ERROR", executed)
+    assert len(api.asked) == 1
+
+
+async def test_after_see_other_the_answer_is_fetched(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """303 after a POST says that it is done, and where the answer is."""
+    api.answers = [RedirectResponse("/result", 303), JSONResponse(1)]
+    assert await caller_with().ask(operation("post"), {}, context) == Answer(data=1)
+    assert [(asked.method, asked.target) for asked in api.asked] == [("POST", "/thing"), ("GET", "/result")]
+
+
+@pytest.mark.parametrize("location", ["/thing", "ftp://127.0.0.1/", "http://[", "http://127.0.0.1:0x/"])
+async def test_redirects_without_end_or_sense_end(
+    location: str, api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """In a circle, or to what is no address of the web."""
+    api.answers = [Response(status_code=302, headers={"location": location})]
+    error = await failure(caller_with(retries=0).ask(operation(), {}, context))
+    assert error.code in {"PROVIDER_ERROR", "SERVICE_UNAVAILABLE"}
+    assert len(api.asked) <= 6
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+async def test_private_addresses_are_closed_unless_allowed(
+    api: Any, caller_with: Any, operation: Any, context: Any
+) -> None:
+    """Nothing is sent there."""
+    error = await failure(caller_with(allow_private=False).ask(operation(), {}, context))
+    assert (error.code, error.executed) == ("PERMISSION_DENIED", "no")
+    assert not api.asked
+
+
+async def test_requests_at_once_are_bounded(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """Who has to wait holds no permit of the daemon's meanwhile."""
+    running, most, both = 0, 0, asyncio.Event()
+
+    async def count(_: Request) -> Response:
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        if running == 2:
+            both.set()
+        await both.wait()
+        running -= 1
+        return JSONResponse(1)
+
+    api.answers = [count]
+    caller = caller_with(max_running=2)
+    await asyncio.gather(*(caller.ask(operation(), {}, context) for _ in range(6)))
+    assert most == 2
+    assert context.stood_aside == 4
+
+
+async def test_who_waits_too_long_was_not_executed(
+    api: Any, caller_with: Any, operation: Any, context_with: Any, context: Any
+) -> None:
+    """The time ran out before it was the call's turn."""
+    api.answers = [hang]
+    caller = caller_with(max_running=1, timeout_s=0.3, retries=0)
+    first = asyncio.create_task(caller.ask(operation(), {}, context))
+    async with asyncio.timeout(30):
+        while not api.asked:
+            await asyncio.sleep(0.01)
+    error = await failure(caller.ask(operation("post"), {}, context_with(0.1)))
+    assert (error.code, error.executed) == ("TIMEOUT", "no")
+    assert len(api.asked) == 1
+    await failure(first)

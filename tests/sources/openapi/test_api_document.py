@@ -1,0 +1,75 @@
+"""Documents: read from JSON or YAML, and which others they may draw in."""
+
+import pytest
+from toold.sources.openapi import api_document
+from toold.sources.openapi.api_document import ApiDocumentError, absolute, may_follow, outside_references, read_document
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', '\ufeff{"a": 1}', "a: 1", "{a: 1}", "{'a': 1}"])
+def test_json_and_yaml_are_told_apart(text: str) -> None:
+    """By what they are, whatever the file is called; YAML may begin with a brace, and either with a byte order mark."""
+    assert read_document(text.encode(), "crm.txt") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"a": ', "crm is neither JSON nor YAML"),
+        (b"[1]", "no object at its top"),
+        (b"just words", "no object at its top"),
+        (b'{"a":' * 5000, "crm is neither JSON nor YAML|nested too deeply"),
+        (b"a: \xff\xff", "neither JSON nor YAML"),
+    ],
+)
+def test_what_is_no_document_is_named(content: bytes, said: str) -> None:
+    """The error says which document it is, and what is wrong with it."""
+    with pytest.raises(ApiDocumentError, match=said):
+        read_document(content, "crm")
+
+
+def test_a_document_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is larger is not read at all."""
+    monkeypatch.setattr(api_document, "MAX_DOCUMENT_BYTES", 10)
+    with pytest.raises(ApiDocumentError, match="more than"):
+        read_document(b'{"a": "0123456789"}', "crm")
+
+
+def test_references_to_other_documents_are_found_once() -> None:
+    """Each address once, whatever part of it is meant; what is within the document is none, and loops end."""
+    document: dict[str, object] = {
+        "a": {"$ref": "#/b"},
+        "b": [{"$ref": "../common.json#/x"}, {"$ref": "../common.json#/y"}, {"$ref": "https://other.example/z.json"}],
+        "c": {"$ref": 5},
+        "d": {"$ref": "crm.json#/b"},
+    }
+    document["again"] = document
+    found = set(outside_references(document, "file:///apis/apps/crm.json"))
+    assert found == {"file:///apis/common.json", "https://other.example/z.json"}
+
+
+def test_a_reference_is_relative_to_its_document() -> None:
+    """As addresses are; what is no address leads nowhere."""
+    assert absolute("x.json#/a/b", "https://crm.example/v1/api.json") == ("https://crm.example/v1/x.json", "/a/b")
+    assert absolute("http://[", "https://crm.example/") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("uri", "root", "may"),
+    [
+        ("file:///apis/common/x.json", "file:///apis/apps/crm.json", True),
+        ("file:///apis/apps/x.YAML", "file:///apis/apps/crm.json", True),
+        ("file:///etc/passwd", "file:///apis/apps/crm.json", False),
+        ("file:///etc/secret.json", "file:///apis/apps/crm.json", False),
+        ("file:///apis/%2e%2e/etc/secret.json", "file:///apis/apps/crm.json", False),
+        ("file:///apis/apps/.env", "file:///apis/apps/crm.json", False),
+        ("http://127.0.0.1/x.json", "file:///apis/apps/crm.json", False),
+        ("https://crm.example/x.json", "https://crm.example/api.json", True),
+        ("https://other.example/x.json", "https://crm.example/api.json", False),
+        ("http://crm.example/x.json", "https://crm.example/api.json", False),
+        ("file:///etc/secret.json", "https://crm.example/api.json", False),
+        ("http://[", "https://crm.example/api.json", False),
+    ],
+)
+def test_a_document_draws_in_its_neighbours_alone(uri: str, root: str, may: bool) -> None:
+    """Of its own server; or for a file, documents below the folder above: no other file, no other host."""
+    assert may_follow(uri, root) is may

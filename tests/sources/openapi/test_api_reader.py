@@ -1,0 +1,208 @@
+"""Reading a document: one tool an operation, and each kind of badness survived by all others."""
+
+from typing import Any
+
+import pytest
+from toold.sources.openapi import api_reader
+from toold.sources.openapi.api_reader import UnreadableApiError, origin, read_api
+
+OK: dict[str, Any] = {"responses": {"200": {"description": "fine"}}}
+
+
+def notes_of(api: Any) -> list[str]:
+    return [f"{note.kind}: {note}" for note in api.notes]
+
+
+def test_each_operation_becomes_one(read_paths: Any) -> None:
+    """Named by its id, described by its words and by what it asks."""
+    api = read_paths(
+        {
+            "/contacts/{id}": {
+                "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}],
+                "get": {"operationId": "getContact", "summary": "One contact", "description": "With all its fields."},
+                "delete": {"operationId": "removeContact"},
+                "x-mine": {},
+            },
+            "x-more": {},
+        },
+        info={"title": "CRM"},
+    )
+    get, delete = api.operations
+    assert (get.name, get.where, get.server) == ("crm_getContact", "GET /contacts/{id}", "https://crm.example/v1")
+    assert get.description == "One contact\n\nWith all its fields.\n\nGET /contacts/{id}"
+    assert get.arguments.schema == {
+        "type": "object",
+        "properties": {"id": {"type": "string"}},
+        "required": ["id"],
+        "additionalProperties": False,
+    }
+    assert delete.description == "DELETE /contacts/{id}"
+    assert api.title == "CRM"
+    assert api.notes == ()
+
+
+BAD: list[tuple[dict[str, Any], list[str]]] = [
+    ({"/x": {"get": "nothing"}}, ["left out: GET /x: it is no object"]),
+    ({"/x": "nothing"}, ["left out: /x: it is no object"]),
+    ({"/x": {"$ref": "#/components/pathItems/Gone"}}, ["left out: /x: #/components/pathItems/Gone leads nowhere"]),
+    ({"/x/../y": {"get": OK}}, ["left out: GET /x/../y: its path has . or .. between slashes"]),
+    ({"/x": {"head": OK}}, ["left out: HEAD /x: HEAD makes no tool"]),
+    ({"/x": {"get": {}}}, ["mended: GET /x: it has no operationId; named by its method and path"]),
+    ({"x": {"get": {"operationId": "x"}}}, ["mended: GET x: its path begins without a slash"]),
+    ({"/x#y": {"get": {"operationId": "x"}}}, ["mended: GET /x#y: its path has a fragment, which is not sent"]),
+    (
+        {"/x": {"get": {"operationId": "ok"}}},
+        ["mended: GET /x: another operation is called 'ok' too; this one is crm_ok_2"],
+    ),
+    (
+        {"/x/{id}": {"get": {"operationId": "x"}}},
+        ["mended: GET /x/{id}: the path parameter 'id' is not declared; taken as a string"],
+    ),
+    (
+        {"/x": {"get": {"operationId": "x", "servers": [{"url": "https://files.example"}]}}},
+        ["mended: GET /x: its server is https://files.example:443, not the source's own; the secret is not sent there"],
+    ),
+    (
+        {"/x": {"post": {"operationId": "x", "requestBody": {"$ref": "#/components/requestBodies/Gone"}}}},
+        ["mended: POST /x: #/components/requestBodies/Gone leads nowhere"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("paths", "noted"), BAD, ids=[bad[1][0] for bad in BAD])
+def test_one_bad_operation_harms_no_other(paths: dict[str, Any], noted: list[str], read_paths: Any) -> None:
+    """What is wrong is mended where it can be, else left out; either is noted with its place, and the rest stands."""
+    api = read_paths({"/ok": {"get": {"operationId": "ok"}}} | paths)
+    assert api.operations[0].name == "crm_ok"
+    notes = notes_of(api)
+    assert all(any(note.startswith(one) for note in notes) for one in noted), notes
+    assert len(api.operations) == (1 if notes[0].startswith("left out") else 2)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"swagger": "2.0", "paths": {}}, "Swagger 2.0; convert it to OpenAPI 3"),
+        ({"openapi": "4.0.0", "paths": {}}, "3.0 and 3.1 are read"),
+        ({"paths": {}}, "no `openapi"),
+        ({"openapi": "3.1.0"}, "no paths"),
+        ({"openapi": "3.1.0", "paths": []}, "no paths"),
+    ],
+)
+def test_what_is_no_openapi_document_is_refused(document: dict[str, Any], said: str) -> None:
+    """The error says what it is, and what to do."""
+    with pytest.raises(UnreadableApiError, match=said):
+        read_api({"file:///x": document}, "file:///x", prefix="crm", absent={}, base_url=None, secret_at=None)
+
+
+@pytest.mark.parametrize("version", ["3.0.0", "3.1.0", "3.1", 3.0, "3.2.0"])
+def test_versions_3_are_read(version: Any, read_paths: Any) -> None:
+    """A number is one too, as YAML has it without quotes."""
+    assert len(read_paths({"/x": {"get": OK}}, openapi=version).operations) == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "server"),
+    [
+        ({"servers": [{"url": "https://{region}.crm.example/v2/", "variables": {"region": {"default": "eu"}}}]},
+         "https://eu.crm.example/v2"),
+        ({"servers": [{"url": "/v3"}]}, "https://crm.example/v3"),
+        ({"servers": [{"url": "../v4"}]}, "https://crm.example/v4"),
+        ({"servers": []}, "https://crm.example"),
+        ({"servers": [{"url": "http://["}, {"url": 7}, "x", {"url": "https://b.example"}]}, "https://b.example"),
+        ({"base_url": "https://mine.example/api/"}, "https://mine.example/api"),
+    ],
+)  # fmt: skip
+def test_the_server_is_the_first_that_can_be_asked(parts: dict[str, Any], server: str, read_paths: Any) -> None:
+    """Relative to the document, with its variables' defaults; the operator's own goes before all."""
+    assert read_paths({"/x": {"get": OK}}, **parts).operations[0].server == server
+
+
+def test_without_a_server_nothing_can_be_asked() -> None:
+    """A file with relative servers needs the operator's word."""
+    document = {"openapi": "3.0.0", "paths": {"/x": {"get": OK}}}
+    api = read_api({"file:///x": document}, "file:///x", prefix="crm", absent={}, base_url=None, secret_at=None)
+    assert api.operations == ()
+    assert "no server's address is known; set base_url" in api.notes[-1].what
+
+
+def test_the_secret_is_no_argument_and_goes_where_it_is_asked_for(read_paths: Any) -> None:
+    """The parameter that carries it is left out of the arguments; an operation that asks for none gets none."""
+    key = {"name": "X-Api-Key", "in": "header", "required": True, "schema": {"type": "string"}}
+    api = read_paths(
+        {
+            "/x": {
+                "get": {"operationId": "x", "parameters": [key]},
+                "post": {"operationId": "login", "security": []},
+            }
+        },
+        secret_at=("header", "x-api-key"),
+    )
+    assert api.operations[0].arguments.schema["properties"] == {}
+    assert [operation.with_secret for operation in api.operations] == [True, False]
+
+
+def test_a_whole_document_of_bad_things_still_gives_its_good_ones(read_paths: Any) -> None:
+    """All of them side by side."""
+    paths: dict[str, Any] = {"/good": {"get": {"operationId": "good"}}}
+    for number, (bad, _) in enumerate(BAD):
+        paths |= {
+            f"{path}{number}" if path.startswith("/x") and "#" not in path else path: item for path, item in bad.items()
+        }
+    names = [operation.name for operation in read_paths(paths).operations]
+    assert names[0] == "crm_good"
+    assert len(names) == len(set(names))
+
+
+def test_origins_are_compared_with_their_ports() -> None:
+    """The scheme's own port is the same as none."""
+    assert origin("https://CRM.example/x") == origin("https://crm.example:443/y")
+    assert origin("https://crm.example") != origin("http://crm.example")
+    assert origin("https://crm.example") != origin("https://crm.example:8443")
+
+
+def test_a_server_without_a_host_is_on_the_documents_own() -> None:
+    """Where the document is a file, which has none; it is told."""
+    servers = [{"url": "/files"}]
+    document = {
+        "openapi": "3.0.3",
+        "servers": [{"url": "https://crm.example/v1"}],
+        "paths": {"/x": {"get": {"operationId": "x", "servers": servers}}},
+    }
+    uri = "file:///apis/crm.json"
+    api = read_api({uri: document}, uri, prefix="crm", absent={}, base_url=None, secret_at=None)
+    assert api.operations[0].server == "https://crm.example/files"
+    assert api.operations[0].with_secret
+    assert notes_of(api) == ["mended: GET /x: its server names no host; taken as https://crm.example/files"]
+
+
+def test_so_many_operations_are_taken(read_paths: Any) -> None:
+    """2,000; each of the others is told."""
+    api = read_paths({f"/x{number}": {"get": {"operationId": f"x{number}"}} for number in range(2001)})
+    assert len(api.operations) == 2000
+    assert notes_of(api) == ["left out: GET /x2000: the document has more than 2,000 operations"]
+
+
+def test_names_of_a_document_are_harmless(read_paths: Any) -> None:
+    """What a terminal would obey is in no note."""
+    api = read_paths({"/\x1b[2J": {"get": {}}})
+    assert notes_of(api) == ["mended: GET / [2J: it has no operationId; named by its method and path"]
+
+
+def test_so_much_schema_is_kept_of_a_document(read_paths: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each operation may refer to all there is; what they have together is bounded."""
+    monkeypatch.setattr(api_reader, "MAX_PARTS_TOGETHER", 120)
+    schemas = {
+        f"S{number}": {
+            "type": "object",
+            "properties": {"next": {"$ref": f"#/components/schemas/S{(number + 1) % 100}"}},
+        }
+        for number in range(100)
+    }
+    body = {"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/S0"}}}}}
+    paths = {f"/x{number}": {"post": {"operationId": f"x{number}", **body}} for number in range(3)}
+    api = read_paths(paths, components={"schemas": schemas})
+    sizes = [len(operation.arguments.schema["$defs"]) for operation in api.operations]
+    assert len(sizes) == 3
+    assert sizes[0] > 50 > sizes[2] == sizes[1]
+    assert notes_of(api)[-1].endswith("its schema has more than 50 parts; what lies deeper is taken as any value")

@@ -1,0 +1,129 @@
+"""Answers: what a tool returns of what the API said."""
+
+import base64
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+from toold.protocol.error_codes import ProviderError
+from toold.sources.openapi import api_response
+from toold.sources.openapi.api_response import read_answer, without, words
+from toold.tools import Answer
+
+
+def headers(content_type: str) -> httpx.Headers:
+    return httpx.Headers({"content-type": content_type} if content_type else {})
+
+
+@pytest.mark.parametrize(
+    ("content_type", "content", "answer"),
+    [
+        ("application/json", b'{"a": 1}', Answer(data={"a": 1})),
+        ("application/problem+json; charset=utf-8", b"[1]", Answer(data=[1])),
+        ("application/json", b'"text"', Answer(data="text")),
+        ("", b'{"a": 1}', Answer(data={"a": 1})),
+        ("text/csv", b"a,b", "a,b"),
+        ("text/plain; charset=latin-1", b"\xfc", "ü"),
+        ("text/plain; charset=nonsense", b"x", "x"),
+        ("text/plain; charset=undefined", b"x", "x"),
+        ("text/plain; charset=idna", b"\xff", "\ufffd"),
+        ("text/plain; charset=punycode", b"a-b", "a-b"),
+        ("application/xml", b"<a/>", "<a/>"),
+        ("application/json", b"", Answer("Done; HTTP 200, without content.", None)),
+    ],
+)
+def test_what_was_said_is_returned(content_type: str, content: bytes, answer: Any) -> None:
+    """JSON as data, text as text; nothing is said to be nothing."""
+    assert read_answer(200, headers(content_type), content) == answer
+
+
+@pytest.mark.parametrize("content_type", ["image/png", "application/octet-stream", ""])
+def test_anything_else_is_base64(content_type: str) -> None:
+    """With its type and its size."""
+    answer = read_answer(200, headers(content_type), b"\x89PNG")
+    assert isinstance(answer, Answer)
+    assert base64.b64decode(answer.data["base64"]) == b"\x89PNG"
+    assert answer.data["bytes"] == 4
+
+
+@pytest.mark.parametrize(
+    ("charset", "content", "data"),
+    [
+        (
+            "",
+            b'[{"name": "Ann \\ud83d"}, {"name": "\\ud83d\\ude00 \\\\ud83d"}]',
+            [{"name": "Ann \ufffd"}, {"name": "\U0001f600 \\ud83d"}],
+        ),
+        ("", b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
+        ("; charset=iso-8859-1", b'{"a": "\xfc"}', {"a": "\xfc"}),
+        ("", b'{"a": "\xfc"}', {"a": "\ufffd"}),
+        ("", b'{"a": [NaN, -Infinity, 1e999, 1.5]}', {"a": [None, None, None, 1.5]}),
+    ],
+    ids=["half of a character", "byte order mark", "charset", "no utf-8", "no number"],
+)
+def test_json_that_is_not_quite_is_read(charset: str, content: bytes, data: Any) -> None:
+    """What cannot be said is U+FFFD or null; all else is there."""
+    assert read_answer(200, headers(f"application/json{charset}"), content) == Answer(data=data)
+
+
+@pytest.mark.parametrize("content", [b'{"a": "\\ud83d"}', b'\xef\xbb\xbf{"a": 1}', b'{"a": 1'])
+def test_only_odd_numbers_have_the_slow_parser(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """It takes ten times as long, and nobody else is served meanwhile."""
+    monkeypatch.setattr(api_response, "json", None)
+    with suppress(ProviderError):
+        read_answer(200, headers("application/json"), content)
+
+
+@pytest.mark.parametrize("content", [b"<html>", b'callback({"a": 1})', b'{"a": 1', b"[" * 100_000])
+def test_what_says_json_and_is_none_is_an_error(content: bytes) -> None:
+    """The call was executed all the same."""
+    with pytest.raises(ProviderError, match="no JSON") as caught:
+        read_answer(200, headers("application/json"), content)
+    assert caught.value.executed == "yes"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "content", "said"),
+    [
+        ("application/json", b'{"message": "No such contact", "code": 7}', "No such contact"),
+        ("application/json", b'{"error": {"message": "Bad name"}}', "Bad name"),
+        ("application/json", b'{"errors": [{"detail": "a"}, {"detail": "b"}]}', "a; b"),
+        ("application/problem+json", b'{"title": "Gone", "detail": "Long ago"}', "Long ago"),
+        ("application/json", b'{"odd": 1}', '{"odd": 1}'),
+        ("text/html", b"<html><style>x{}</style><h1>Bad  Gateway</h1></html>", "Bad Gateway"),
+        ("text/html", b"<h1>Oops</h1><script>if (a < b) {}", "Oops"),
+        ("text/html", b"<SCRIPT src=x>f()</Script ><p>a < b</p>", "a < b"),
+        ("application/json", b'{"message": "\\ud800"}', '{"message": "\\ud800"}'),
+        ("text/plain", b"two\nlines", "two lines"),
+        ("", b"\xff", "\ufffd"),
+    ],
+)
+def test_what_went_wrong_is_one_line(content_type: str, content: bytes, said: str) -> None:
+    """Of whatever form of error, the words that say it."""
+    assert words(headers(content_type), content)[0] == said
+
+
+def test_words_have_a_bound() -> None:
+    """However much an API says."""
+    assert len(words(headers("text/plain"), b"x" * 10_000)[0]) == 500
+
+
+def test_the_secret_is_taken_out() -> None:
+    """Should an API repeat it; short ones may stand for something else."""
+    assert without(["hunter2hunter2"], b'{"you sent": "hunter2hunter2"}') == '{"you sent": "…"}'.encode()
+    assert without(["a"], b"a") == b"a"
+    assert without([], b"a") == b"a"
+
+
+@pytest.mark.parametrize("said", [b'a/b"c\\d=e', b'a/b\\"c\\\\d=e', b'a\\/b\\"c\\\\d=e', b"a%2Fb%22c%5Cd%3De"])
+def test_the_secret_is_taken_out_as_json_and_addresses_have_it(said: bytes) -> None:
+    """With a slash of JSON's as it is, or escaped as some write it."""
+    assert without(['a/b"c\\d=e'], b"(" + said + b")") == "(…)".encode()
+
+
+@pytest.mark.parametrize("part", ["<script ", "<", "<style><", "<a", "</script"])
+def test_a_page_of_what_is_never_closed_is_gone_through_once(part: str) -> None:
+    """As much of it as is read, many times over: anew from each part it would take minutes."""
+    said, _ = words(headers("text/html"), part.encode() * 500_000)
+    assert len(said) <= 500

@@ -1,0 +1,190 @@
+"""Arguments become bodies: JSON, forms, parts of several kinds, texts and files."""
+
+import base64
+import json
+from email.message import Message
+from email.parser import BytesParser
+from email.policy import HTTP
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from toold.protocol.error_codes import CallError, InvalidArgumentsError
+from toold.sources.openapi import body_encoding as content_module
+from toold.sources.openapi.body_encoding import MAX_FILE_BYTES, EncodedBody, written_body
+from toold.tools import FileAccess
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileAccess:
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG\r\n--")
+    return FileAccess([tmp_path])
+
+
+async def written(operation: Any, arguments: dict[str, Any], files: FileAccess) -> EncodedBody:
+    content = await written_body(operation.body, arguments, files)
+    assert content is not None
+    return content
+
+
+def parts_of(content: EncodedBody) -> list[Message]:
+    """The parts of a form, by the standard library's reader."""
+    head = f"Content-Type: {content.media_type}\r\n\r\n".encode()
+    message = BytesParser(policy=HTTP).parsebytes(head + content.data)
+    assert message.is_multipart()
+    return list(message.iter_parts())
+
+
+def form(read_one: Any, media_type: str, properties: dict[str, Any], encoding: Any = None) -> Any:
+    schema = {"type": "object", "properties": properties}
+    content = {media_type: {"schema": schema, "encoding": encoding or {}}}
+    return read_one({"requestBody": {"content": content}})
+
+
+async def test_fields_are_put_together_as_json(read_one: Any, files: FileAccess) -> None:
+    """Under the API's own names, those that were given."""
+    operation = form(read_one, "application/json", {"full name": {}, "n": {}, "other": {}})
+    content = await written(operation, {"full_name": "Ann Ü", "n": 2**70}, files)
+    assert json.loads(content.data) == {"full name": "Ann Ü", "n": 2**70}
+    assert content.media_type == "application/json"
+
+
+async def test_a_body_that_is_not_needed_is_not_sent(read_one: Any, files: FileAccess) -> None:
+    """Without any of its fields; one that is needed is an empty object then."""
+    schema = {"type": "object", "properties": {"a": {}}}
+    for required, data in ((False, None), (True, b"{}")):
+        said = {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+        content = await written_body(read_one(said).body, {}, files)
+        assert (content.data if content else None) == data
+    assert await written_body(None, {}, files) is None
+
+
+async def test_one_argument_may_be_the_whole_body(read_one: Any, files: FileAccess) -> None:
+    """Null is a value like others, and what was not given is none."""
+    said = {"requestBody": {"content": {"application/json": {"schema": {"type": ["array", "null"]}}}}}
+    operation = read_one(said)
+    assert (await written(operation, {"body": None}, files)).data == b"null"
+    assert await written_body(operation.body, {}, files) is None
+
+
+async def test_forms_are_encoded(read_one: Any, files: FileAccess) -> None:
+    """Arrays repeat their name, objects are JSON, or have brackets where the document says so."""
+    properties: dict[str, Any] = {"a": {}, "list": {}, "object": {}, "deep": {}, "joined": {}}
+    encoding = {"deep": {"style": "deepObject", "explode": True}, "joined": {"explode": False}}
+    operation = form(read_one, "application/x-www-form-urlencoded", properties, encoding)
+    given = {"a": "x&y", "list": [1, True], "object": {"k": 1}, "deep": {"k": {"l": 2}}, "joined": ["a", 1]}
+    content = await written(operation, given, files)
+    assert parse_qsl(content.data.decode()) == [
+        ("a", "x&y"),
+        ("list", "1"),
+        ("list", "true"),
+        ("object", '{"k": 1}'),
+        ("deep[k][l]", "2"),
+        ("joined", "a,1"),
+    ]
+
+
+async def test_parts_have_their_types_and_names(read_one: Any, files: FileAccess) -> None:
+    """Files from the workspace, from text and from base64; fields as text, objects as JSON."""
+    file = {"type": "string", "format": "binary"}
+    properties = {"photo": file, "many": {"type": "array", "items": file}, "word": {}, "meta": {"type": "object"}}
+    operation = form(read_one, "multipart/form-data", properties, {"photo": {"contentType": "image/png"}})
+    given = {
+        "photo": {"path": "photo.png"},
+        "many": [{"text": "Hi", "name": 'a"b.txt'}, {"base64": base64.b64encode(b"\x00\xff").decode()}],
+        "word": "so",
+        "meta": {"k": 1},
+    }
+    operation.arguments.check("op", given)
+    parts = parts_of(await written(operation, given, files))
+    assert [(part.get_param("name", header="content-disposition"), part.get_filename()) for part in parts] == [
+        ("photo", "photo.png"),
+        ("many", "a%22b.txt"),
+        ("many", "file"),
+        ("word", None),
+        ("meta", None),
+    ]
+    assert [part.get_payload(decode=True) for part in parts] == [
+        b"\x89PNG\r\n--",
+        b"Hi",
+        b"\x00\xff",
+        b"so",
+        b'{"k": 1}',
+    ]
+    assert parts[0]["content-type"] == "image/png"
+    assert parts[4]["content-type"] == "application/json"
+
+
+async def test_files_are_read_by_the_workspaces_rules(read_one: Any, files: FileAccess) -> None:
+    """Outside of it, and what is no base64, is refused."""
+    operation = form(read_one, "multipart/form-data", {"photo": {"type": "string", "format": "binary"}})
+    with pytest.raises(CallError, match="passwd"):
+        await written(operation, {"photo": {"path": "/etc/passwd"}}, files)
+    with pytest.raises(InvalidArgumentsError, match="photo: base64 is no Base64"):
+        await written(operation, {"photo": {"base64": "!"}}, files)
+    with pytest.raises(InvalidArgumentsError):
+        operation.arguments.check("op", {"photo": {"text": "a", "base64": "b"}})
+
+
+async def test_so_large_are_the_files_of_one_body(
+    read_one: Any, files: FileAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 MiB each, and all of them together."""
+    file = {"type": "string", "format": "binary"}
+    operation = form(read_one, "multipart/form-data", {"many": {"type": "array", "items": file}})
+    with (tmp_path / "large").open("wb") as large:
+        large.truncate(MAX_FILE_BYTES + 1)
+    with pytest.raises(CallError, match="large"):
+        await written(operation, {"many": [{"path": "large"}]}, files)
+    monkeypatch.setattr(content_module, "MAX_FILES_BYTES", 2 * 1024 * 1024)
+    (tmp_path / "part").write_bytes(b"x" * 1_000_000)
+    assert len((await written(operation, {"many": [{"path": "part"}] * 2}, files)).data) > 2_000_000
+    with pytest.raises(InvalidArgumentsError, match="The files have more than 2 MiB together"):
+        await written(operation, {"many": [{"path": "part"}] * 3}, files)
+
+
+async def test_texts_and_files_go_as_they_are(read_one: Any, files: FileAccess) -> None:
+    """CSV as text, an image as its bytes."""
+    text = read_one({"requestBody": {"content": {"text/csv": {}}}})
+    assert (await written(text, {"body": "a,b"}, files)) == EncodedBody("text/csv", b"a,b")
+    image = read_one({"requestBody": {"content": {"image/png": {}}}})
+    assert (await written(image, {"body": {"path": "photo.png"}}, files)).data == b"\x89PNG\r\n--"
+
+
+@pytest.mark.parametrize(
+    ("types", "file", "sent"),
+    [
+        ("image/*", {"path": "photo.png"}, "image/png"),
+        ("image/*", {"base64": "", "name": "A.JPEG"}, "image/jpeg"),
+        ("image/*", {"path": "photo.png", "content_type": "image/x-own"}, "image/x-own"),
+        ("image/*; q=1", {"text": "<svg/>", "name": "a.svg"}, "image/svg+xml"),
+        ("image/*", {"base64": "", "name": "a.txt"}, "application/octet-stream"),
+        ("image/*", {"base64": "", "name": "a.svg.gz"}, "application/octet-stream"),
+        ("*/*", {"base64": "", "content_type": "audio/ogg"}, "audio/ogg"),
+        ("*/*", {"base64": ""}, "application/octet-stream"),
+        ("image/png", {"base64": "", "name": "a.jpg"}, "image/png"),
+    ],
+)
+async def test_a_file_has_its_own_type(read_one: Any, files: FileAccess, types: str, file: Any, sent: str) -> None:
+    """Where the document leaves it open: what the caller says, else what its name does."""
+    schema = {"type": "string", "format": "binary"}
+    operation = read_one({"requestBody": {"content": {types: {"schema": schema}}}})
+    assert (await written(operation, {"body": file}, files)).media_type == sent
+
+
+@pytest.mark.parametrize("said", ["text/plain", "image/*", "image/png\r\nX-Own: 1", "png", "", "image/png; q=1"])
+async def test_a_type_that_the_body_cannot_have_is_refused(read_one: Any, files: FileAccess, said: str) -> None:
+    """It goes into a header as it is."""
+    image = read_one({"requestBody": {"content": {"image/*": {}}}})
+    with pytest.raises(InvalidArgumentsError, match=r"content_type must be one type of image/\*") as caught:
+        await written(image, {"body": {"base64": "", "content_type": said}}, files)
+    assert caught.value.details == {"fields": {"body": "content_type must be one type of image/*"}}
+
+
+async def test_a_form_of_unknown_fields_takes_an_object(read_one: Any, files: FileAccess) -> None:
+    """Its names are those of the fields."""
+    for media_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        operation = read_one({"requestBody": {"content": {media_type: {"schema": {"type": "object"}}}}})
+        content = await written(operation, {"body": {"a": "1"}}, files)
+        assert b"1" in content.data

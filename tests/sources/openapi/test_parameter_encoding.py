@@ -1,0 +1,141 @@
+"""Arguments become addresses and headers, in OpenAPI's styles; the expected ones are its specification's examples."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.sources.openapi.api_operation import ApiOperation
+from toold.sources.openapi.parameter_encoding import written_headers, written_url
+
+LIST = ["blue", "black", "brown"]
+OBJECT = {"R": 100, "G": 200}
+
+
+def operation(read_one: Any, where: str, path: str = "/x", **fields: Any) -> ApiOperation:
+    made: ApiOperation = read_one(
+        {"parameters": [{"name": "color", "in": where, "schema": {}, "required": True, **fields}]},
+        method="get",
+        path=path,
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("style", "explode", "value", "query"),
+    [
+        ("form", True, "blue", "color=blue"),
+        ("form", True, LIST, "color=blue&color=black&color=brown"),
+        ("form", False, LIST, "color=blue,black,brown"),
+        ("form", True, OBJECT, "R=100&G=200"),
+        ("form", False, OBJECT, "color=R,100,G,200"),
+        ("form", False, ["a,b", "c&d"], "color=a%2Cb,c%26d"),
+        ("spaceDelimited", False, OBJECT, "color=R%20100%20G%20200"),
+        ("pipeDelimited", False, OBJECT, "color=R%7C100%7CG%7C200"),
+        ("spaceDelimited", False, LIST, "color=blue%20black%20brown"),
+        ("pipeDelimited", False, LIST, "color=blue%7Cblack%7Cbrown"),
+        ("deepObject", True, OBJECT, "color%5BR%5D=100&color%5BG%5D=200"),
+        ("deepObject", True, {"a": {"b": [1, 2]}}, "color%5Ba%5D%5Bb%5D%5B0%5D=1&color%5Ba%5D%5Bb%5D%5B1%5D=2"),
+        ("form", True, True, "color=true"),
+        ("form", True, None, "color="),
+        ("form", True, 1.5, "color=1.5"),
+        ("form", True, "a b&c=ü", "color=a%20b%26c%3D%C3%BC"),
+    ],
+)
+def test_the_query_has_each_style(style: str, explode: bool, value: Any, query: str, read_one: Any) -> None:
+    """Strings, arrays and objects, exploded or not."""
+    made = operation(read_one, "query", style=style, explode=explode)
+    assert written_url(made, {"color": value}) == f"https://crm.example/v1/x?{query}"
+
+
+@pytest.mark.parametrize(
+    ("style", "explode", "value", "path"),
+    [
+        ("simple", False, "blue", "blue"),
+        ("simple", False, LIST, "blue,black,brown"),
+        ("simple", False, OBJECT, "R,100,G,200"),
+        ("simple", True, OBJECT, "R=100,G=200"),
+        ("label", False, "blue", ".blue"),
+        ("label", False, LIST, ".blue,black,brown"),
+        ("label", True, LIST, ".blue.black.brown"),
+        ("label", True, OBJECT, ".R=100.G=200"),
+        ("matrix", False, "blue", ";color=blue"),
+        ("matrix", False, LIST, ";color=blue,black,brown"),
+        ("matrix", True, LIST, ";color=blue;color=black;color=brown"),
+        ("matrix", True, OBJECT, ";R=100;G=200"),
+    ],
+)
+def test_the_path_has_each_style(style: str, explode: bool, value: Any, path: str, read_one: Any) -> None:
+    """Strings, arrays and objects, exploded or not."""
+    made = operation(read_one, "path", "/x/{color}/y", style=style, explode=explode)
+    assert written_url(made, {"color": value}) == f"https://crm.example/v1/x/{path}/y"
+
+
+@pytest.mark.parametrize("value", ["", ".", "..", "../x", "x/../../y", "..\\x", "x/.", [], None])
+def test_no_value_of_the_path_leads_to_another_operation(value: Any, read_one: Any) -> None:
+    """Empty ones, and those that mean a folder, are refused by name: DELETE /x/{id} must not become DELETE /x/."""
+    with pytest.raises(InvalidArgumentsError, match=r"^color .* another operation") as refused:
+        written_url(operation(read_one, "path", "/x/{color}"), {"color": value})
+    assert refused.value.details is not None
+    assert list(refused.value.details["fields"]) == ["color"]
+
+
+@given(st.text(min_size=1).filter(lambda text: not {".", ".."} & set(re.split(r"[/\\]", text)) and text.isprintable()))
+def test_any_text_stays_within_its_part_of_the_path(read_one: Any, text: str) -> None:
+    """Slashes, question marks and fragments too."""
+    url = written_url(operation(read_one, "path", "/x/{color}/y"), {"color": text})
+    parts = urlsplit(url)
+    assert parts.path.startswith("/v1/x/")
+    assert parts.path.endswith("/y")
+    assert parts.path.count("/") == 4
+    assert not parts.query
+    assert not parts.fragment
+
+
+def test_a_path_may_have_a_query_of_its_own(read_one: Any) -> None:
+    """What the document fixes there stays, before what is given."""
+    made = operation(read_one, "query", "/x?api=2")
+    assert parse_qsl(urlsplit(written_url(made, {"color": "blue"})).query) == [("api", "2"), ("color", "blue")]
+    assert written_url(made, {}) == "https://crm.example/v1/x?api=2"
+
+
+@pytest.mark.parametrize(
+    ("explode", "value", "header"),
+    [
+        (False, "blue", "blue"),
+        (False, LIST, "blue,black,brown"),
+        (False, OBJECT, "R,100,G,200"),
+        (True, OBJECT, "R=100,G=200"),
+        (False, 7, "7"),
+    ],
+)
+def test_headers_are_simple(explode: bool, value: Any, header: str, read_one: Any) -> None:
+    """In the one style that they have."""
+    made = operation(read_one, "header", explode=explode)
+    assert written_headers(made, {"color": value}) == {"color": header}
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "ü", "\x00"])
+def test_no_value_breaks_out_of_its_header(value: str, read_one: Any) -> None:
+    """What cannot stand there is refused, with the argument's name."""
+    with pytest.raises(InvalidArgumentsError, match="color must be printable ASCII"):
+        written_headers(operation(read_one, "header"), {"color": value})
+
+
+def test_cookies_are_one_header(read_one: Any) -> None:
+    """Several of them, encoded."""
+    said: Any = [{"name": name, "in": "cookie", "schema": {}} for name in ("a", "b")]
+    made = read_one({"parameters": said}, method="get")
+    assert written_headers(made, {"a": "1; x", "b": 2}) == {"Cookie": "a=1%3B%20x; b=2"}
+    assert written_headers(made, {}) == {}
+
+
+def test_a_parameter_may_be_json_wherever_it_stands(read_one: Any) -> None:
+    """In the query and in the path."""
+    content: Any = {"application/json": {"schema": {}}}
+    said = [{"name": name, "in": where, "content": content} for name, where in (("q", "query"), ("p", "path"))]
+    made = read_one({"parameters": said}, method="get", path="/x/{p}")
+    assert written_url(made, {"q": {"a": 1}, "p": [1]}) == "https://crm.example/v1/x/%5B1%5D?q=%7B%22a%22%3A%201%7D"

@@ -1,0 +1,152 @@
+"""Connections go to addresses that were looked at, and end with the call that had them."""
+
+import asyncio
+import gc
+import socket
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpcore
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from toold.sources.address_policy import AddressPolicy
+from toold.sources.checked_network import CheckedNetwork, ForbiddenAddressError
+
+
+@pytest.fixture
+async def network_of() -> AsyncIterator[Callable[[bool | tuple[str, ...]], CheckedNetwork]]:
+    """A function that makes a network with what may be private."""
+    made: list[CheckedNetwork] = []
+
+    def make(allow_private: bool | tuple[str, ...]) -> CheckedNetwork:
+        made.append(CheckedNetwork(AddressPolicy(allow_private)))
+        return made[-1]
+
+    yield make
+    for network in made:
+        await network.close()
+
+
+async def get(network: CheckedNetwork, url: str, sent: list[bool] | None = None) -> bytes:
+    noted = sent if sent is not None else []
+    async with network.lend() as line, line.answer(httpx.Request("GET", url), lambda: noted.append(True)) as answer:
+        return await answer.aread()
+
+
+async def test_what_is_allowed_is_asked(api: Any, network_of: Any) -> None:
+    """A request reaches its server, and the next one takes the same connection."""
+    network, peers = network_of(True), set()
+
+    async def answer(request: Request) -> Response:
+        peers.add(request.scope["client"])
+        return Response("here")
+
+    api.answers = [answer]
+    assert [await get(network, api.url) for _ in range(3)] == [b"here"] * 3
+    assert len(peers) == 1
+
+
+async def test_loopback_is_refused_before_anything_is_sent(api: Any, network_of: Any) -> None:
+    """By address or by name, nothing connects where the operator did not allow it; the reason is told."""
+    network, sent = network_of(False), list[bool]()
+    for url in (api.url, api.url.replace("127.0.0.1", "localhost"), f"http://[::ffff:127.0.0.1]:{api.port}/"):
+        with pytest.raises(ForbiddenAddressError, match="is loopback; the source's allow_private can allow it"):
+            await get(network, url, sent)
+    assert not sent
+    assert not api.asked
+
+
+async def test_a_name_is_checked_by_the_address_that_is_connected_to(
+    api: Any, network_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that was public when it was looked up first, and is private now, is refused: it is looked up once."""
+    answers = [["8.8.8.8"], ["127.0.0.1"]]
+    loop = asyncio.get_running_loop()
+
+    async def rebound(host: str, port: int, **_: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in answers[-1]]
+
+    monkeypatch.setattr(type(loop), "getaddrinfo", lambda _, host, port, **more: rebound(host, port, **more))
+    with pytest.raises(ForbiddenAddressError, match=r"rebound\.example \(127\.0\.0\.1\) is loopback"):
+        await get(network_of(False), f"http://rebound.example:{api.port}/")
+    assert not api.asked
+
+
+async def test_of_several_addresses_the_allowed_ones_are_tried(
+    api: Any, network_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that is named may be anywhere; where one address refuses the connection the next one is tried."""
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.2", 0)) as dead:
+        dead_port = dead.getsockname()[1]
+
+    async def two(host: str, port: int, **_: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in ("127.0.0.2", "127.0.0.1")]
+
+    monkeypatch.setattr(type(loop), "getaddrinfo", lambda _, host, port, **more: two(host, port, **more))
+    network = network_of(("crm.internal",))
+    assert await get(network, f"http://crm.internal:{api.port}/")
+    with pytest.raises(httpcore.ConnectError):
+        await get(network, f"http://crm.internal:{dead_port}/")
+
+
+async def test_a_host_that_is_not_known_is_no_connection(network_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The resolver's failure is one of connecting: nothing was sent."""
+    loop, sent = asyncio.get_running_loop(), list[bool]()
+
+    async def unknown(*_: Any, **__: Any) -> list[Any]:
+        raise socket.gaierror("unknown")
+
+    monkeypatch.setattr(type(loop), "getaddrinfo", unknown)
+    with pytest.raises(httpcore.ConnectError, match=r"nowhere\.example is not known"):
+        await get(network_of(True), "http://nowhere.example/", sent)
+    assert not sent
+
+
+async def test_a_request_that_is_given_up_takes_its_connection_along(api: Any, network_of: Any) -> None:
+    """Cancelled while the answer is awaited: the server sees its peer go, and nothing stays open."""
+    entered, left = asyncio.Event(), asyncio.Event()
+
+    async def hang(request: Request) -> Response:
+        entered.set()
+        while not await request.is_disconnected():
+            await asyncio.sleep(0.01)
+        left.set()
+        return Response()
+
+    api.answers = [hang]
+    network = network_of(True)
+    asking = asyncio.create_task(get(network, api.url))
+    await entered.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    async with asyncio.timeout(20):
+        await left.wait()
+    await network.close()
+    gc.collect()  # an open socket would warn, and fail the test
+
+
+async def test_a_connection_that_is_cut_off_before_tls_is_closed(network_of: Any) -> None:
+    """The pool does not know of it yet; its server sees it go all the same."""
+    greeted, left = asyncio.Event(), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        greeted.set()
+        while await reader.read(1000):
+            pass
+        left.set()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        asking = asyncio.create_task(get(network_of(True), f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
+        await greeted.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        async with asyncio.timeout(30):
+            await left.wait()

@@ -1,0 +1,156 @@
+"""What is signed: the same bytes wherever a row comes from, others for any other row; notes only the key can make."""
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.store import GENESIS, CallRow, ChainHead, ChainSeal, Checkpoint, audit_sql, canonical, microseconds
+from toold.store.audit_chain import canonical_json, clean
+
+SEAL = ChainSeal(b"k" * 32)
+CHECKPOINT = Checkpoint(
+    number=1, kind="gap", first_seq=2, last_seq=1, calls=None, since=1.0, until=2.0, before=GENESIS, after=GENESIS
+)
+HEAD = ChainHead(chain="", last_seq=1, last_mac=b"m" * 32, checkpoints=1, at=1.0, closed=True)
+ROW = CallRow(
+    id="a", started_at=1.5, transport="t", principal="p", session_id="s", session_label="l", client="c", request_id="1",
+    tool="echo", outcome="ok", latency_ms=1.0,
+)  # fmt: skip
+
+
+def values(**fields: Any) -> audit_sql.Values:
+    return audit_sql.values(msgspec.structs.replace(ROW, **fields), fields.get("arguments"))
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CallRow.__struct_fields__)
+def test_every_column_is_signed(name: str) -> None:
+    """No value of a row can be changed without changing its bytes."""
+    other = '{"a": 1}' if name == "arguments" else 7.0 if isinstance(getattr(ROW, name), float) else "other"
+    other = {"arguments_bytes": 7, "result_bytes": 7, "input_tokens": 7, "output_tokens": 7, "simulated": True,
+             "cost_amount": 7.0}.get(name, other)  # fmt: skip
+    assert canonical(values(**{name: other})) != canonical(values())
+
+
+def test_values_cannot_be_shifted() -> None:
+    """What is at the end of one value is not at the beginning of the next."""
+    assert canonical(values(tool="ab", outcome="c")) != canonical(values(tool="a", outcome="bc"))
+
+
+def test_numbers_are_as_columns_give_them() -> None:
+    """An integer in a column of doubles, a truth value as a number and minus zero are the same after the way back."""
+    here = values(latency_ms=1, simulated=True, cost_amount=0, queue_ms=-0.0)
+    there = values(latency_ms=1.0, simulated=1, cost_amount=0.0, queue_ms=0.0)
+    assert canonical(here) == canonical(there)
+
+
+def test_nul_characters_are_as_they_are_sent() -> None:
+    """A row signs the same with its NUL characters and with what stands for them in Supabase."""
+    here = values(tool="a\0", message="\\u0000", arguments='{"\\u0000b": ["\\u0000"], "a": 1}')
+    there = values(tool="a\ufffd", message="\\u0000", arguments='{"a": 1, "\ufffdb": ["\ufffd"]}')
+    assert canonical(here) == canonical(there)
+
+
+@given(st.floats(-1e9, 4e9))
+def test_times_are_rounded_as_they_are_sent(at: float) -> None:
+    """To microseconds, as ``datetime`` does it; and again it is the same."""
+    assert microseconds(at) == round(datetime.fromtimestamp(at, UTC).timestamp() * 1e6)
+    assert microseconds(microseconds(at) / 1e6) == microseconds(at)
+
+
+def test_a_row_of_odd_values_is_refused() -> None:
+    """What no column can have raises, whatever it is."""
+    for bad in ({"started_at": math.inf}, {"started_at": math.nan}, {"started_at": "x"}, {"arguments": "{"}):
+        with pytest.raises((TypeError, ValueError, OverflowError, msgspec.MsgspecError)):
+            canonical(values(**bad))
+    with pytest.raises(ValueError, match="not enough values"):
+        canonical(())
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def as_jsonb(value: Any) -> Any:
+    """As ``jsonb`` prints it: names in another order, numbers without exponents."""
+    if isinstance(value, dict):
+        return {name: as_jsonb(value[name]) for name in sorted(value, key=lambda name: (len(name), name))}
+    return [as_jsonb(item) for item in value] if isinstance(value, list) else value
+
+
+@given(JSON)
+def test_order_and_spelling_do_not_matter(value: Any) -> None:
+    """JSON signs the same in whatever order and with whatever spaces it comes back."""
+    assert canonical_json(json.dumps(as_jsonb(value), indent=1)) == canonical_json(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("1e2", "100"), ("100.0", "100"), ("1.50", "1.5"), ("-0.0", "0"), ("1e-7", "0.0000001"),
+        ("1e23", "100000000000000000000000"), ("1.7976931348623157e308", "17976931348623157" + "0" * 292),
+        ("5e-324", "0." + "0" * 323 + "5"), ("12345678901234567890123", "12345678901234567890123.0"),
+    ],
+)  # fmt: skip
+def test_a_number_has_one_spelling(here: str, there: str) -> None:
+    """However ``jsonb`` writes a number, it is the number that was sent."""
+    assert canonical_json(here) == canonical_json(there)
+
+
+@given(JSON, JSON)
+def test_other_arguments_are_other_bytes(one: Any, other: Any) -> None:
+    """Only what is equal as JSON signs the same."""
+
+    def told_apart(value: Any) -> str:  # Python holds 1 for True, and 1.0 for 1, which is right for the numbers only
+        if isinstance(value, dict):
+            return "object" + str(sorted((name, told_apart(item)) for name, item in clean(value).items()))
+        if isinstance(value, list):
+            return str([told_apart(item) for item in value])
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return repr(int(value) if number and value == int(value) else clean(value))
+
+    same = canonical_json(json.dumps(one)) == canonical_json(json.dumps(other))
+    assert same == (told_apart(one) == told_apart(other))
+
+
+# --- notes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("note", [CHECKPOINT, HEAD])
+def test_a_note_is_signed_whole(note: Checkpoint | ChainHead) -> None:
+    """Whichever field is changed, the signature is not good any more."""
+    signed = SEAL.head(note) if isinstance(note, ChainHead) else SEAL.checkpoint(note)
+    assert SEAL.signed(signed)
+    assert not SEAL.signed(note)
+    changes = {"kind": "dropped", "calls": 0, "closed": False, "chain": "other"}
+    for name in note.__struct_fields__:
+        value = getattr(signed, name)
+        other = changes[name] if name in changes else b"other" if isinstance(value, bytes) else value + 1
+        assert not SEAL.signed(msgspec.structs.replace(signed, **{name: other})), name
+
+
+def test_what_no_daemon_wrote_is_not_signed() -> None:
+    """Values of other types than a daemon's are no error."""
+    for field, value in (("since", "x"), ("before", "x"), ("since", math.inf), ("calls", object())):
+        assert not SEAL.signed(msgspec.structs.replace(CHECKPOINT, **{field: value}))
+
+
+def test_each_key_has_its_chain() -> None:
+    """Another key has another name, and signs otherwise; the name does not tell the key."""
+    other = ChainSeal(b"l" * 32)
+    assert other.chain != SEAL.chain
+    assert other.row(GENESIS, b"") != SEAL.row(GENESIS, b"")
+    assert not other.signed(SEAL.head(HEAD))
+    assert (b"k" * 32).hex() not in SEAL.chain

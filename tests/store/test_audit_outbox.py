@@ -1,0 +1,166 @@
+"""The outbox: what is to send is known across restarts, retention and refusals; no number is given twice."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from toold.store import KEY_BYTES, AuditOutboxState, CallRow, SettledCalls, Store, audit_outbox, audit_sql
+from toold.store.chain_writer import ChainWriter
+from toold.store.store_schema import STEPS, open_database
+
+MakeRow = Callable[..., CallRow]
+KEY = b"k" * KEY_BYTES
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(database)) as connection:
+        yield connection
+
+
+def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
+    with ChainWriter(KEY).extending(connection) as chain:
+        audit_sql.add(connection, chain, [audit_sql.values(row, None) for row in rows])
+
+
+def forget(connection: sqlite3.Connection, *, before: float = 2.0) -> int:
+    with ChainWriter(KEY).extending(connection) as chain:
+        return audit_sql.forget(connection, chain, before=before, now=1e9, keep_bytes=2**40)
+
+
+def seqs(connection: sqlite3.Connection, after: int, limit: int = 100) -> list[int]:
+    return [row.seq for row in audit_outbox.unsent(connection, after, limit)]
+
+
+def test_an_empty_outbox(connection: sqlite3.Connection) -> None:
+    """Before the first call there is nothing to send."""
+    nothing = AuditOutboxState(settled_seq=0, backlog=0, sent=0, refused=0, dropped=0, last_sent_at=None)
+    assert audit_outbox.state(connection) == nothing
+    assert audit_outbox.unsent(connection, 0, 10) == []
+
+
+def test_what_is_unsent_comes_oldest_first(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """A batch is the oldest calls past a seq, whole, and no more than were asked for."""
+    rows = [row(id=name, simulated=True) for name in "abcde"]
+    add(connection, *rows)
+    found = audit_outbox.unsent(connection, 1, 3)
+    assert [(one.seq, one.call) for one in found] == [(2, rows[1]), (3, rows[2]), (4, rows[3])]
+    assert len({one.mac for one in found}) == 3
+
+
+def test_settling_counts(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Sent, refused and dropped calls are counted up; the backlog is what is past them."""
+    add(connection, *(row(id=str(number)) for number in range(10)))
+    audit_outbox.settle(
+        connection, [SettledCalls(up_to=3, at=10.0, sent=2, refused={2: "no"}), SettledCalls(up_to=4, at=11.0, sent=1)]
+    )
+    audit_outbox.settle(connection, [SettledCalls(up_to=6, at=12.0, dropped=2)])
+    assert audit_outbox.state(connection) == AuditOutboxState(
+        settled_seq=6, backlog=4, sent=3, refused=1, dropped=2, last_sent_at=11.0
+    )
+    assert connection.execute("SELECT * FROM refused").fetchall() == [(2, "no", 10.0)]
+
+
+def test_settling_never_goes_back(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Told late of older calls, the outbox does not offer newer ones again."""
+    add(connection, *(row(id=str(number)) for number in range(5)))
+    audit_outbox.settle(connection, [SettledCalls(up_to=4, at=1.0, sent=4), SettledCalls(up_to=2, at=1.0)])
+    assert audit_outbox.state(connection).settled_seq == 4
+
+
+def test_settling_is_whole_or_not_at_all(connection: sqlite3.Connection) -> None:
+    """Where one part cannot be written none is."""
+    bad = SettledCalls(up_to=2, at=1.0, refused={2**70: "x"})
+    with pytest.raises(OverflowError), ChainWriter(KEY).extending(connection):
+        audit_outbox.settle(connection, [SettledCalls(up_to=1, at=1.0, sent=1), bad])
+    assert audit_outbox.state(connection).sent == 0
+    audit_outbox.settle(connection, [SettledCalls(up_to=1, at=1.0, sent=1)])
+
+
+def test_numbers_are_not_given_twice(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """When retention has removed every call, the next one still counts as unsent."""
+    add(connection, row(started_at=1.0), row(started_at=1.0))
+    audit_outbox.settle(connection, [SettledCalls(up_to=2, at=1.0, sent=2)])
+    assert forget(connection) == 2
+    add(connection, row(id="new"))
+    assert seqs(connection, after=2) == [3]
+    assert audit_outbox.state(connection).backlog == 1
+
+
+def test_what_retention_removed_before_the_first_sending_is_not_missed(
+    connection: sqlite3.Connection, row: MakeRow
+) -> None:
+    """Where nothing was ever sent the outbox begins with the oldest call that is kept."""
+    add(connection, row(started_at=1.0), row(started_at=5.0), row(started_at=5.0))
+    forget(connection)
+    state = audit_outbox.state(connection)
+    assert (state.settled_seq, state.backlog) == (1, 2)
+
+
+def test_the_backlog_does_not_count_what_is_gone(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Unsent calls that retention has removed are no backlog; the gap that they leave can be seen."""
+    add(connection, *(row(started_at=float(number)) for number in range(1, 6)))
+    audit_outbox.settle(connection, [SettledCalls(up_to=1, at=1.0, sent=1)])
+    forget(connection, before=4.0)
+    assert audit_outbox.state(connection).backlog == 2
+    assert seqs(connection, after=1) == [4, 5]
+
+
+def test_refusals_go_with_their_calls(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Retention removes a call and why it was refused together; the count stays."""
+    add(connection, row(started_at=1.0), row(started_at=5.0))
+    audit_outbox.settle(connection, [SettledCalls(up_to=2, at=1.0, refused={1: "old", 2: "new"})])
+    forget(connection)
+    assert connection.execute("SELECT seq, reason FROM refused").fetchall() == [(2, "new")]
+    assert audit_outbox.state(connection).refused == 2
+
+
+def test_calls_of_schema_1_are_to_send(database: Path, row: MakeRow) -> None:
+    """A database of before the outbox is brought forward with its calls, which all count as unsent."""
+    with closing(open_database(database, STEPS[:1])) as connection:
+        connection.execute(
+            f"INSERT INTO call ({', '.join(audit_sql.COLUMNS)}) VALUES ({', '.join('?' * len(audit_sql.COLUMNS))})",  # noqa: S608 - our own names
+            audit_sql.values(row(id="old"), None),
+        )
+    with closing(open_database(database)) as connection:
+        assert [(kept.call.id, kept.mac) for kept in audit_outbox.unsent(connection, 0, 10)] == [("old", None)]
+        assert audit_outbox.state(connection).backlog == 1
+    assert database.with_name("toold.db.v1.bak").exists()
+
+
+async def test_the_store_settles(open_store: Callable[..., Store], row: MakeRow) -> None:
+    """What the store is told is written by its writer and there at the next start."""
+    store = open_store()
+    for name in "abc":
+        store.record(row(id=name))
+    await store.flush()
+    store.settle(SettledCalls(up_to=2, at=1.0, sent=2))
+    await store.flush()
+    assert [kept.call.id for kept in await store.unsent(2, 10)] == ["c"]
+    await store.close()
+    again = open_store()
+    assert (await again.outbox()).settled_seq == 2
+    await again.close()
+
+
+async def test_settling_survives_a_locked_file(
+    open_store: Callable[..., Store], row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the file refuses, what was settled waits; nothing of it is lost when the file is well again."""
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, **{"timeout": 0, **options}))
+    store = open_store()
+    store.record(row())
+    await store.flush()
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        store.settle(SettledCalls(up_to=1, at=1.0, sent=1))
+        await store.flush()
+        assert store.problem
+        other.execute("ROLLBACK")
+    await store.flush()
+    assert (await store.outbox()).sent == 1
+    assert not store.problem
+    await store.close()

@@ -1,0 +1,195 @@
+"""The SQL over ended calls, on a connection of one's own."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from toold.store import KEY_BYTES, CallRow, audit_sql
+from toold.store.chain_writer import ChainWriter
+from toold.store.store_rows import Sums
+from toold.store.store_schema import STEPS, open_database
+
+MakeRow = Callable[..., CallRow]
+KEY = b"k" * KEY_BYTES
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(database)) as connection:
+        yield connection
+
+
+def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
+    with ChainWriter(KEY).extending(connection) as chain:
+        audit_sql.add(connection, chain, [audit_sql.values(row, None) for row in rows])
+
+
+def forget(connection: sqlite3.Connection, *, before: float = 2.0, keep_bytes: int = 2**40) -> int:
+    with ChainWriter(KEY).extending(connection) as chain:
+        return audit_sql.forget(connection, chain, before=before, now=1e9, keep_bytes=keep_bytes)
+
+
+def test_a_group_is_added_whole_or_not_at_all(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Where one row is refused neither the others nor their sums are there."""
+    with pytest.raises(OverflowError):
+        add(connection, row(), row(input_tokens=2**70))
+    assert audit_sql.recent(connection, 5) == []
+    assert audit_sql.totals(connection).all == Sums()
+    add(connection, row())
+    assert audit_sql.totals(connection).all.calls == 1
+
+
+def test_misspelt_tools_do_not_fill_the_sums(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """However many names callers invent, they make one sum; their rows keep the names."""
+    add(connection, *(row(tool=f"tool-{number}", outcome="TOOL_NOT_FOUND") for number in range(50)))
+    assert connection.execute("SELECT count(*) FROM call_total").fetchone() == (1,)
+    assert audit_sql.totals(connection).by_tool == {"unknown": Sums(calls=50, errors=50)}
+    assert audit_sql.recent(connection, 1)[0].tool == "tool-49"
+
+
+def test_forgetting_stops_at_a_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """One step removes no more than a slice, so that the writer is soon back at its queue."""
+    add(connection, *(row(started_at=1.0) for _ in range(audit_sql.SLICE + 10)))
+    steps = [forget(connection) for _ in range(3)]
+    assert steps == [audit_sql.SLICE, 10, 0]
+
+
+def test_a_step_takes_no_longer_where_there_is_more(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Removing a row costs SQLite as many steps beside some thousand as beside some hundred."""
+
+    def steps_beside(rows: int) -> int:
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        add(connection, row(started_at=1.0), *(row(started_at=5.0) for _ in range(rows)))
+        connection.set_progress_handler(count, 1)
+        assert forget(connection) == 1
+        connection.set_progress_handler(None, 0)
+        forget(connection, keep_bytes=0)
+        return steps
+
+    few = steps_beside(audit_sql.SLICE - 1)
+    while forget(connection, keep_bytes=0):
+        pass
+    assert steps_beside(8 * audit_sql.SLICE) < 1.5 * few
+
+
+def test_a_clock_that_was_wrong_blocks_no_retention(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Rows from the future do not keep the old ones behind them: they are as old as those."""
+    add(connection, *(row(id="future", started_at=9e9) for _ in range(audit_sql.SLICE)), row(id="old", started_at=1.0))
+    add(connection, row(id="young", started_at=5.0), row(id="future", started_at=9e9))
+    assert [forget(connection) for _ in range(3)] == [audit_sql.SLICE, 1, 0]
+    assert [one.id for one in audit_sql.recent(connection, 5)] == ["future", "young"]
+
+
+def test_only_the_beginning_is_forgotten(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """An old row stays as long as a younger one is before it, so that the chain has no holes."""
+    add(connection, *(row(id=str(at), started_at=float(at)) for at in (1, 5, 1, 5)))
+    assert forget(connection) == 1
+    assert [one.id for one in audit_sql.recent(connection, 5)] == ["5", "1", "5"]
+
+
+def test_a_file_within_its_bounds_keeps_all(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Nothing is removed that need not be."""
+    add(connection, row())
+    assert forget(connection, before=0.0) == 0
+    assert len(audit_sql.recent(connection, 5)) == 1
+
+
+def test_no_more_is_forgotten_than_must_be(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Rows that are a little too many lose a little: a row is removed only where it must be, sent or not."""
+    add(connection, *(row(id=f"{number:03}", started_at=5.0) for number in range(100)))
+    size = audit_sql.kept_bytes(connection) // 100
+    assert forget(connection, keep_bytes=90 * size) == 10
+    assert audit_sql.kept_bytes(connection) == 90 * size
+    assert forget(connection, keep_bytes=90 * size) == 0
+    assert audit_sql.recent(connection, 100)[-1].id == "010"
+
+
+def test_a_bound_on_bytes_is_kept_slice_by_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """However much is too much, a step removes no more than a slice."""
+    add(connection, *(row(started_at=5.0) for _ in range(audit_sql.SLICE + 10)))
+    assert [forget(connection, keep_bytes=0) for _ in range(3)] == [audit_sql.SLICE, 10, 0]
+    assert audit_sql.kept_bytes(connection) == 0
+
+
+@pytest.mark.parametrize("text", ["", "word " * 100, "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 300])
+def test_what_rows_take_is_known(connection: sqlite3.Connection, row: MakeRow, text: str) -> None:
+    """What the rows are said to come to is about what the file grows by; how they fit its pages is left out."""
+
+    def used() -> int:
+        pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        return int(pages * size)
+
+    before = used()
+    names = dict.fromkeys(("id", "session_id", "request_id"), "0" * 32)
+    times = dict.fromkeys(("latency_ms", "queue_ms", "tool_ms", "provider_ms"), 123.4)
+    usual = {**names, **times, "client": "toold-client 1.0", "model": "kimi-k2-0905-preview", "cost_amount": 0.0012}
+    with ChainWriter(KEY).extending(connection) as chain:
+        audit_sql.add(
+            connection, chain, [audit_sql.values(row(**usual, message=text), '{"a": "int"}') for _ in range(3000)]
+        )
+    assert audit_sql.kept_bytes(connection) == pytest.approx(used() - before, rel=0.2)
+
+
+OUTCOMES = st.sampled_from(["ok", "TIMEOUT", "TOOL_NOT_FOUND"])
+CALLS = st.tuples(st.sampled_from(["echo", "chat"]), OUTCOMES, st.sampled_from([None, "k2"]), st.integers(0, 10**9))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.lists(CALLS, min_size=1, max_size=5), max_size=5))
+def test_sums_are_those_of_the_rows(groups: list[list[tuple[str, str, str | None, int]]]) -> None:
+    """However calls are grouped, the sums are what adding up the rows gives."""
+    fixed: dict[str, Any] = dict.fromkeys(
+        ("id", "transport", "principal", "session_id", "session_label", "client", "request_id"), "x"
+    )
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(";".join(STEPS))
+        for group in groups:
+            add(
+                connection,
+                *(
+                    CallRow(
+                        **fixed, started_at=1.0, latency_ms=1, tool=tool, outcome=how, model=model, input_tokens=used
+                    )
+                    for tool, how, model, used in group
+                ),
+            )
+        totals = audit_sql.totals(connection)
+    everything = [call for group in groups for call in group]
+    assert totals.all.calls == len(everything)
+    assert totals.all.errors == sum(how != "ok" for _, how, _, _ in everything)
+    assert totals.all.input_tokens == sum(used for *_, used in everything)
+    assert sum(sums.calls for sums in totals.by_tool.values()) == len(everything)
+    assert sum(sums.calls for sums in totals.by_model) == sum(model is not None for _, _, model, _ in everything)
+
+
+def test_a_principals_last_calls_by_tool_and_outcome(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """The last one first, nobody else's, as many as asked for; ``error`` is every outcome but ok."""
+    rows = [("1", "echo", "ok"), ("2", "chat", "TIMEOUT"), ("3", "chat", "ok"), ("4", "echo", "CANCELLED")]
+    add(connection, *(row(id=id_, tool=tool, outcome=outcome) for id_, tool, outcome in rows))
+    add(connection, row(id="other", principal="ann"))
+
+    def ids(
+        limit: int = 10, tool: str | None = None, outcome: str | None = None, principal: str = "local"
+    ) -> list[str]:
+        return [one.id for one in audit_sql.ended(connection, principal, limit, tool, outcome)]
+
+    assert ids() == ["4", "3", "2", "1"]
+    assert (ids(2), ids(tool="chat"), ids(outcome="ok")) == (["4", "3"], ["3", "2"], ["3", "1"])
+    assert (ids(outcome="error"), ids(tool="chat", outcome="TIMEOUT")) == (["4", "2"], ["2"])
+    assert (ids(principal="ann"), ids(principal="bob")) == (["other"], [])
+
+
+def test_only_the_newest_calls_are_looked_through(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """So that a filter that nothing fits takes no longer with a large trail."""
+    add(connection, row(id="old", tool="rare"), *(row() for _ in range(audit_sql.SEARCHED_ROWS)))
+    assert audit_sql.ended(connection, "local", 5, "rare", None) == []

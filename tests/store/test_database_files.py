@@ -1,0 +1,68 @@
+"""The database's files: closed to others, and missed where they are not what was opened."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from toold.store.database_files import OpenedFiles, close_to_others
+from toold.store.store_schema import open_database
+
+SUFFIXES = ["", "-wal", "-shm"]
+
+
+@pytest.fixture
+def opened(database: Path) -> Iterator[OpenedFiles]:
+    with closing(open_database(database)):
+        yield OpenedFiles(database)
+
+
+def modes(database: Path) -> list[int]:
+    return [stat.S_IMODE(path.stat().st_mode) for path in sorted(database.parent.glob("toold.db*"))]
+
+
+def test_files_that_are_open_to_others_are_closed(database: Path) -> None:
+    """Each of the three is its owner's alone after it, the log says which were not, and a second look says nothing."""
+    with closing(open_database(database)):
+        for suffix in SUFFIXES:
+            database.with_name(f"toold.db{suffix}").chmod(0o644)
+        with capture_logs() as lines:
+            close_to_others(database)
+            close_to_others(database)
+        assert modes(database) == [0o600] * 3
+    assert [Path(line["path"]).name for line in lines] == [f"toold.db{suffix}" for suffix in SUFFIXES]
+
+
+def test_what_was_opened_is_there(opened: OpenedFiles) -> None:
+    """Nothing is missed where nobody touched anything."""
+    assert opened.gone() is None
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_was_removed_is_missed(opened: OpenedFiles, database: Path, suffix: str) -> None:
+    """Whichever of them it is."""
+    path = database.with_name(f"toold.db{suffix}")
+    path.unlink()
+    assert opened.gone() == path
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_was_replaced_is_missed(opened: OpenedFiles, database: Path, suffix: str) -> None:
+    """Another file in its place is not it; once it is back it is well."""
+    path = database.with_name(f"toold.db{suffix}")
+    kept = path.rename(path.with_name("kept"))
+    path.write_bytes(kept.read_bytes())
+    assert opened.gone() == path
+    kept.replace(path)
+    assert opened.gone() is None
+
+
+def test_a_folder_that_was_moved_is_missed(opened: OpenedFiles, database: Path) -> None:
+    """All of it is gone from where the next daemon looks for it."""
+    folder = database.parent
+    moved = folder.rename(folder.with_name(f"{folder.name}-moved"))
+    assert opened.gone() == database
+    os.replace(moved, folder)  # noqa: PTH105 - pytest removes it there

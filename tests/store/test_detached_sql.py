@@ -1,0 +1,89 @@
+"""The SQL of detached calls, on a connection of one's own."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from toold.store import (
+    CallEnd,
+    CallOrder,
+    CallRow,
+    CallStart,
+    SessionRow,
+    Store,
+    detached_sql,
+    journal_sql,
+    session_sql,
+)
+from toold.store.store_schema import open_database
+
+PLENTY = 2**30
+
+MakeRow = Callable[..., CallRow]
+
+SESSION = SessionRow(id="s", key_hash=b"k", principal="ann", label="l", toolset="lean", opened_at=1.0)
+ORDER = CallOrder(arguments=b'{"items":[1]}', client=b"{}", deadline_at=99.0)
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(database)) as connection:
+        session_sql.open_session(connection, SESSION)
+        yield connection
+
+
+@pytest.fixture
+def call(row: MakeRow) -> CallStart:
+    """A detached call of the session."""
+    started = row(id="e-1", tool="execute_batch", principal="ann", started_at=10.0)
+    return CallStart(
+        session_id="s", request_key="n1", echo_id=False, arguments_hash=b"h", row=started, composing=True,
+        detached=ORDER,
+    )  # fmt: skip
+
+
+def test_what_has_not_ended_is_found_with_all_that_it_needs(connection: sqlite3.Connection, call: CallStart) -> None:
+    """Its order, its session and its tool, under its id; and it is not taken for a call that a crash cut off."""
+    journal_sql.start(connection, [call])
+    (found,) = detached_sql.begun(connection)
+    assert (found.call_id, found.request_key, found.tool, found.started_at) == ("e-1", "n1", "execute_batch", 10.0)
+    assert (found.arguments, found.client, found.deadline_at) == (ORDER.arguments, ORDER.client, ORDER.deadline_at)
+    assert found.session == SESSION
+    assert journal_sql.started(connection, 20.0) == []
+
+
+def test_what_it_was_asked_for_goes_when_it_ends(connection: sqlite3.Connection, call: CallStart) -> None:
+    """Nothing of its arguments is left in the file's tables, and its result is there."""
+    journal_sql.start(connection, [call])
+    end = CallEnd(session_id="s", request_key="n1", result=b"{}", at=12.0, row=call.row)
+    journal_sql.end(connection, [end], max_bytes=PLENTY)
+    assert detached_sql.begun(connection) == []
+    assert connection.execute("SELECT count(*) FROM detached").fetchone() == (0,)
+    kept = session_sql.session(connection, b"k", results_since=0.0)
+    assert kept is not None
+    assert [one.result for one in kept.calls] == [b"{}"]
+
+
+async def test_a_next_process_finds_it(open_store: Callable[..., Store], call: CallStart) -> None:
+    """What started before the end of a process, and did not end, is there at the next start."""
+    store = open_store()
+    store.open_session(SESSION)
+    assert await store.start(call)
+    await store.close()
+    again = open_store()
+    assert [one.call_id for one in await again.detached()] == ["e-1"]
+    await again.close()
+
+
+async def test_a_call_is_found_by_its_id_and_principal(open_store: Callable[..., Store], row: MakeRow) -> None:
+    """One that has ended; by nobody else, and not under another id."""
+    store = open_store()
+    store.record(row(id="e-7", principal="ann", outcome="ok"))
+    found = await store.call("e-7", "ann")
+    assert found is not None
+    assert found.outcome == "ok"
+    assert await store.call("e-7", "bob") is None
+    assert await store.call("e-8", "ann") is None
+    await store.close()

@@ -1,0 +1,395 @@
+"""The SQL of the journal, on a connection of one's own."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from toold.protocol.session_calls import REMEMBERED_IDS
+from toold.store import CallEnd, CallRow, CallStart, SessionRow, StoredCall, journal_sql, session_sql
+from toold.store.audit_sql import ROWS_PER_STATEMENT, SLICE
+from toold.store.journal_sql import REMEMBERED_S, InterruptedCall
+from toold.store.store_schema import STEPS, open_database
+
+MakeRow = Callable[..., CallRow]
+
+DAY = 86400.0
+PLENTY = 2**30
+ROW = CallRow(
+    id="c",
+    started_at=5.0,
+    transport="websocket",
+    principal="local",
+    session_id="s",
+    session_label="l",
+    client="",
+    request_id='"1"',
+    tool="chat",
+    outcome="OUTCOME_UNKNOWN",
+    latency_ms=1.0,
+)
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(database)) as connection:
+        yield connection
+
+
+def session_row(name: str = "s", at: float = 0.0, principal: str = "local") -> SessionRow:
+    return SessionRow(id=name, key_hash=name.encode(), principal=principal, label="l", toolset="standard", opened_at=at)
+
+
+def starting(*keys: str, session: str = "s", row: CallRow = ROW) -> list[CallStart]:
+    return [
+        CallStart(session_id=session, request_key=key, echo_id=False, arguments_hash=key.encode(), row=row)
+        for key in keys
+    ]
+
+
+def ending(key: str, result: bytes | None = b"{}", at: float = 10.0, session: str = "s") -> CallEnd:
+    return CallEnd(session_id=session, request_key=key, result=result, at=at, row=ROW)
+
+
+def answer(key: str, result: bytes = b"{}", at: float = 10.0, session: str = "s") -> StoredCall:
+    return StoredCall(
+        session_id=session,
+        request_key=key,
+        echo_id=True,
+        tool="echo",
+        arguments_hash=b"h",
+        local=True,
+        state="done",
+        result=result,
+        at=at,
+    )
+
+
+def run(connection: sqlite3.Connection, *ends: CallEnd) -> None:
+    """Start calls, and end them."""
+    journal_sql.start(connection, [one for end in ends for one in starting(end.request_key, session=end.session_id)])
+    journal_sql.end(connection, ends, max_bytes=PLENTY)
+
+
+def states(connection: sqlite3.Connection, session: str = "s") -> dict[str, str]:
+    return dict(connection.execute("SELECT request_key, state FROM journal WHERE session_id = ?", (session,)))
+
+
+def kept_bytes(connection: sqlite3.Connection) -> int:
+    """What the results of all principals are known to come to."""
+    (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM kept").fetchone()
+    return int(total)
+
+
+def results(connection: sqlite3.Connection, since: float = 0.0) -> dict[str, tuple[str, bytes | None]]:
+    found = session_sql.session(connection, b"s", results_since=since)
+    assert found
+    return {call.request_key: (call.state, call.result) for call in found.calls}
+
+
+# --- what becomes of a call ------------------------------------------------------------------------------------------
+
+
+def test_a_call_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
+    """A session is found by its key's hash, with all that is needed to answer a repeat of its calls."""
+    session_sql.open_session(connection, session_row(at=3.0))
+    run(connection, ending("a", b"[1]"))
+    found = session_sql.session(connection, b"s", results_since=0.0)
+    assert found
+    assert found.row == session_row(at=3.0)
+    assert found.calls == [
+        StoredCall(
+            session_id="s",
+            request_key="a",
+            echo_id=False,
+            tool="chat",
+            arguments_hash=b"a",
+            local=False,
+            state="done",
+            result=b"[1]",
+            at=10.0,
+        )
+    ]
+    assert session_sql.session(connection, b"other", results_since=0.0) is None
+
+
+@pytest.mark.parametrize("end", [None, ending("a"), ending("a", None)])
+def test_an_id_is_new_once(connection: sqlite3.Connection, end: CallEnd | None) -> None:
+    """An id that is started, done or expired is known, and what is known of it stays; in another session it is new."""
+    session_sql.open_session(connection, session_row())
+    assert journal_sql.start(connection, starting("a")) == [True]
+    journal_sql.end(connection, [end] if end else [], max_bytes=PLENTY)
+    before = connection.execute("SELECT * FROM journal").fetchall()
+    assert journal_sql.start(connection, starting("a", "b")) == [False, True]
+    assert connection.execute("SELECT * FROM journal WHERE request_key = 'a'").fetchall() == before
+    assert journal_sql.start(connection, starting("a", session="t")) == [True]
+
+
+def test_of_two_that_start_together_under_one_id_the_first_may(connection: sqlite3.Connection) -> None:
+    """Within one group too an id is new once."""
+    assert journal_sql.start(connection, starting("a", "b", "a")) == [True, True, False]
+
+
+def test_many_at_once(connection: sqlite3.Connection) -> None:
+    """More calls than one statement takes start and end together."""
+    keys = [str(number) for number in range(2 * ROWS_PER_STATEMENT + 1)]
+    assert all(journal_sql.start(connection, starting(*keys)))
+    journal_sql.end(connection, [ending(key, key.encode()) for key in keys], max_bytes=PLENTY)
+    session_sql.open_session(connection, session_row())
+    assert results(connection) == {key: ("done", key.encode()) for key in keys}
+
+
+def test_an_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
+    """The audit row for a crash is there while the call runs, and only then."""
+    journal_sql.start(connection, starting("a"))
+    assert journal_sql.started(connection, 7.0) == [InterruptedCall(session_id="s", request_key="a", at=7.0, row=ROW)]
+    journal_sql.end(connection, [ending("a")], max_bytes=PLENTY)
+    assert journal_sql.started(connection, 7.0) == []
+    assert connection.execute("SELECT * FROM template").fetchall() == []
+
+
+def test_a_remembered_id_takes_little(connection: sqlite3.Connection) -> None:
+    """Once its answer is gone an id leaves no room unused that its call had: some 250 bytes are what it costs."""
+    many = 2000
+    for number in range(many):
+        run(connection, ending(f"{number:032}", b"x" * 700))
+    assert journal_sql.forget_old(connection, 10.0 + DAY, result_ttl_s=DAY - 1) == SLICE
+    while journal_sql.forget_old(connection, 10.0 + DAY, result_ttl_s=DAY - 1):
+        pass
+    pages, free, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    assert (pages - free) * size < many * 300
+
+
+def test_a_template_that_cannot_be_read(connection: sqlite3.Connection) -> None:
+    """Its call is found interrupted all the same, without an audit row; the others are found with theirs."""
+    journal_sql.start(connection, starting("a", "b", "c", "d", "e"))
+    for number, damaged in enumerate(["{", "{}", b'"\xff"'], start=1):
+        connection.execute("UPDATE template SET audit_row = CAST(? AS TEXT) WHERE number = ?", (damaged, number))
+    connection.execute("DELETE FROM template WHERE number = 4")
+    found = {call.request_key: call.row for call in journal_sql.started(connection, 7.0)}
+    assert found == {"a": None, "b": None, "c": None, "d": None, "e": ROW}
+
+
+def test_a_call_ends_once(connection: sqlite3.Connection) -> None:
+    """An end of what has ended, or never started, changes nothing."""
+    session_sql.open_session(connection, session_row())
+    run(connection, ending("a", b"first"))
+    journal_sql.end(connection, [ending("a", b"second"), ending("never")], max_bytes=PLENTY)
+    assert results(connection) == {"a": ("done", b"first")}
+
+
+def test_a_result_that_nobody_can_come_for_is_not_kept(connection: sqlite3.Connection) -> None:
+    """Without a result, or with one over the bound, a call is remembered as expired."""
+    session_sql.open_session(connection, session_row())
+    journal_sql.start(connection, starting("none", "large", "fits"))
+    ends = [ending("none", None), ending("large", b"123"), ending("fits", b"12")]
+    journal_sql.end(connection, ends, max_bytes=2)
+    assert results(connection) == {"none": ("expired", None), "large": ("expired", None), "fits": ("done", b"12")}
+
+
+def test_an_interrupted_call_is_remembered_so(connection: sqlite3.Connection) -> None:
+    """What a crash left started becomes interrupted, without a result."""
+    session_sql.open_session(connection, session_row())
+    journal_sql.start(connection, starting("a"))
+    journal_sql.end(connection, journal_sql.started(connection, 7.0), max_bytes=PLENTY)
+    found = session_sql.session(connection, b"s", results_since=100.0)
+    assert found
+    assert [(call.state, call.result, call.at) for call in found.calls] == [("interrupted", None, 7.0)]
+
+
+def test_calls_come_in_the_order_in_which_they_ended(connection: sqlite3.Connection) -> None:
+    """Not in that in which they started; one that still runs is not among them."""
+    session_sql.open_session(connection, session_row())
+    journal_sql.start(connection, starting("a", "b", "c", "runs"))
+    journal_sql.end(connection, [ending("b", at=3.0), ending("c", at=1.0), ending("a", at=2.0)], max_bytes=PLENTY)
+    assert list(results(connection)) == ["c", "a", "b"]
+
+
+def test_a_session_comes_back_with_its_last_calls(connection: sqlite3.Connection) -> None:
+    """As many as a session has in memory; older ids are known to the journal still."""
+    session_sql.open_session(connection, session_row())
+    run(connection, *(ending(str(number), None, at=float(number)) for number in range(REMEMBERED_IDS + 1)))
+    found = results(connection)
+    assert len(found) == REMEMBERED_IDS
+    assert "0" not in found
+    assert journal_sql.start(connection, starting("0")) == [False]
+    known = session_sql.session(connection, b"s", results_since=0.0)
+    assert known
+    assert known.more
+
+
+def test_any_journalled_call_of_a_session_can_be_asked_for(connection: sqlite3.Connection) -> None:
+    """By its id: how it ended, with its result while that is kept; one that runs has not ended."""
+    session_sql.open_session(connection, session_row())
+    run(connection, ending("old", at=5.0), ending("kept", b"[1]", at=10.0), ending("too-large", None))
+    journal_sql.start(connection, starting("cut-off", "runs"))
+    cut_off = InterruptedCall(session_id="s", request_key="cut-off", at=10.0, row=None)
+    journal_sql.end(connection, [cut_off], max_bytes=PLENTY)
+    journal_sql.keep(connection, [answer("local")], max_bytes=PLENTY)
+    keys = ["old", "kept", "too-large", "cut-off", "runs", "local", "never"]
+    known = {key: session_sql.answered(connection, "s", key, results_since=6.0) for key in keys}
+    assert {key: (call.state, call.result) for key, call in known.items() if call} == {
+        "old": ("expired", None),
+        "kept": ("done", b"[1]"),
+        "too-large": ("expired", None),
+        "cut-off": ("interrupted", None),
+    }
+    told = {"old": "expired", "kept": "done", "too-large": "expired", "cut-off": "interrupted", "runs": "expired"}
+    assert session_sql.states(connection, "s", keys, results_since=6.0) == told
+    assert session_sql.states(connection, "other", keys, results_since=6.0) == {}
+
+
+# --- answers of local calls ------------------------------------------------------------------------------------------
+
+
+def test_local_answers_are_stored_for_sessions_that_are_there(connection: sqlite3.Connection) -> None:
+    """The answer of a local call comes back as such; where nobody can come back, or it is too large, none is stored."""
+    session_sql.open_session(connection, session_row())
+    kept = [answer("a", b"12"), answer("b", b"123"), answer("c", session="plain")]
+    journal_sql.keep(connection, kept, max_bytes=2)
+    found = session_sql.session(connection, b"s", results_since=0.0)
+    assert found
+    assert found.calls == kept[:1]
+    assert states(connection, "plain") == {}
+
+
+def test_a_local_answer_gives_way(connection: sqlite3.Connection) -> None:
+    """A later answer under its id takes its place, and a call that writes may start; a journalled call stays."""
+    session_sql.open_session(connection, session_row())
+    journal_sql.keep(connection, [answer("a", b"1")], max_bytes=PLENTY)
+    journal_sql.keep(connection, [answer("a", b"2")], max_bytes=PLENTY)
+    assert results(connection) == {"a": ("done", b"2")}
+    assert journal_sql.start(connection, starting("a")) == [True]
+    journal_sql.keep(connection, [answer("a", b"3")], max_bytes=PLENTY)
+    assert states(connection) == {"a": "started"}
+    assert kept_bytes(connection) == 0
+
+
+def test_forgetting(connection: sqlite3.Connection) -> None:
+    """The client has the answers: journalled ids stay known without, local ones go, others are untouched."""
+    session_sql.open_session(connection, session_row())
+    run(connection, ending("a"), ending("b"))
+    journal_sql.start(connection, starting("crash", "runs"))
+    journal_sql.end(connection, journal_sql.started(connection, 11.0)[:1], max_bytes=PLENTY)
+    journal_sql.keep(connection, [answer("local")], max_bytes=PLENTY)
+    run(connection, ending("a", session="t"))
+    journal_sql.forget(connection, "s", ["a", "local", "crash", "runs", "never"])
+    assert states(connection) == {"a": "expired", "b": "done", "crash": "expired", "runs": "started"}
+    assert states(connection, "t") == {"a": "done"}
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_oldest_results_of_a_principal_go_first(connection: sqlite3.Connection) -> None:
+    """Past the bound as many go as must; local ones altogether; another principal's are not counted."""
+    session_sql.open_session(connection, session_row())
+    session_sql.open_session(connection, session_row("t", principal="other"))
+    run(connection, ending("b", b"22", at=2.0), ending("c", b"333", at=3.0), ending("d", b"44", at=4.0))
+    journal_sql.keep(
+        connection, [answer("a", b"1", at=1.0), answer("z", b"9" * 7, at=0.0, session="t")], max_bytes=PLENTY
+    )
+    journal_sql.keep_bound(connection, 8)
+    assert states(connection) == {"a": "done", "b": "done", "c": "done", "d": "done"}
+    journal_sql.keep_bound(connection, 7)
+    assert states(connection) == {"b": "done", "c": "done", "d": "done"}
+    journal_sql.keep_bound(connection, 6)
+    assert states(connection) == {"b": "expired", "c": "done", "d": "done"}
+    assert states(connection, "t") == {}
+    assert results(connection)["b"] == ("expired", None)
+
+
+def test_results_are_gone_after_their_time(connection: sqlite3.Connection) -> None:
+    """For who asks at once, and from the disk when the retention comes: journalled ids stay, local ones do not."""
+    session_sql.open_session(connection, session_row(at=1e9))
+    run(connection, ending("old", at=1e9), ending("new", at=1e9 + DAY))
+    journal_sql.keep(connection, [answer("local", at=1e9)], max_bytes=PLENTY)
+    now = 1e9 + DAY + 1
+    gone = {"old": ("expired", None), "new": ("done", b"{}")}
+    assert results(connection, since=now - DAY) == gone
+    assert journal_sql.forget_old(connection, now, result_ttl_s=DAY) == 2
+    assert results(connection) == gone
+    assert kept_bytes(connection) == 2
+
+
+def test_ids_and_sessions_are_remembered_for_a_week(connection: sqlite3.Connection) -> None:
+    """Then they go: an id after its call ended, a session without ids after it was last seen; what runs stays."""
+    session_sql.open_session(connection, session_row("s", at=0.0))
+    session_sql.open_session(connection, session_row("idle", at=0.0))
+    session_sql.open_session(connection, session_row("held", at=0.0))
+    run(connection, ending("a", at=DAY))
+    journal_sql.start(connection, starting("runs"))
+    session_sql.see(connection, ["held", "never"], REMEMBERED_S)
+    journal_sql.forget_old(connection, REMEMBERED_S + 1, result_ttl_s=DAY)
+    assert states(connection) == {"a": "expired", "runs": "started"}
+    assert {name for (name,) in connection.execute("SELECT id FROM session")} == {"s", "held"}
+    journal_sql.forget_old(connection, REMEMBERED_S + DAY + 1, result_ttl_s=DAY)
+    assert states(connection) == {"runs": "started"}
+
+
+def test_the_retention_stops_at_a_slice(connection: sqlite3.Connection) -> None:
+    """One step removes no more than a slice of each, so that calls that start need not wait for it."""
+    session_sql.open_session(connection, session_row())
+    run(connection, *(ending(str(number), at=0.0) for number in range(SLICE + 10)))
+    steps = [journal_sql.forget_old(connection, 2 * REMEMBERED_S, result_ttl_s=DAY) for _ in range(4)]
+    assert steps == [SLICE, 10, 0, 0]
+    assert states(connection) == {}
+
+
+KEY = st.sampled_from("abc")
+SIZE = st.integers(0, 9)
+STEP = st.one_of(
+    st.tuples(st.just("start"), KEY),
+    st.tuples(st.just("end"), KEY, SIZE),
+    st.tuples(st.just("keep"), KEY, SIZE),
+    st.tuples(st.just("forget"), KEY),
+    st.tuples(st.just("bound"), st.integers(0, 20)),
+    st.tuples(st.just("close")),
+    st.tuples(st.just("crash")),
+    st.tuples(st.just("expire")),
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEP, max_size=30))
+def test_the_sums_are_those_of_the_results(steps: list[tuple[str, ...]]) -> None:
+    """Whatever is done in whatever order, what a principal's results come to is known, and a result means done."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(";".join(STEPS))
+        session_sql.open_session(connection, session_row())
+        for at, (what, *how) in enumerate(steps):
+            match what, how:
+                case "start", [key]:
+                    journal_sql.start(connection, starting(key))
+                case "end", [key, size]:
+                    journal_sql.end(connection, [ending(key, b"x" * int(size), float(at))], max_bytes=8)
+                case "keep", [key, size]:
+                    journal_sql.keep(connection, [answer(key, b"x" * int(size), float(at))], max_bytes=8)
+                case "forget", [key]:
+                    journal_sql.forget(connection, "s", [key])
+                case "bound", [most]:
+                    journal_sql.keep_bound(connection, int(most))
+                    assert kept_bytes(connection) <= int(most)
+                case "close", _:
+                    session_sql.close_session(connection, "s")
+                    session_sql.open_session(connection, session_row())
+                case "crash", _:
+                    journal_sql.end(connection, journal_sql.started(connection, float(at)), max_bytes=8)
+                    session_sql.remove_plain(connection)
+                case _:
+                    journal_sql.forget_old(connection, float(at), result_ttl_s=5.0)
+            (sizes,) = connection.execute("SELECT coalesce(sum(length(result)), 0) FROM result").fetchone()
+            assert kept_bytes(connection) == sizes
+            assert connection.execute(
+                "SELECT count(*) FROM journal LEFT JOIN result USING (number) LEFT JOIN template USING (number) "
+                "WHERE (state = 'done') != (result IS NOT NULL) OR (state = 'started') != (audit_row IS NOT NULL) "
+                "OR local AND state != 'done'"
+            ).fetchone() == (0,)
+            assert not connection.execute(
+                "SELECT number FROM result UNION SELECT number FROM template EXCEPT SELECT number FROM journal"
+            ).fetchall()

@@ -1,0 +1,158 @@
+"""The SQL of runs, and of their children in the journal, on a connection of one's own."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from toold.store import CallEnd, CallRow, CallStart, Store, StoredCall, journal_sql, run_sql, session_sql
+from toold.store.journal_sql import REMEMBERED_S
+from toold.store.store_schema import open_database
+
+DAY = 86400.0
+PLENTY = 2**30
+
+MakeRow = Callable[..., CallRow]
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(database)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def parent(row: MakeRow) -> CallStart:
+    """A composing call of a session."""
+    started = row(id="e-1", tool="execute_pipeline", principal="ann", started_at=10.0)
+    return CallStart(session_id="s", request_key="n1", echo_id=False, arguments_hash=b"h", row=started, composing=True)
+
+
+@pytest.fixture
+def child(row: MakeRow) -> Callable[..., CallStart]:
+    def make(name: str = "step", *, again: bool = False, composing: bool = False) -> CallStart:
+        started = row(id=f"e-1/{name}", tool="write", principal="ann", started_at=11.0)
+        return CallStart(
+            session_id="e-1", request_key=name, echo_id=False, arguments_hash=b"h", row=started, child=True,
+            composing=composing, again=again,
+        )  # fmt: skip
+
+    return make
+
+
+def ended(started: CallStart, at: float = 12.0) -> CallEnd:
+    return CallEnd(session_id=started.session_id, request_key=started.request_key, result=b"{}", at=at, row=started.row)
+
+
+def known(
+    connection: sqlite3.Connection, name: str = "step", principal: str = "ann", since: float = 0
+) -> StoredCall | None:
+    return session_sql.child(connection, "e-1", name, principal, results_since=since)
+
+
+def test_a_run_is_found_by_its_tool_and_principal(connection: sqlite3.Connection, parent: CallStart) -> None:
+    """And by nobody else, and under no other tool."""
+    journal_sql.start(connection, [parent])
+    assert run_sql.find(connection, "e-1", "ann", "execute_pipeline") == "e-1"
+    assert run_sql.find(connection, "e-1", "bob", "execute_pipeline") is None
+    assert run_sql.find(connection, "e-1", "ann", "execute_batch") is None
+    assert run_sql.find(connection, "e-2", "ann", "execute_pipeline") is None
+
+
+def test_a_child_is_no_run_by_itself(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
+    """What it makes is known under the run of its parent, so that is what is taken up."""
+    journal_sql.start(connection, [child(composing=True)])
+    assert run_sql.find(connection, "e-1/step", "ann", "write") is None
+
+
+def test_who_takes_up_a_run_leads_to_it(connection: sqlite3.Connection, parent: CallStart, row: MakeRow) -> None:
+    """A third run finds what the first did, by way of the second."""
+    journal_sql.start(connection, [parent])
+    again = row(id="e-2", tool="execute_pipeline", principal="ann")
+    second = CallStart(session_id="s", request_key="n2", echo_id=False, arguments_hash=b"h", row=again, composing=True)
+    journal_sql.start(connection, [second])
+    run_sql.take_up(connection, "e-2", "e-1")
+    assert run_sql.find(connection, "e-2", "ann", "execute_pipeline") == "e-1"
+
+
+def test_a_child_is_known_with_its_result(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
+    """To its principal; one that never ended, and one whose result is too old, as what they are."""
+    journal_sql.start(connection, [child("step"), child("cut off")])
+    journal_sql.end(connection, [ended(child("step"))], max_bytes=PLENTY)
+    found = known(connection)
+    assert found is not None
+    assert (found.state, found.result, found.tool, found.arguments_hash) == ("done", b"{}", "write", b"h")
+    assert known(connection, principal="bob") is None
+    assert known(connection, "other") is None
+    cut_off = known(connection, "cut off")
+    assert (cut_off and cut_off.state, cut_off and cut_off.result) == ("interrupted", None)
+    too_old = known(connection, since=13.0)
+    assert (too_old and too_old.state, too_old and too_old.result) == ("expired", None)
+
+
+def test_a_call_of_a_session_is_no_child(connection: sqlite3.Connection, parent: CallStart) -> None:
+    """A client that names its request like a child's finds nothing of a run by that, nor a run anything of it."""
+    journal_sql.start(connection, [parent])
+    assert session_sql.child(connection, "s", "n1", "ann", results_since=0) is None
+
+
+@pytest.mark.parametrize("state", ["interrupted", "done"])
+def test_only_what_was_cut_off_starts_again(
+    connection: sqlite3.Connection, child: Callable[..., CallStart], state: str
+) -> None:
+    """A child that ended keeps its result, whatever is asked."""
+    journal_sql.start(connection, [child()])
+    if state == "done":
+        journal_sql.end(connection, [ended(child())], max_bytes=PLENTY)
+    else:
+        journal_sql.end(connection, journal_sql.started(connection, 12.0), max_bytes=PLENTY)
+    assert journal_sql.start(connection, [child()]) == [False]
+    assert journal_sql.start(connection, [child(again=True)]) == [state == "interrupted"]
+
+
+def test_children_outlive_their_session(
+    connection: sqlite3.Connection, parent: CallStart, child: Callable[..., CallStart]
+) -> None:
+    """The run of a plain client can be taken up by its next connection, and after a restart."""
+    journal_sql.start(connection, [parent, child()])
+    journal_sql.end(connection, [ended(parent), ended(child())], max_bytes=PLENTY)
+    assert session_sql.has_plain(connection)
+    session_sql.close_session(connection, "s")
+    assert not session_sql.has_plain(connection)
+    session_sql.remove_plain(connection)
+    assert known(connection) is not None
+
+
+def test_runs_are_forgotten_with_their_children(
+    connection: sqlite3.Connection, parent: CallStart, child: Callable[..., CallStart]
+) -> None:
+    """A run is known for as long as one of its children is."""
+    journal_sql.start(connection, [parent, child()])
+    journal_sql.end(connection, [ended(parent), ended(child(), at=2 * DAY)], max_bytes=PLENTY)
+    journal_sql.forget_old(connection, REMEMBERED_S + DAY, result_ttl_s=1)
+    assert run_sql.find(connection, "e-1", "ann", "execute_pipeline") == "e-1"
+    journal_sql.forget_old(connection, REMEMBERED_S + 3 * DAY, result_ttl_s=1)
+    journal_sql.forget_old(connection, REMEMBERED_S + 3 * DAY, result_ttl_s=1)
+    assert run_sql.find(connection, "e-1", "ann", "execute_pipeline") is None
+    assert known(connection) is None
+
+
+async def test_a_store_answers_what_it_has_of_a_run(
+    open_store: Callable[..., Store], parent: CallStart, child: Callable[..., CallStart]
+) -> None:
+    """It says so of what was written a moment before, and after it was closed and opened again."""
+    store = open_store()
+    await store.start(replace(parent, row=replace(parent.row, started_at=time.time())))
+    await store.start(child())
+    found = await store.child("e-1", "step", "ann")
+    assert found is not None
+    await store.take_up("e-1", "e-0")
+    await store.close()
+    later = open_store()
+    again = await later.child("e-1", "step", "ann")
+    assert (found.state, again and again.state) == ("interrupted", "interrupted")
+    assert await later.run("e-1", "ann", "execute_pipeline") == "e-0"
+    await later.close()

@@ -1,0 +1,77 @@
+"""The SQL of sessions, on a connection of one's own."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+from toold.store import journal_sql, session_sql
+from toold.store.store_schema import open_database
+
+if TYPE_CHECKING:
+    from tests.store.conftest import Journalled as Call
+
+PLENTY = 2**30
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(database)) as connection:
+        yield connection
+
+
+def states(connection: sqlite3.Connection, session: str) -> dict[str, str]:
+    return dict(connection.execute("SELECT request_key, state FROM journal WHERE session_id = ?", (session,)))
+
+
+def make_calls(connection: sqlite3.Connection, call: "Call", session: str) -> None:
+    """One that has ended, and one that runs."""
+    journal_sql.start(connection, [replace(call.starts(key), session_id=session) for key in ("ended", "runs")])
+    journal_sql.end(connection, [replace(call.ends("ended"), session_id=session)], max_bytes=PLENTY)
+
+
+def test_a_closed_session_is_gone(connection: sqlite3.Connection, call: "Call") -> None:
+    """Its calls go with it; one that runs goes when it ends. Others' stay."""
+    for name in "st":
+        session_sql.open_session(connection, replace(call.session, id=name, key_hash=name.encode()))
+        make_calls(connection, call, name)
+    session_sql.close_session(connection, "s")
+    assert session_sql.session(connection, b"s", results_since=0.0) is None
+    assert states(connection, "s") == {"runs": "started"}
+    journal_sql.end(connection, [replace(call.ends("runs"), session_id=name) for name in "st"], max_bytes=PLENTY)
+    assert states(connection, "s") == {}
+    assert states(connection, "t") == {"ended": "done", "runs": "done"}
+
+
+def test_a_plain_clients_ids_are_known_as_long_as_it_is_there(connection: sqlite3.Connection, call: "Call") -> None:
+    """Calls of a client that cannot come back are journalled too, and go at its end or at the next start."""
+    session_sql.open_session(connection, call.session)
+    for name in (call.session.id, "plain"):
+        make_calls(connection, call, name)
+    assert journal_sql.start(connection, [replace(call.starts("ended"), session_id="plain")]) == [False]
+    assert session_sql.has_plain(connection)
+    session_sql.remove_plain(connection)
+    assert states(connection, call.session.id) == {"ended": "done", "runs": "started"}
+    assert states(connection, "plain") == {"runs": "started"}
+    session_sql.close_session(connection, "plain")
+    journal_sql.end(connection, journal_sql.started(connection, 1.0), max_bytes=PLENTY)
+    assert not session_sql.has_plain(connection)
+
+
+def test_opening_a_session_again_changes_nothing(connection: sqlite3.Connection, call: "Call") -> None:
+    """The key that counts is the first."""
+    session_sql.open_session(connection, call.session)
+    session_sql.open_session(connection, replace(call.session, key_hash=b"another"))
+    assert session_sql.session(connection, b"another", results_since=0.0) is None
+    assert session_sql.session(connection, call.session.key_hash, results_since=0.0)
+
+
+def test_seeing_never_goes_back(connection: sqlite3.Connection, call: "Call") -> None:
+    """Told late of an earlier time, a session counts as seen at the later one."""
+    session_sql.open_session(connection, replace(call.session, opened_at=0.0))
+    session_sql.see(connection, [call.session.id], 9.0)
+    session_sql.see(connection, [call.session.id], 5.0)
+    assert connection.execute("SELECT seen_at FROM session").fetchone() == (9.0,)

@@ -1,0 +1,138 @@
+"""What was spent by day: added with the calls' ends, kept over restarts and crashes, never counted twice."""
+
+import datetime as dt
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.protocol.tool_call import Cost, ModelUsage, Usage
+from toold.store import CallRow, DaySpent, Store, day_of, spending_sql
+from toold.store.store_schema import STEPS, open_database
+
+Call = Any  # conftest.Journalled
+MakeRow = Callable[..., CallRow]
+NOON = dt.datetime(2026, 5, 1, 12, tzinfo=dt.UTC).timestamp()
+DOLLAR = ModelUsage("kimi", "k2", 1, Usage(100, 20, cached_tokens=30), Cost(1.0, "USD"))
+YUAN = ModelUsage("glm", "g", 2, Usage(5, 5, estimated=True), Cost(0.5, "CNY", estimated=True))
+
+
+def test_a_day_is_that_of_utc() -> None:
+    """Wherever the machine stands, so that the day's end can be told."""
+    assert day_of(dt.datetime(2026, 5, 1, 23, 59, 59, tzinfo=dt.UTC).timestamp()) == "2026-05-01"
+    assert day_of(dt.datetime(2026, 5, 2, tzinfo=dt.UTC).timestamp()) == "2026-05-02"
+
+
+def test_each_model_of_a_call_counts_apart(row: MakeRow) -> None:
+    """For its principal and tool, in its own currency; a model without a price has tokens alone."""
+    free = ModelUsage("glm", "free", 1, Usage(1, 1))
+    found = spending_sql.by_day(row(tool="consensus", principal="ann"), [DOLLAR, YUAN, free], NOON)
+    assert [(one.model, one.completions, one.currency, one.cost, one.estimated) for one in found] == [
+        ("k2", 1, "USD", 1.0, 0),
+        ("g", 2, "CNY", 0.5, 1),
+        ("free", 1, "", 0.0, 0),
+    ]
+    assert {(one.day, one.principal, one.tool) for one in found} == {("2026-05-01", "ann", "consensus")}
+    assert (found[0].input_tokens, found[0].output_tokens, found[0].cached_tokens) == (100, 20, 30)
+
+
+def test_sums_are_added_up(database: Path, row: MakeRow) -> None:
+    """The same tool, model and day share a row; another day is another one, and the newest comes first."""
+    with closing(open_database(database)) as connection:
+        for at in (NOON, NOON + 60, NOON + 86400):
+            spending_sql.add(connection, spending_sql.by_day(row(), [DOLLAR], at))
+        found = spending_sql.since(connection, "2026-05-01")
+        assert [(one.day, one.completions, one.input_tokens, one.cost) for one in found] == [
+            ("2026-05-02", 1, 100, 1.0),
+            ("2026-05-01", 2, 200, 2.0),
+        ]
+        assert [one.day for one in spending_sql.since(connection, "2026-05-02")] == ["2026-05-02"]
+
+
+def test_a_count_that_is_none_fits_all_the_same(database: Path, row: MakeRow) -> None:
+    """A vendor that counts beyond all measure spoils no commit."""
+    mad = ModelUsage("kimi", "k2", 1, Usage(2**70, 0))
+    with closing(open_database(database)) as connection:
+        spending_sql.add(connection, spending_sql.by_day(row(), [mad], NOON))
+        assert spending_sql.since(connection, "2026-05-01")[0].input_tokens == spending_sql.MAX_COUNT
+
+
+def test_old_days_go(database: Path, row: MakeRow) -> None:
+    """A year and some days are kept."""
+    with closing(open_database(database)) as connection:
+        for days in (0, spending_sql.KEPT_DAYS - 1, spending_sql.KEPT_DAYS):
+            spending_sql.add(connection, spending_sql.by_day(row(), [DOLLAR], NOON - days * 86400))
+        spending_sql.forget_old(connection, NOON)
+        assert len(spending_sql.since(connection, "")) == 2
+
+
+async def spent_of(open_store: Callable[..., Store]) -> list[DaySpent]:
+    store = open_store()
+    try:
+        return await store.spent_since("")
+    finally:
+        await store.close()
+
+
+async def test_what_a_call_took_is_there_with_its_end(open_store: Callable[..., Store], call: Call) -> None:
+    """And after a restart, once; a call that starts has taken nothing yet."""
+    store = open_store()
+    await store.start(call.starts())
+    assert await store.spent_since("") == []
+    await store.end(call.ends(spent=(DOLLAR,)))
+    assert [one.completions for one in await store.spent_since("")] == [1]
+    await store.close()
+    for _ in range(2):
+        (found,) = await spent_of(open_store)
+        assert (found.tool, found.model, found.completions, found.cost) == ("chat", "k2", 1, 1.0)
+
+
+async def test_a_call_that_a_crash_interrupted_counts_nothing(open_store: Callable[..., Store], call: Call) -> None:
+    """Nobody knows what it took; and what had ended before is not added again."""
+    store = open_store()
+    await store.start(call.starts("1"))
+    await store.start(call.starts("2"))
+    await store.end(call.ends("1", spent=(DOLLAR,)))
+    await store.close()  # with call 2 still started, as a crash leaves it
+    for _ in range(2):
+        assert [one.completions for one in await spent_of(open_store)] == [1]
+
+
+async def test_an_end_that_the_disk_refused_counts_once(
+    open_store: Callable[..., Store], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again with its sums, all of it or nothing."""
+    store, refusals = open_store(), [1]
+    add = spending_sql.add
+
+    def refuse_once(connection: sqlite3.Connection, sums: Any) -> None:
+        add(connection, sums)
+        if sums and refusals:
+            refusals.pop()
+            raise sqlite3.OperationalError("disk I/O error")
+
+    await store.start(call.starts())
+    monkeypatch.setattr(spending_sql, "add", refuse_once)
+    with pytest.raises(Exception, match="disk I/O error"):
+        await store.end(call.ends(spent=(DOLLAR,)))
+    await store.flush()
+    await store.close()
+    assert [one.completions for one in await spent_of(open_store)] == [1]
+
+
+def test_an_older_database_has_its_days_from_its_calls(database: Path) -> None:
+    """As far as the rows of calls tell: their tokens and cost, for the model that they name."""
+    with closing(open_database(database, STEPS[:6])) as connection:
+        names = [name for _, name, *_ in connection.execute("PRAGMA table_info(call)")][1:]
+        for model, tokens in (("k2", 10), ("k2", 5), (None, 0)):
+            plain: dict[str, Any] = dict.fromkeys(names, 0) | {"mac": None}
+            plain |= {"started_at": NOON, "tool": "chat", "provider": model and "kimi", "model": model}
+            plain |= {"principal": "local", "input_tokens": tokens, "cost_amount": 0.25, "cost_currency": "USD"}
+            holes = ", ".join("?" * len(names))
+            connection.execute(f"INSERT INTO call ({', '.join(names)}) VALUES ({holes})", tuple(plain.values()))  # noqa: S608 - our own names
+    with closing(open_database(database)) as connection:
+        (found,) = spending_sql.since(connection, "")
+    assert (found.day, found.tool, found.model, found.completions) == ("2026-05-01", "chat", "k2", 2)
+    assert (found.input_tokens, found.currency, found.cost) == (15, "USD", 0.5)

@@ -1,0 +1,233 @@
+"""Opening the database: new, older, newer, broken."""
+
+import functools
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from toold.store import SCHEMA, CallRow, Store, StoreError, find_damage, schema_version
+from toold.store.store_schema import STEPS, NewerSchemaError, open_database
+
+SECOND = "ALTER TABLE call ADD COLUMN mood TEXT; UPDATE call SET mood = 'good'"
+
+
+def columns(path: Path, table: str = "call") -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+
+
+def add_a_call(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        names = columns(path)[1:]
+        values = ", ".join("0" for _ in names)
+        connection.execute(f"INSERT INTO call ({', '.join(names)}) VALUES ({values})")  # noqa: S608 - our own names
+
+
+def test_a_new_file_gets_the_newest_schema(database: Path) -> None:
+    """A first start makes the file, readable by its owner alone, with the newest schema and no backup."""
+    open_database(database).close()
+    assert schema_version(database) == SCHEMA == len(STEPS)
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
+    assert not list(database.parent.glob("*.bak"))
+
+
+def test_the_table_has_the_rows_fields(database: Path) -> None:
+    """Each field of CallRow is a column, and there is none beside them but its place in the chain."""
+    open_database(database).close()
+    assert columns(database) == ["seq", *CallRow.__struct_fields__, "mac"]
+
+
+def test_opening_again_changes_nothing(database: Path) -> None:
+    """A file of this schema is taken as it is."""
+    open_database(database).close()
+    add_a_call(database)
+    open_database(database).close()
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT count(*) FROM call").fetchone() == (1,)
+    assert not list(database.parent.glob("*.bak"))
+
+
+def test_an_older_schema_is_brought_forward_after_a_backup(database: Path) -> None:
+    """Each step runs once, in order; the copy beside the file has the rows and the schema of before."""
+    open_database(database, STEPS[:1]).close()
+    add_a_call(database)
+    third = "CREATE TABLE extra (x); INSERT INTO extra SELECT mood FROM call"
+    open_database(database, (STEPS[0], SECOND, third)).close()
+    assert schema_version(database) == 3
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT x FROM extra").fetchall() == [("good",)]
+    backup = database.with_name("toold.db.v1.bak")
+    assert schema_version(backup) == 1
+    assert "mood" not in columns(backup)
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    with closing(sqlite3.connect(backup)) as connection:
+        assert connection.execute("SELECT count(*) FROM call").fetchone() == (1,)
+
+
+def test_a_database_of_before_the_journal_is_brought_forward(database: Path) -> None:
+    """Schema 2 keeps its calls and its outbox, gets a journal, and stays beside it as it was."""
+    with closing(open_database(database, STEPS[:2])) as connection:
+        connection.execute("INSERT INTO outbox VALUES (1, 0, 7, 0, 0, NULL)")
+    add_a_call(database)
+    with closing(open_database(database)) as connection:
+        assert connection.execute("SELECT sent FROM outbox").fetchall() == [(7,)]
+        assert connection.execute("SELECT count(*) FROM call").fetchall() == [(1,)]
+        assert connection.execute("SELECT count(*) FROM journal").fetchall() == [(0,)]
+    backup = database.with_name("toold.db.v2.bak")
+    assert schema_version(backup) == 2
+    assert columns(backup, "journal") == []
+
+
+def test_a_journal_of_schema_5_is_brought_forward(database: Path) -> None:
+    """Ids, results and what runs are as they were, so are the sums, and what ends or goes takes with it what it had."""
+    add = (
+        "INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, "
+        "started_at, ended_at, audit_row, result_bytes, result) VALUES ('s', ?, 'p', 't', 0, x'', 0, ?, 1, ?, ?, ?, ?)"
+    )
+    with closing(open_database(database, STEPS[:5])) as connection:
+        for call in [
+            ("done", "done", 2, None, 3, b"123"),
+            ("runs", "started", None, "{}", 0, None),
+            ("expired", "expired", 2, None, 0, None),
+        ]:
+            connection.execute(add, call)
+    add_a_call(database)
+    calls = (
+        "SELECT request_key, state, result_bytes, result, audit_row FROM journal "
+        "LEFT JOIN result USING (number) LEFT JOIN template USING (number) ORDER BY number"
+    )
+    with closing(open_database(database)) as connection:
+        assert connection.execute(calls).fetchall() == [
+            ("done", "done", 3, b"123", None),
+            ("runs", "started", 0, None, "{}"),
+            ("expired", "expired", 0, None, None),
+        ]
+        assert connection.execute("SELECT * FROM kept").fetchall() == [("p", 3)]
+        ((size,),) = connection.execute("SELECT bytes FROM calls_size").fetchall()
+        assert size > 100
+        connection.execute("DELETE FROM call")
+        connection.execute("DELETE FROM journal")
+        for table in ("kept", "calls_size"):
+            assert connection.execute(f"SELECT bytes FROM {table}").fetchall() == [(0,)]  # noqa: S608 - our own names
+        for table in ("result", "template"):
+            assert connection.execute(f"SELECT * FROM {table}").fetchall() == []  # noqa: S608 - our own names
+    assert schema_version(database.with_name("toold.db.v5.bak")) == 5
+
+
+def test_a_step_that_fails_leaves_the_schema_of_before(database: Path) -> None:
+    """Half a step is rolled back, so that the older toold still runs, and the error is the store's own."""
+    open_database(database, STEPS[:1]).close()
+    add_a_call(database)
+    with pytest.raises(StoreError):
+        open_database(database, (STEPS[0], f"{SECOND}; CREATE TABLE call (x)"))
+    assert schema_version(database) == 1
+    assert "mood" not in columns(database)
+
+
+def test_a_newer_schema_is_refused(open_store: Callable[..., Store], database: Path) -> None:
+    """What a newer toold wrote is left untouched; the message says both numbers and what to do."""
+    open_database(database, (*STEPS, SECOND)).close()
+    content = database.read_bytes()
+    with pytest.raises(
+        NewerSchemaError, match=f"has schema {SCHEMA + 1}, and this toold knows up to {SCHEMA}: install"
+    ):
+        open_store()
+    assert database.read_bytes() == content
+
+
+def test_a_file_that_is_no_database_is_refused(open_store: Callable[..., Store], database: Path) -> None:
+    """Other files are told as such and left alone."""
+    database.write_text("not a database, " * 100)
+    with pytest.raises(StoreError, match="move the file away"):
+        open_store()
+    with pytest.raises(StoreError, match="not a database"):
+        schema_version(database)
+    assert database.read_text().startswith("not a database")
+
+
+def test_a_folder_that_is_not_there_is_told(open_store: Callable[..., Store], database: Path) -> None:
+    """Where the file cannot be made the error names it."""
+    database.mkdir()
+    with pytest.raises(StoreError, match=r"toold\.db cannot be used"):
+        open_store()
+
+
+def test_a_database_that_another_program_locks_is_told_as_such(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is advised to move a file away, and all that it keeps, for a lock that somebody has at the moment."""
+    open_database(database, STEPS[:1]).close()
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, timeout=0))
+        with pytest.raises(StoreError, match="end that program, or try again") as raised:
+            open_database(database)
+    assert "move" not in str(raised.value)
+    assert raised.value.reason == "database is locked"
+
+
+def test_files_that_are_open_to_others_are_closed_at_the_opening(database: Path) -> None:
+    """A mode that was loosened is tightened, that of the files beside it too, which SQLite makes with the same one."""
+    open_database(database).close()
+    database.chmod(0o644)
+    with capture_logs() as lines, closing(open_database(database)):
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in database.parent.glob("toold.db*")}
+    assert modes == {0o600}
+    assert {line["log_level"] for line in lines} == {"warning"}
+
+
+def test_looking_at_the_schema_makes_no_file(database: Path) -> None:
+    """The doctor's look leaves nothing behind."""
+    with pytest.raises(StoreError):
+        schema_version(database)
+    assert not database.exists()
+
+
+COUNT_REFUSED = """
+import contextlib, sqlite3, sys
+with contextlib.closing(sqlite3.connect(sys.argv[1])) as connection:
+    print(connection.execute("SELECT count(*) FROM refused").fetchone()[0])
+"""
+
+
+def test_opening_it_again_keeps_the_locks_of_the_process(database: Path) -> None:
+    """Another program that opens and closes the database finds it in use, and leaves the log of what is written."""
+
+    def count() -> int:
+        command = [sys.executable, "-c", COUNT_REFUSED, str(database)]
+        return int(subprocess.run(command, check=True, capture_output=True).stdout)
+
+    with closing(open_database(database)), closing(open_database(database)) as again:
+        again.execute("INSERT INTO refused VALUES (1, 'a reason', 0)")
+        assert count() == 1
+        again.execute("INSERT INTO refused VALUES (2, 'a reason', 0)")
+        assert count() == 2
+
+
+def test_damage_is_found(database: Path, damage: Callable[[Path, str], None]) -> None:
+    """A page that is not what was written is named; a look that ends too soon finds nothing."""
+    open_database(database).close()
+    assert find_damage(database, within_s=60) is None
+    damage(database, "session")
+    assert "error code 11" in str(find_damage(database, within_s=60))
+
+
+def test_a_long_look_ends_in_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes longer than it may finds nothing."""
+    monkeypatch.setattr("toold.store.store_schema._STEPS_BETWEEN_LOOKS", 1)
+    open_database(database).close()
+    assert find_damage(database, within_s=-1) is None
+
+
+def test_what_is_no_database_is_damage(database: Path) -> None:
+    """A file of something else altogether, and one that is not there, are told apart."""
+    with pytest.raises(StoreError, match="unable to open"):
+        find_damage(database, within_s=60)
+    database.write_bytes(b"This is no database at all. " * 1000)
+    assert find_damage(database, within_s=60) == "file is not a database"
+    with pytest.raises(StoreError, match=r"is damaged .*put back a copy"):
+        open_database(database)

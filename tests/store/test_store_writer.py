@@ -1,0 +1,361 @@
+"""The writer: nobody waits for it, a bad disk or row stops nobody, nothing is lost in silence."""
+
+import functools
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from toold.store import KEY_BYTES, CallRow, Retention, StoreError, commit_group
+from toold.store import store_writer as writing
+from toold.store.audit_sql import ROWS_PER_STATEMENT
+from toold.store.commit_group import CommitItem, write
+from toold.store.committer import Content
+from toold.store.store_writer import MAX_QUEUED, MAX_QUEUED_BYTES, StoreWriter
+
+Call = Any  # conftest.Journalled
+MakeRow = Callable[..., CallRow]
+KEY = b"k" * KEY_BYTES
+
+
+def writer_on(path: Path, content: Content = str) -> StoreWriter:
+    return StoreWriter(path, content=content, retention=Retention(), key=KEY)
+
+
+def rows_in(path: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT id, arguments FROM call ORDER BY seq").fetchall()
+
+
+class Gate:
+    """A content function that holds the writer's thread until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.open = threading.Event(), threading.Event()
+
+    def __call__(self, _: object) -> str:
+        self.reached.set()
+        assert self.open.wait(30)
+        return "{}"
+
+
+@pytest.mark.parametrize("count", [1, ROWS_PER_STATEMENT, 2 * ROWS_PER_STATEMENT + 1])
+def test_all_rows_arrive_in_order(database: Path, row: MakeRow, count: int) -> None:
+    """However many come at once, each is written once, in order, with what the content function made of it."""
+    writer = writer_on(database, content=lambda arguments: f"[{arguments}]")
+    for number in range(count):
+        writer.record(row(id=str(number), arguments=number))
+    writer.flush().result(30)
+    assert rows_in(database) == [(str(number), f"[{number}]") for number in range(count)]
+    assert (writer.written, writer.dropped, writer.waiting) == (count, 0, 0)
+    writer.close(30)
+
+
+def test_rows_are_written_without_being_asked_for(database: Path, row: MakeRow) -> None:
+    """Nobody has to flush: the thread wakes by itself."""
+    seen = threading.Event()
+    writer = writer_on(database, content=lambda _: seen.set())
+    writer.record(row(arguments={}))
+    assert seen.wait(30)
+    writer.close(30)
+    assert len(rows_in(database)) == 1
+
+
+def test_recording_waits_for_nothing(database: Path, row: MakeRow) -> None:
+    """While the writer's thread is held up rows are taken up to the bound; what is past it is dropped and counted."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    for _ in range(MAX_QUEUED + 5):
+        writer.record(row())
+    assert writer.dropped == 5
+    gate.open.set()
+    writer.flush().result(30)
+    assert writer.written == MAX_QUEUED + 1
+    writer.close(30)
+
+
+def test_large_arguments_do_not_pile_up(database: Path, row: MakeRow) -> None:
+    """Past the bound on bytes rows are kept without their arguments."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    for name in ("fits", "does not"):
+        writer.record(row(id=name, arguments={"a": 1}, arguments_bytes=MAX_QUEUED_BYTES // 2 + 1))
+    gate.open.set()
+    writer.flush().result(30)
+    assert rows_in(database)[1:] == [("fits", "{}"), ("does not", None)]
+    writer.close(30)
+
+
+def test_arguments_that_cannot_be_described(database: Path, row: MakeRow) -> None:
+    """Where the content function raises, the row is kept without arguments, and the log says so."""
+
+    def fails(_: object) -> str:
+        raise RecursionError
+
+    writer = writer_on(database, content=fails)
+    with capture_logs() as lines:
+        writer.record(row(id="a", arguments={}))
+        writer.flush().result(30)
+    assert rows_in(database) == [("a", None)]
+    assert len(lines) == 1
+    writer.close(30)
+
+
+@pytest.mark.parametrize("bad", [{"input_tokens": 2**70}, {"message": "\ud800"}, {"tool": None}, {"model": object()}])
+def test_a_row_that_does_not_fit_spoils_no_other(database: Path, row: MakeRow, bad: dict[str, Any]) -> None:
+    """Of a group with one row that SQLite cannot hold the others are written; that one is counted and told."""
+    writer = writer_on(database)
+    with capture_logs() as lines:
+        for fields in ({"id": "a"}, {"id": "bad", **bad}, {"id": "c"}):
+            writer.record(row(**fields))
+        writer.flush().result(30)
+    assert [name for name, _ in rows_in(database)] == ["a", "c"]
+    assert (writer.written, writer.dropped, writer.problem) == (2, 1, None)
+    assert [line["log_level"] for line in lines] == ["warning"]
+    writer.close(30)
+
+
+def test_a_locked_database_is_a_problem_that_passes(
+    database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the file refuses, rows wait, the log says it once, and ``problem`` says why; then all go in."""
+    connect = functools.partial(sqlite3.connect, timeout=0, isolation_level=None)
+    monkeypatch.setattr(sqlite3, "connect", connect)  # without the 5 s that it waits by default
+    writer = writer_on(database)
+    with closing(connect(database)) as other, capture_logs() as lines:
+        other.execute("BEGIN EXCLUSIVE")
+        for number in range(3):
+            writer.record(row(id=str(number)))
+            writer.flush().result(30)
+        assert writer.problem == "database is locked"  # no path of the server: callers see it
+        assert (writer.written, writer.waiting) == (0, 3)
+        other.execute("ROLLBACK")
+        writer.flush().result(30)
+        assert (writer.written, writer.waiting, str(writer.problem)) == (3, 0, "None")
+    assert [line["log_level"] for line in lines] == ["error", "info"]
+    writer.close(30)
+
+
+FULL_DISK = """
+import resource, signal, sys, pathlib
+from toold.store import KEY_BYTES, CallRow, Retention
+from toold.store.store_writer import Writer
+
+def row(number):
+    return CallRow(id=str(number), started_at=1e10, transport="t", principal="p", session_id="s", session_label="l",
+                   client="c", request_id="1", tool="echo", outcome="ok", latency_ms=1.0, message="m" * 500)
+
+path = pathlib.Path(sys.argv[1])
+writer = Writer(path, content=str, retention=Retention(), key=b"k" * 32)
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+for number in range(1000):
+    writer.record(row(number))
+    if number % 50 == 0:
+        writer.flush().result(30)
+writer.flush().result(30)
+print("problem" if writer.problem and writer.waiting and writer.written + writer.waiting == 1000 else vars(writer))
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+writer.flush().result(30)
+print(writer.problem, writer.written, writer.waiting, writer.dropped)
+writer.close(30)
+"""
+
+
+def test_a_full_disk_is_a_problem_that_passes(database: Path) -> None:
+    """Where the disk takes no more, rows wait; when there is room again all of them are written, each once."""
+    # The bound on file sizes is a process's own, so this runs in one of its own.
+    command = [sys.executable, "-c", FULL_DISK, str(database)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = [line for line in done.stdout.splitlines() if "store" not in line]
+    assert told == ["problem", "None 1000 0 0"], done.stdout + done.stderr
+    assert [name for name, _ in rows_in(database)] == [str(number) for number in range(1000)]
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 200_000
+
+
+def test_closing_writes_what_is_left(database: Path, row: MakeRow) -> None:
+    """What was recorded before the end is in the file after it; what comes later is counted as dropped."""
+    writer = writer_on(database)
+    for number in range(250):
+        writer.record(row(id=str(number)))
+    writer.close(30)
+    assert len(rows_in(database)) == 250
+    writer.record(row())
+    assert writer.dropped == 1
+    assert writer.flush().done()
+
+
+def test_closing_on_a_dead_disk_ends_in_time(database: Path, row: MakeRow) -> None:
+    """Where the writer's thread hangs, closing returns after its time, and the log says how much is lost."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    writer.record(row())
+    with capture_logs() as lines:
+        writer.close(0.01)
+    assert [line["log_level"] for line in lines] == ["error"]
+    gate.open.set()
+    writer.close(30)
+
+
+def test_what_comes_together_shares_a_commit(
+    database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that start while the disk is busy are written by the next commit, all of them."""
+    groups: list[int] = []
+
+    def counted(connection: sqlite3.Connection, items: Sequence[CommitItem], *others: Any, **options: Any) -> None:
+        groups.append(len(items))
+        write(connection, items, *others, **options)
+
+    monkeypatch.setattr(commit_group, "write", counted)
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    asked = [writer.start(call.starts(str(number))) for number in range(50)]
+    gate.open.set()
+    assert all(done.result(30) for done in asked)
+    assert groups == [51]
+    writer.close(30)
+
+
+def test_a_full_queue_starts_no_call_and_loses_no_end(database: Path, row: MakeRow, call: Call) -> None:
+    """Past the bound a call is refused and told why; how one ended is taken always."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    assert writer.start(call.starts("runs")).result(30)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    for _ in range(MAX_QUEUED):
+        writer.record(row())
+    with pytest.raises(StoreError, match="too much waits"):
+        writer.start(call.starts("late")).result(0)
+    end = writer.end(call.ends("runs"))
+    gate.open.set()
+    assert end.result(30)
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT request_key, state FROM journal").fetchall() == [("runs", "done")]
+    writer.close(30)
+
+
+def test_sessions_and_what_clients_have_do_not_pile_up(database: Path, row: MakeRow, call: Call) -> None:
+    """A disk that refuses for hours, while clients of local calls come, go and forget: the memory stays bounded."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    for number in range(MAX_QUEUED + 1000):
+        writer.forget("s-1", [str(number)])
+        writer.seen(["s-1"])
+        writer.open_session(call.session)
+        writer.close_session("s-1")
+    assert writer.waiting <= MAX_QUEUED
+    gate.open.set()
+    writer.close(30)
+
+
+def test_while_the_disk_refuses_nobody_waits(
+    database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is known that the disk refuses, who asks is told at once; ends are written when it is well, unasked."""
+    connect = functools.partial(sqlite3.connect, timeout=0, isolation_level=None)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    monkeypatch.setattr(writing, "RETRY_S", 0.01)
+    writer = writer_on(database)
+    writer.open_session(call.session)
+    for key in ("1", "2"):
+        assert writer.start(call.starts(key)).result(30)
+    with closing(connect(database)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert isinstance(writer.end(call.ends("1")).exception(30), StoreError)
+        for done in (writer.start(call.starts("3")), writer.end(call.ends("2")), writer.keep([call.local()])):
+            error = done.exception(0)
+            assert isinstance(error, StoreError)
+            assert error.reason == "database is locked"
+        other.execute("ROLLBACK")
+        while writer.problem:
+            threading.Event().wait(0.01)
+        assert [name for name, _ in rows_in(database)] == ["call-1", "call-2"]
+        assert other.execute("SELECT request_key, state FROM journal").fetchall() == [("1", "done"), ("2", "done")]
+    assert writer.start(call.starts("3")).result(30)
+    writer.close(30)
+
+
+def test_large_arguments_of_journalled_calls_do_not_pile_up(database: Path, row: MakeRow, call: Call) -> None:
+    """Past the bound on bytes their rows are kept without arguments too, until the writer has caught up."""
+    gate = Gate()
+    writer = writer_on(database, content=gate)
+    writer.record(row(arguments={}))
+    assert gate.reached.wait(30)
+    large = MAX_QUEUED_BYTES // 2 + 1
+    first = [writer.end(call.ends(key, arguments={}, arguments_bytes=large)) for key in "ab"]
+    gate.open.set()
+    assert all(done.result(30) for done in first)
+    assert writer.end(call.ends("c", arguments={}, arguments_bytes=large)).result(30)
+    assert rows_in(database)[1:] == [("call-a", "{}"), ("call-b", None), ("call-c", "{}")]
+    writer.close(30)
+
+
+def test_a_closed_writer_refuses(database: Path, call: Call) -> None:
+    """Who asks after the end is told at once, and does not wait for a thread that is gone."""
+    writer = writer_on(database)
+    writer.close(30)
+    for done in (writer.start(call.starts()), writer.end(call.ends()), writer.keep([])):
+        assert isinstance(done.exception(0), StoreError)
+
+
+def test_an_unforeseen_error_refuses_who_waits(database: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits is told of what nobody thought of as well, without its words."""
+
+    def fails() -> None:
+        raise LookupError("/a/path/of/the/server")
+
+    writer = writer_on(database)
+    with monkeypatch.context() as patched, capture_logs():
+        patched.setattr(writer._committer, "_commit", fails)
+        with pytest.raises(StoreError, match=r"\(LookupError\)"):
+            writer.start(call.starts()).result(30)
+    writer.close(30)
+
+
+def test_an_unforeseen_error_does_not_end_the_writer(
+    database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody thought of becomes the problem, without its words, and is logged once; then all rows go in."""
+
+    def fails() -> None:
+        raise LookupError("/a/path/of/the/server")
+
+    writer = writer_on(database)
+    with monkeypatch.context() as patched, capture_logs() as lines:
+        patched.setattr(writer._committer, "_commit", fails)
+        for name in "ab":
+            writer.record(row(id=name))
+            writer.flush().result(30)
+        assert writer.problem == "LookupError"
+    assert [(line["log_level"], line["exc_info"]) for line in lines] == [("error", True)]
+    writer.flush().result(30)
+    assert (str(writer.problem), writer.dropped) == ("None", 0)
+    assert [name for name, _ in rows_in(database)] == ["a", "b"]
+    writer.close(30)
+
+
+def test_a_writer_that_cannot_start_says_so(tmp_path: Path) -> None:
+    """No thread is started for a file that cannot be opened."""
+    before = threading.active_count()
+    with pytest.raises(StoreError):
+        writer_on(tmp_path / "missing" / "toold.db")
+    assert threading.active_count() == before

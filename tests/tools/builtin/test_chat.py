@@ -1,0 +1,342 @@
+"""``chat``: what is asked of the model, and what is said of its answer."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import (
+    CallError,
+    ContextLengthExceededError,
+    InvalidArgumentsError,
+    NotFoundError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+)
+from toold.protocol.tool_call import ClientInfo
+from toold.providers import AttachedFile, Completion, Delta, ImagePart, Message, ModelCatalog, TextPart, WebSearch
+from toold.tools import Answer, bind
+from toold.tools.builtin.chat import chat
+
+if TYPE_CHECKING:
+    from tests.tools.conftest import Context
+
+Write = Callable[[str, str | bytes], Path]
+
+GIF = b"GIF89a\x01\x00"
+
+
+async def ask(context: "Context", **arguments: Any) -> Answer:
+    """What ``chat`` returns for these arguments, bound as dispatch binds them."""
+    answer = await chat.function(bind(chat, {"prompt": "Why?"} | arguments), context)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+async def fail(context: "Context", kind: type[CallError], **arguments: Any) -> CallError:
+    """The error that ``chat`` ends with; nothing was asked of the model."""
+    with pytest.raises(kind) as caught:
+        await ask(context, **arguments)
+    assert context.asked == []
+    return caught.value
+
+
+async def test_a_prompt_alone_is_enough(context: "Context") -> None:
+    """The default model is asked, and everything else is left to the vendor."""
+    answer = await ask(context)
+    (request,) = context.asked
+    assert request.messages == (Message("user", "Why?"),)
+    assert request.model.id == "kimi-see"
+    assert (request.temperature, request.max_tokens, request.thinking, request.files) == (None, None, None, ())
+    assert answer.text == "Hello."
+    assert answer.data == {
+        "text": "Hello.", "model": "kimi-see-2026", "provider": "kimi", "finish_reason": "stop",
+        "continuation_id": "thread-1",
+    }  # fmt: skip
+    assert context.reports == ["asking kimi-see"]
+
+
+async def test_everything_given_reaches_the_model(context: "Context", write: Write) -> None:
+    """System, model by alias, files, temperature and bound go with the question."""
+    write("src/a.py", "print(1)\n")
+    await ask(context, system="Be brief.", model="small", files=["src/a.py"], temperature=0.5, max_tokens=100)
+    (request,) = context.asked
+    assert request.messages == (Message("system", "Be brief."), Message("user", "Why?"))
+    assert request.model.id == "kimi-small"
+    assert request.files == (AttachedFile("src/a.py", "print(1)\n"),)
+    assert (request.temperature, request.max_tokens) == (0.5, 100)
+
+
+async def test_images_stand_beside_the_question(context: "Context", write: Write) -> None:
+    """A path becomes a data URL; URLs go as they are."""
+    write("a.gif", GIF)
+    images = ["a.gif", "https://example.com/b.png", "data:image/png;base64,AA=="]
+    await ask(context, model="glm-gone", images=images)
+    (request,) = context.asked
+    assert request.messages[0].content == (
+        TextPart("Why?"),
+        ImagePart("data:image/gif;base64,R0lGODlhAQA="),
+        ImagePart("https://example.com/b.png"),
+        ImagePart("data:image/png;base64,AA=="),
+    )
+
+
+async def test_relative_paths_start_at_the_clients_folder(context: "Context", workspace: Path, write: Write) -> None:
+    """An editor that works in a folder below the root names files from there."""
+    write("project/a.txt", "hi")
+    context.client = ClientInfo(workspace=str(workspace / "project"))
+    await ask(context, files=["a.txt"])
+    assert context.asked[0].files == (AttachedFile("project/a.txt", "hi"),)
+
+
+async def test_the_answer_is_streamed_to_who_reads_it(context: "Context") -> None:
+    """A client that streams gets the text piece by piece, and no reasoning."""
+    context.streaming = True
+    context.deltas = (Delta(reasoning="hm"), Delta("Hel"), Delta("lo."))
+    assert (await ask(context)).text == "Hello."
+    assert context.streamed == ["Hel", "lo."]
+
+
+async def test_nothing_is_streamed_to_who_does_not(context: "Context") -> None:
+    """Without a reader the vendor is not asked to stream."""
+    context.deltas = (Delta("Hel"), Delta("lo."))
+    await ask(context)
+    assert context.streamed == []
+
+
+async def test_reasoning_stands_beside_the_words(context: "Context") -> None:
+    """What the model thought is data, not part of its answer."""
+    context.completion = Completion("42", "glm-muse", "stop", None, reasoning="6 x 7")
+    answer = await ask(context, model="glm-muse", thinking=True)
+    assert (answer.text, answer.data["reasoning"]) == ("42", "6 x 7")
+    assert context.asked[0].thinking is True
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"), [("length", "cut off at the token limit"), ("content_filter", "content filter")]
+)
+async def test_an_answer_that_was_cut_off_says_so(context: "Context", reason: Any, says: str) -> None:
+    """The words stay the model's; that they are not all of them is told beside them."""
+    context.completion = Completion("Once upon", "kimi-see", reason, None)
+    answer = await ask(context)
+    assert answer.text == "Once upon"
+    assert answer.data["finish_reason"] == reason
+    assert says in answer.data["notice"]
+
+
+async def test_an_answer_without_words_says_why(context: "Context") -> None:
+    """A client that reads the text alone is not left with an empty one."""
+    context.completion = Completion("", "kimi-see", "length", None, reasoning="hm" * 100)
+    assert "kimi-see gave no words: the answer was cut off" in str((await ask(context)).text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"prompt": ""}, "prompt "),
+        ({"prompt": None}, "prompt should be a string, not null"),
+        ({"temperature": 2.5}, "temperature should be less than or equal to 1, not 2.5"),
+        ({"temperature": "warm"}, 'temperature should be a number, not "warm"'),
+        ({"thinking": "yes"}, "thinking should be true or false, not \"yes\", or should be 'minimal', 'low'"),
+        ({"web_search": 1}, "web_search should be true or false, not 1"),
+        ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
+        ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
+        ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
+        ({"files": ["a"] * 65}, "files should have at most 64 items"),
+        ({"images": ["a.gif"] * 17}, "images should have at most 16 items"),
+        ({"images": [1]}, "images.0 should be a string, not 1"),
+        ({"temprature": 1}, "did you mean 'temperature'"),
+    ],
+)
+async def test_wrong_arguments_are_told(context: "Context", arguments: dict[str, Any], says: str) -> None:
+    """Each wrong argument is named with what was expected."""
+    assert says in (await fail(context, InvalidArgumentsError, **arguments)).message
+
+
+def test_a_chat_that_names_no_time_has_long_enough_to_think() -> None:
+    """330 s, longer than any model's own time for one attempt."""
+    assert chat.timeout_s == 330
+
+
+async def test_an_unknown_model_gets_a_suggestion(context: "Context") -> None:
+    """No model is ever replaced by another: the caller is asked."""
+    assert "kimi-small" in (await fail(context, InvalidArgumentsError, model="kimi-smal")).message
+
+
+async def test_without_any_key_the_caller_reads_which_to_set(context: "Context") -> None:
+    """Where no provider is configured there is no default model, and the error says what to do."""
+    context.daemon.available = []
+    assert "KIMI_API_KEY" in (await fail(context, ServiceUnavailableError)).message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "what", "models"),
+    [
+        ({"model": "kimi-small", "images": ["a.gif"]}, "images", "kimi-small takes no images", ["kimi-see"]),
+        ({"model": "kimi-small", "thinking": True}, "thinking", "kimi-small does not think", ["kimi-see", "glm-muse"]),
+        ({"model": "glm-muse", "thinking": False}, "thinking", "glm-muse always thinks", ["kimi-see", "kimi-small"]),
+    ],
+)
+async def test_what_a_model_cannot_do_is_told_with_models_that_can(
+    context: "Context", write: Write, arguments: dict[str, Any], field: str, what: str, models: list[str]
+) -> None:
+    """An image for a blind model, and thinking where it cannot be chosen, get an error that names others."""
+    write("a.gif", GIF)
+    error = await fail(context, InvalidArgumentsError, **arguments)
+    assert error.details == {"fields": {field: what}, "models": models}
+    assert f"{field}: {what}; name one that does as model: {' or '.join(models)}" in error.message
+
+
+async def test_only_models_that_can_be_asked_are_named(context: "Context", write: Write) -> None:
+    """A provider without key and a model that is switched off are no help."""
+    write("a.gif", GIF)
+    context.daemon.available = ["glm"]
+    error = await fail(context, InvalidArgumentsError, model="kimi-small", images=["a.gif"])
+    assert error.details is not None
+    assert error.details["models"] == []
+    assert "no model that is available here does" in error.message
+
+
+async def test_a_request_over_the_window_is_not_sent(context: "Context", write: Write) -> None:
+    """What surely does not fit is refused with the numbers and the models that it would fit."""
+    write("a.txt", "word " * 10_000)
+    error = await fail(context, ContextLengthExceededError, model="small", files=["a.txt"], max_tokens=500)
+    assert error.message == (
+        "The request has about 10,010 tokens and 500 for the answer, kimi-small holds 8,000; "
+        "it would fit kimi-see or glm-muse."
+    )
+    assert error.details == {
+        "estimated_tokens": 10_010,
+        "max_tokens": 500,
+        "context_window": 8_000,
+        "models": ["kimi-see", "glm-muse"],
+    }
+
+
+async def test_more_than_the_model_ever_answers_is_refused(context: "Context") -> None:
+    """``max_tokens`` over the model's output limit is named with the limit."""
+    error = await fail(context, InvalidArgumentsError, model="small", max_tokens=4001)
+    assert "kimi-small answers with at most 4,000 tokens, not 4,001" in error.message
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "says"),
+    [
+        (["ok.txt", "gone.txt"], NotFoundError, "files.1: 'gone.txt' does not exist"),
+        (["../x.txt"], PermissionDeniedError, "files.0: '../x.txt' is not below the folders"),
+        (["a.gif"], InvalidArgumentsError, "files.0: 'a.gif' is a binary file"),
+    ],
+)
+async def test_a_file_that_cannot_be_read_is_named(
+    context: "Context", write: Write, files: list[str], kind: type[CallError], says: str
+) -> None:
+    """The error says which of the files it is about, in words and for programs."""
+    write("ok.txt", "hi")
+    write("a.gif", GIF + b"\0")
+    error = await fail(context, kind, files=files)
+    assert says in error.message
+    assert error.details is not None
+    assert list(error.details["fields"]) == [f"files.{len(files) - 1}"]
+
+
+async def test_a_conversation_goes_on(context: "Context", write: Write) -> None:
+    """The next question is told what was said before, and which files went with it; the answer keeps the id."""
+    write("a.txt", "hi")
+    first = await ask(context, files=["a.txt"])
+    context.completion = Completion("Because.", "glm-muse-1", "stop", None)
+    second = await ask(context, prompt="Really?", model="glm-muse", continuation_id=first.data["continuation_id"])
+    assert second.data["continuation_id"] == first.data["continuation_id"]
+    request = context.asked[1]
+    assert request.messages == (
+        Message("user", "Why?\n\n(Files given with this: a.txt.)"),
+        Message("assistant", "Hello."),
+        Message("user", "Really?"),
+    )
+    assert request.files == ()
+    assert request.cache_key == first.data["continuation_id"]
+    turns = context.threads[first.data["continuation_id"]].turns
+    assert [(turn.role, turn.text, turn.model) for turn in turns] == [
+        ("user", "Why?", None),
+        ("assistant", "Hello.", "kimi-see-2026"),
+        ("user", "Really?", None),
+        ("assistant", "Because.", "glm-muse-1"),
+    ]
+
+
+async def test_an_unknown_conversation_is_an_error(context: "Context") -> None:
+    """Nothing is asked on a thread that is not there."""
+    await fail(context, NotFoundError, continuation_id="thread-9")
+
+
+async def test_a_failed_answer_leaves_the_conversation_as_it_was(context: "Context") -> None:
+    """The same question can be sent again."""
+    first = await ask(context)
+    context.replies["kimi-see"] = ServiceUnavailableError("down")
+    with pytest.raises(ServiceUnavailableError):
+        await ask(context, continuation_id=first.data["continuation_id"])
+    assert len(context.threads[first.data["continuation_id"]].turns) == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "asked", "notice"),
+    [
+        ("glm-muse", "max", "max", None),
+        ("glm-muse", "medium", "low", "glm-muse cannot think medium, and was asked to think low, the nearest"),
+        ("kimi-see", "low", "max", "kimi-see cannot think low, and was asked to think max, the nearest depth"),
+        ("kimi-see", "minimal", "minimal", None),
+    ],
+)
+async def test_a_depth_that_a_model_has_not_is_the_nearest_one_that_it_has(
+    context: "Context", model: str, wanted: str, asked: str, notice: str | None
+) -> None:
+    """The answer says what the model was asked, and whether that is something else."""
+    answer = await ask(context, model=model, thinking=wanted)
+    assert context.asked[0].thinking == answer.data["thinking"] == asked
+    assert answer.data.get("notice", "").startswith(notice or "")
+    assert ("notice" in answer.data) == bool(notice)
+
+
+async def test_to_think_and_not_to_are_not_exchanged(context: "Context") -> None:
+    """A model that always thinks cannot answer without, nor one that never does with it: the error names others."""
+    with pytest.raises(InvalidArgumentsError, match=r"glm-muse can think low or max, not minimal; .*: kimi-see"):
+        await ask(context, model="glm-muse", thinking="minimal")
+    with pytest.raises(InvalidArgumentsError, match=r"kimi-small does not think; .*: kimi-see or glm-muse"):
+        await ask(context, model="kimi-small", thinking="low")
+    assert context.asked == []
+
+
+async def test_auto_says_which_model_it_took_and_why(context: "Context") -> None:
+    """The cheapest that can: here the only one that has a price."""
+    answer = await ask(context, model="auto")
+    assert context.asked[0].model.id == "kimi-small"
+    assert answer.data["chosen_because"].startswith("it is the cheapest of the 3 available models")
+    assert context.chosen_because == answer.data["chosen_because"]
+
+
+async def test_a_web_search_is_offered_to_the_model(context: "Context") -> None:
+    """The vendor's own, to a model that has it."""
+    await ask(context, web_search=True)
+    assert context.asked[0].tools == (WebSearch(),)
+    with pytest.raises(InvalidArgumentsError, match=r"web_search: glm-muse cannot search the web; .*: kimi-see"):
+        await ask(context, model="glm-muse", web_search=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "model"),
+    [
+        ({"images": ["https://example.com/a.png"]}, "glm-eyes"),
+        ({"max_tokens": 300_000}, "glm-muse"),
+    ],
+)
+async def test_what_the_default_model_cannot_do_another_one_does(
+    context: "Context", arguments: dict[str, Any], model: str
+) -> None:
+    """Where the caller named none; answer and metadata say which one, and that the default one could not."""
+    see, *others = context.daemon.catalogue.models
+    eyes = replace(others[1], id="glm-eyes", inputs=("text", "image"), thinking="none", efforts=(), default=False)
+    context.daemon.catalogue = ModelCatalog((replace(see, max_output=200_000), *others, eyes))
+    answer = await ask(context, **arguments)
+    assert context.asked[0].model.id == model
+    assert "the default model was passed over: kimi-see " in answer.data["chosen_because"]
+    assert context.chosen_because == answer.data["chosen_because"]

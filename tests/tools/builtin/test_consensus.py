@@ -1,0 +1,192 @@
+"""``consensus``: each model once, side by side, then one synthesis; who fails is reported."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import (
+    CallError,
+    InvalidArgumentsError,
+    NotFoundError,
+    ProviderError,
+    RateLimitedError,
+    ServiceUnavailableError,
+)
+from toold.providers import Completion, CompletionRequest
+from toold.tools import Answer, bind
+from toold.tools.builtin.consensus import consensus
+
+if TYPE_CHECKING:
+    from tests.tools.conftest import Context
+
+BOTH = ["kimi-small", "glm-muse"]
+
+
+@pytest.fixture
+def context(context: "Context") -> "Context":
+    """Each model says its name."""
+    for name in ("kimi-see", "kimi-small", "glm-muse"):
+        context.replies[name] = Completion(f"{name} says so.", name, "stop", None)
+    return context
+
+
+async def agree(context: "Context", **arguments: Any) -> Answer:
+    answer = await consensus.function(bind(consensus, {"prompt": "Ship it?", "models": BOTH} | arguments), context)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+async def test_each_model_is_asked_once_and_then_the_synthesis(context: "Context") -> None:
+    """n + 1 completions: the same question to all, and the answers, by name, to who writes the synthesis."""
+    answer = await agree(context)
+    *asked, synthesis = context.asked
+    assert sorted(request.model.id for request in asked) == sorted(BOTH)
+    assert all(request.messages[-1].content == "Ship it?" for request in asked)
+    assert synthesis.model.id == "kimi-see"
+    assert [(file.name, file.text) for file in synthesis.files] == [
+        ("kimi-small", "kimi-small says so."),
+        ("glm-muse", "glm-muse says so."),
+    ]
+    assert answer.text == "kimi-see says so."
+    assert [(row["model"], row["text"]) for row in answer.data["answers"]] == [
+        ("kimi-small", "kimi-small says so."),
+        ("glm-muse", "glm-muse says so."),
+    ]
+    assert answer.data["failed"] == []
+    assert [turn.text for turn in context.threads["thread-1"].turns] == ["Ship it?", "kimi-see says so."]
+
+
+async def test_progress_names_who_answered(context: "Context") -> None:
+    """As each model is done."""
+    await agree(context)
+    assert {"kimi-small answered", "glm-muse answered", "asking kimi-see"} <= set(context.reports)
+
+
+async def test_a_stance_is_told_to_its_model_and_to_the_synthesis(context: "Context") -> None:
+    """The same model may stand on both sides."""
+    sides = [{"model": "small", "stance": "for"}, {"model": "small", "stance": "against"}]
+    answer = await agree(context, models=sides, synthesis_model="glm-muse")
+    *asked, synthesis = context.asked
+    assert ["Argue for" in str(request.messages[0].content) for request in asked] == [True, False]
+    assert ["Argue against" in str(request.messages[0].content) for request in asked] == [False, True]
+    assert [file.name for file in synthesis.files] == [
+        "kimi-small (told to argue for)",
+        "kimi-small (told to argue against)",
+    ]
+    assert synthesis.model.id == "glm-muse"
+    assert [row["stance"] for row in answer.data["answers"]] == ["for", "against"]
+
+
+async def test_all_get_the_files_and_what_was_said_before(context: "Context", write: Callable[..., Path]) -> None:
+    """And read them once."""
+    write("a.txt", "hi")
+    first = await agree(context)
+    await agree(context, files=["a.txt"], continuation_id=first.data["continuation_id"])
+    for request in context.asked[3:5]:
+        assert [file.text for file in request.files] == ["hi"]
+        assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
+
+
+async def test_a_model_that_fails_is_reported(context: "Context") -> None:
+    """The others' answers count, and the failure stands beside them."""
+    context.replies["kimi-small"] = RateLimitedError("too much")
+    answer = await agree(context)
+    assert answer.data["failed"] == [
+        {"asked": "kimi-small", "stance": "neutral", "code": "RATE_LIMITED", "message": "too much"},
+    ]
+    assert [row["model"] for row in answer.data["answers"]] == ["glm-muse"]
+    assert "kimi-small failed (RATE_LIMITED)" in context.reports
+
+
+async def test_two_names_of_one_model_are_refused(context: "Context") -> None:
+    """Before anybody is asked; with another stance it may stand there again."""
+    with pytest.raises(InvalidArgumentsError, match=r"^models\.1: kimi-small stands there already"):
+        await agree(context, models=["kimi-small", "small"])
+    assert not context.asked
+    await agree(context, models=["kimi-small", {"model": "small", "stance": "against"}])
+
+
+async def test_a_model_that_cannot_do_it_is_one_that_failed(context: "Context", write: Callable[..., Path]) -> None:
+    """Only one of them sees."""
+    write("a.gif", b"GIF89a\x01\x00")
+    answer = await agree(context, models=["kimi-see", "glm-muse"], images=["a.gif"])
+    assert [row["code"] for row in answer.data["failed"]] == ["VALIDATION_ERROR"]
+
+
+async def test_a_model_that_hangs_leaves_time_for_the_synthesis(
+    context: "Context", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is given up after its share of the time, and reported."""
+    complete = context.complete
+
+    async def hang(request: CompletionRequest, **more: Any) -> Completion:
+        if request.model.id == "kimi-small":
+            await asyncio.Event().wait()
+        return await complete(request, **more)
+
+    monkeypatch.setattr(context, "complete", hang)
+    monkeypatch.setattr(context, "remaining", lambda: 0.5)
+    answer = await agree(context)
+    assert [row["code"] for row in answer.data["failed"]] == ["TIMEOUT"]
+    assert answer.text == "kimi-see says so."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind"),
+    [
+        (ServiceUnavailableError("a"), ServiceUnavailableError("b"), ServiceUnavailableError),
+        (ServiceUnavailableError("a"), RateLimitedError("b"), ProviderError),
+    ],
+)
+async def test_where_all_fail_the_call_fails(
+    context: "Context", first: CallError, second: CallError, kind: type[CallError]
+) -> None:
+    """With the code that they have in common; no synthesis is asked for, and nothing is kept."""
+    context.replies |= {"kimi-small": first, "glm-muse": second}
+    with pytest.raises(kind, match=r"No model answered\. kimi-small: a; glm-muse: b") as caught:
+        await agree(context)
+    assert (caught.value.executed, caught.value.transient) == ("no", True)
+    assert len(context.asked) == 2
+    assert context.threads == {}
+
+
+async def test_a_synthesis_that_fails_fails_the_call_and_loses_no_answer(context: "Context") -> None:
+    """What the models said was paid for, and stands in the error."""
+    context.replies["kimi-see"] = ServiceUnavailableError("down", retry_after_ms=5)
+    with pytest.raises(ServiceUnavailableError, match="the synthesis failed: down") as caught:
+        await agree(context)
+    error = caught.value
+    assert (error.executed, error.retry_after_ms) == ("maybe", 5)
+    assert error.details is not None
+    assert [row["text"] for row in error.details["answers"]] == ["kimi-small says so.", "glm-muse says so."]
+    assert context.threads == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "says"),
+    [
+        ({"prompt": ""}, InvalidArgumentsError, "prompt "),
+        ({"models": None}, InvalidArgumentsError, "models should be an array, not null"),
+        ({"models": ["auto"]}, InvalidArgumentsError, "models should have at least 2 items"),
+        ({"models": ["auto"] * 9}, InvalidArgumentsError, "models should have at most 8 items"),
+        ({"models": ["small", "SMALL "]}, InvalidArgumentsError, "models.1: kimi-small stands there already"),
+        ({"models": ["small", "nobody"]}, InvalidArgumentsError, "models.1: 'nobody' is no known model"),
+        ({"models": ["small", {"model": "glm-muse", "stance": "angry"}]}, InvalidArgumentsError, "models.1.stance "),
+        ({"models": ["small", {"stance": "for"}]}, InvalidArgumentsError, "models.1.model is missing"),
+        ({"synthesis_model": "nobody"}, InvalidArgumentsError, "synthesis_model: 'nobody' is no known model"),
+        ({"files": ["gone.txt"]}, NotFoundError, "files.0: "),
+        ({"images": ["gone.png"]}, NotFoundError, "images.0: "),
+        ({"thinking": 3}, InvalidArgumentsError, "thinking "),
+        ({"continuation_id": "x"}, NotFoundError, "no such conversation"),
+    ],
+)
+async def test_wrong_arguments_are_told_before_anybody_is_asked(
+    context: "Context", arguments: dict[str, Any], kind: type[CallError], says: str
+) -> None:
+    """Each is named with its place."""
+    with pytest.raises(kind) as caught:
+        await agree(context, **arguments)
+    assert says in caught.value.message
+    assert context.asked == []

@@ -1,0 +1,107 @@
+"""``listmodels``: the catalogue, and what of it can be asked."""
+
+import datetime as dt
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.providers import ModelCatalog
+from toold.tools import Answer, bind, content
+from toold.tools.builtin.listmodels import listmodels
+
+if TYPE_CHECKING:
+    from tests.tools.conftest import Context
+
+
+async def run(context: "Context", **arguments: Any) -> Answer:
+    answer = await listmodels.function(bind(listmodels, arguments), context)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+async def test_every_model_is_listed_with_what_is_known(context: "Context") -> None:
+    """Window, output limit, inputs, thinking and its depths, web search, price, aliases and source, as JSON."""
+    data: Any = content(await run(context), tool="listmodels")[1]
+    assert data["default"] == "kimi-see"
+    assert [model["id"] for model in data["models"]] == ["kimi-see", "kimi-small", "glm-muse", "glm-gone"]
+    assert data["models"][1] == {
+        "id": "kimi-small",
+        "provider": "kimi",
+        "available": True,
+        "listed": None,
+        "missing": None,
+        "context_window": 8000,
+        "max_output": 4000,
+        "inputs": ["text"],
+        "thinking": "none",
+        "depths": ["minimal"],
+        "tools": True,
+        "web_search": False,
+        "price_per_million": {"currency": "USD", "input": 1.0, "output": 4.0, "cached_input": None},
+        "aliases": ["small"],
+        "retired": None,
+        "note": "",
+        "source": "https://example.com/models",
+        "date": "2026-01-01",
+    }
+
+
+async def test_the_text_is_a_line_a_model(context: "Context") -> None:
+    """Who reads the text alone gets the facts in words."""
+    lines = str((await run(context)).text).splitlines()
+    assert lines[0] == (
+        "kimi-see (kimi); the default; 200,000 tokens; takes text, image; can think: minimal, max; searches the web"
+    )
+    assert lines[1] == (
+        "kimi-small (kimi); 8,000 tokens; answers up to 4,000; takes text; 1 in, 4 out USD a million; also small"
+    )
+    assert "; always thinks: " in lines[2]
+    assert lines[3].endswith("retired 2020-01-01")
+
+
+async def test_a_date_to_come_is_no_past(context: "Context") -> None:
+    """A model that will be switched off retires; until then it can be asked."""
+    first, *others = context.daemon.catalogue.models
+    context.daemon.catalogue = ModelCatalog((replace(first, retired=dt.date(9999, 1, 1)), *others))
+    lines = str((await run(context)).text).splitlines()
+    assert lines[0].endswith("; retires 9999-01-01")
+    assert lines[3].endswith("; retired 2020-01-01")
+
+
+async def test_one_providers_models(context: "Context") -> None:
+    """``provider`` leaves out the others."""
+    assert [model["id"] for model in (await run(context, provider="glm")).data["models"]] == ["glm-muse", "glm-gone"]
+
+
+async def test_a_missing_key_is_told(context: "Context") -> None:
+    """Models of a provider without key are listed as not available, with what to set."""
+    context.daemon.available = []
+    answer = await run(context, provider="kimi")
+    assert answer.data["default"] is None
+    assert [(model["available"], model["missing"]) for model in answer.data["models"]] == [
+        (False, "set KIMI_API_KEY")
+    ] * 2
+    assert "not available: set KIMI_API_KEY" in str(answer.text)
+
+
+def test_an_unknown_provider_is_refused() -> None:
+    """The error names the providers that there are."""
+    with pytest.raises(InvalidArgumentsError, match="provider should be 'kimi' or 'glm', not \"gpt\""):
+        bind(listmodels, {"provider": "gpt"})
+
+
+async def test_what_its_vendor_lists_is_told(context: "Context") -> None:
+    """A model of a vendor that lists all it serves is not available where it is not listed; GLM leaves some out."""
+    context.daemon.lists = {"kimi-see"}
+    rows = {row["id"]: row for row in (await run(context)).data["models"]}
+    assert [(row["listed"], row["available"]) for row in rows.values()] == [
+        (True, True),
+        (False, False),
+        (False, True),
+        (False, True),
+    ]
+    assert rows["kimi-small"]["missing"] == "KIMI does not list it for the key in use"
+    lines = str((await run(context)).text).splitlines()
+    assert lines[0].endswith("searches the web; listed by its vendor")
+    assert lines[1].endswith("not listed by its vendor; not available: KIMI does not list it for the key in use")

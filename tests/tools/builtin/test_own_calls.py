@@ -1,0 +1,85 @@
+"""``call_status``, ``call_result``, ``cancel_call``: what they tell of each state, and what they refuse."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from toold.protocol.error_codes import CallTimeoutError, NotFoundError, OutcomeUnknownError, ResultExpiredError
+from toold.protocol.tool_call import Metadata, Progress, TextContent, Timings, ToolResult
+from toold.tools import CallInfo, bind
+from toold.tools.builtin.own_calls import call_result, call_status, cancel_call
+
+METADATA = Metadata(1.0, Timings())
+
+
+async def ask(tool: Any, context: Any, call_id: str = "e-1") -> Any:
+    return await tool.function(bind(tool, {"call_id": call_id}), context)
+
+
+async def test_a_call_under_way_is_told_with_its_progress(context: Any) -> None:
+    """By both; what is not known is left out."""
+    running = CallInfo(id="e-1", state="running", tool="execute_batch", left_s=9.87654, progress=Progress("x", 1, 2))
+    context.known["e-1"] = running
+    expected = {
+        "call_id": "e-1",
+        "state": "running",
+        "tool": "execute_batch",
+        "left_s": 9.877,
+        "progress": {"message": "x", "done": 1, "total": 2},
+    }
+    assert await ask(call_status, context) == expected
+    assert await ask(call_result, context) == expected
+
+
+async def test_a_result_is_the_tools_own(context: Any) -> None:
+    """Its data, or its words where it has none, or its error; of an answer that became a file it says so."""
+    for result, told in (
+        (ToolResult(METADATA, (TextContent("3"),), [1, 2, 3]), {"result": [1, 2, 3]}),
+        (ToolResult(METADATA, (TextContent("words"),)), {"result": "words"}),
+        (
+            ToolResult(replace(METADATA, spilled=True), (), {"handle": "h"}),
+            {"result": {"handle": "h"}, "spilled": True},
+        ),
+    ):
+        context.known["e-1"] = CallInfo(id="e-1", state="done", outcome="ok", result=result)
+        assert await ask(call_result, context) == {"call_id": "e-1", "state": "done", "outcome": "ok", **told}
+    failed = ToolResult(METADATA, error=CallTimeoutError("Too late.").to_tool_error())
+    context.known["e-1"] = CallInfo(id="e-1", state="failed", outcome="TIMEOUT", result=failed)
+    assert (await ask(call_result, context))["error"]["message"] == "Too late."
+    assert await ask(call_status, context) == {"call_id": "e-1", "state": "failed", "outcome": "TIMEOUT"}
+
+
+@pytest.mark.parametrize(
+    ("known", "error", "words"),
+    [
+        (CallInfo(id="e-1", state="unknown"), NotFoundError, "activity"),
+        (CallInfo(id="e-1", state="expired"), ResultExpiredError, "kept for its time"),
+        (CallInfo(id="e-1", state="interrupted"), OutcomeUnknownError, "look whether"),
+        (CallInfo(id="e-1", state="done", outcome="ok"), NotFoundError, "to whoever made it, .* that only read"),
+    ],
+    ids=lambda value: value.state if isinstance(value, CallInfo) else None,
+)
+async def test_what_has_no_result_says_why(context: Any, known: CallInfo, error: Any, words: str) -> None:
+    """``call_status`` tells the state of each, and ``call_result`` is refused with what to do."""
+    context.known["e-1"] = known
+    assert (await ask(call_status, context))["state"] == known.state
+    with pytest.raises(error, match=words):
+        await ask(call_result, context)
+
+
+async def test_only_what_runs_is_cancelled(context: Any) -> None:
+    """What has ended is told as it is; what is not known is refused."""
+    context.known["e-1"] = CallInfo(id="e-1", state="running")
+    assert await ask(cancel_call, context) == {"call_id": "e-1", "cancelled": True}
+    assert context.cancelled == ["e-1"]
+    context.known["e-1"] = CallInfo(id="e-1", state="done", outcome="ok")
+    assert await ask(cancel_call, context) == {"call_id": "e-1", "state": "done", "outcome": "ok", "cancelled": False}
+    with pytest.raises(NotFoundError):
+        await ask(cancel_call, context, "e-2")
+
+
+def test_asking_is_local_and_takes_no_permit() -> None:
+    """What only looks answers when all is busy; what ends calls is a write that may be repeated."""
+    assert all(tool.local and tool.unmetered for tool in (call_status, call_result))
+    assert not cancel_call.local
+    assert cancel_call.repeatable

@@ -1,0 +1,33 @@
+"""``provider_capabilities``: what each provider can do."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.tools import bind
+from toold.tools.builtin.provider_capabilities import provider_capabilities
+
+if TYPE_CHECKING:
+    from tests.tools.conftest import Context
+
+
+async def test_abilities_name_the_models_that_have_them(context: "Context") -> None:
+    """Each provider comes with its state, and each ability with its models."""
+    context.daemon.available = ["kimi"]
+    kimi, glm = await provider_capabilities.function(bind(provider_capabilities, {}), context)
+    assert (kimi["available"], glm["available"], glm["missing"]) == (True, False, "set GLM_API_KEY")
+    assert (kimi["images"], kimi["thinking"]) == (["kimi-see"], ["kimi-see"])
+    assert (kimi["functions"], kimi["web_search"]) == (["kimi-see", "kimi-small"], ["kimi-see"])
+    assert (glm["default_model"], glm["largest_window"]) == ("glm-muse", 2_000_000)
+
+
+async def test_one_provider(context: "Context") -> None:
+    """``provider`` leaves out the other."""
+    rows = await provider_capabilities.function(bind(provider_capabilities, {"provider": "glm"}), context)
+    assert [row["name"] for row in rows] == ["glm"]
+
+
+def test_wrong_arguments_are_told() -> None:
+    """An unknown provider and a surplus argument are named."""
+    with pytest.raises(InvalidArgumentsError, match=r"provider should be .*; nme is not an argument"):
+        bind(provider_capabilities, {"provider": 1, "nme": "kimi"})

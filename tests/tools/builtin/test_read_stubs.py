@@ -1,0 +1,83 @@
+"""``read_stubs``: an index, then the signatures that are asked for."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError, ToolNotFoundError
+from toold.tools import Toolset, bind, load_registry
+from toold.tools.builtin.read_stubs import read_stubs
+
+OWN = {tool.name: tool for tool in load_registry().tools}
+
+
+@pytest.fixture(autouse=True)
+def offered(context: Any) -> None:
+    context.tools, context.toolset = OWN, Toolset("mine", ("echo", "version"), presentation="code")
+
+
+async def read(context: Any, **arguments: Any) -> str:
+    text = await read_stubs.run(bind(read_stubs, arguments), context)
+    assert isinstance(text, str)
+    return text
+
+
+async def test_without_arguments_it_is_an_index(context: Any) -> None:
+    """Of what a program may call in this session: a line each, and nothing that is outside its toolset."""
+    index = (await read(context)).splitlines()
+    assert index[0] == "tools:"
+    names = [line.partition(":")[0].strip() for line in index[1:]]
+    assert names == ["describe_tools", "echo", "read_result", "search_tools", "version"]
+
+
+async def test_names_have_their_signatures(context: Any) -> None:
+    """Tools or functions."""
+    text = await read(context, names=["version", "tools.echo"])
+    assert "async def version() -> Any:" in text
+    assert "text: str = " in text
+    assert "search_tools" not in text
+
+
+async def test_names_are_bounded(context: Any) -> None:
+    """50 signatures at once."""
+    with pytest.raises(InvalidArgumentsError, match="names should have at most 50 items"):
+        await read(context, names=["version"] * 51)
+
+
+async def test_a_module_is_shown_whole(context: Any) -> None:
+    """With names or without."""
+    assert (await read(context, module="tools")).count("async def ") == 5
+    assert (await read(context, module="tools", names=["echo"])).count("async def ") == 5
+
+
+async def test_of_many_tools_no_answer_has_all_at_once(context: Any) -> None:
+    """The index counts them by module, and a large module is an index of its own; signatures are there by name."""
+    few, many = (
+        [replace(OWN["echo"], source=source, name=f"{source}_{n:03}") for n in range(count)]
+        for source, count in (("few", 9), ("many", 500))
+    )
+    context.tools, context.toolset = {tool.name: tool for tool in (*few, *many)}, Toolset("all")
+    assert (await read(context)).startswith("few: 9 functions\nmany: 500 functions\n`module` has the index")
+    assert (await read(context, module="few")).count("async def ") == 9
+    text = await read(context, module="many", names=["few_007"])
+    assert text.startswith("many:\n  tool_000: Give back")
+    assert "500 functions; `names` has their signatures" in text
+    assert text.count("async def ") == 1
+
+
+async def test_what_is_not_there_is_refused_with_close_names(context: Any) -> None:
+    """And what lies outside the toolset is not there."""
+    with pytest.raises(ToolNotFoundError, match="did you mean 'echo'"):
+        await read(context, names=["ehco"])
+    with pytest.raises(ToolNotFoundError, match="no tool 'chat'"):
+        await read(context, names=["chat"])
+    with pytest.raises(InvalidArgumentsError, match=r"there is none 'toolz'; did you mean 'tools'\?$"):
+        await read(context, module="toolz")
+    with pytest.raises(InvalidArgumentsError, match="there are tools"):
+        await read(context, module="crm")
+
+
+async def test_without_tools_it_says_so(context: Any) -> None:
+    """And is no empty answer."""
+    context.tools = {}
+    assert "no tools" in await read(context)

@@ -1,0 +1,121 @@
+"""A daemon with the real tools, a workspace of the test's own, and vendors that count what they are asked."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.client import CallResult, MCPWebSocketClient
+from toold.protocol.error_codes import CallCancelledError, CallError, CallTimeoutError, ServiceUnavailableError
+from toold.providers import ProviderName
+from toold.providers.simulator import Simulator
+
+if TYPE_CHECKING:
+    from tests.tools.conftest import Serve
+
+PDF = b"%PDF-1.7\n\x00\xff"
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+@dataclass
+class House:
+    """A client, its daemon's vendors, and the folder that it may read."""
+
+    client: MCPWebSocketClient
+    simulator: Simulator
+    folder: Path
+
+    def write(self, name: str, content: str | bytes) -> str:
+        """A file of the workspace; gives its name back."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return name
+
+    @property
+    def asked(self) -> Counter[str]:
+        """How many requests of each kind reached the vendors: ``kimi files``, ``glm search``, …
+
+        The lists of models, which the daemon asks for by itself, are of no call.
+        """
+        requests = (seen for seen in self.simulator.requests if seen.operation != "models")
+        return Counter(f"{seen.vendor} {seen.operation}" for seen in requests)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The body of the last chat."""
+        return self.simulator.log[-1].body
+
+    async def call(self, tool: str, /, **arguments: Any) -> CallResult:
+        """The answer, whose metadata counts the requests that the vendors have seen."""
+        before = self.asked.total()
+        result = await self.client.call(tool, arguments, timeout=60)
+        assert result.metadata.provider_calls == self.asked.total() - before
+        return result
+
+    async def data(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """``structured`` of the answer."""
+        data = (await self.call(tool, **arguments)).structured
+        assert isinstance(data, dict)
+        return data
+
+    async def fail(self, tool: str, /, timeout: float = 60, **arguments: Any) -> CallError:
+        """The error that a call ends with."""
+        with pytest.raises(CallError) as caught:
+            await self.client.call(tool, arguments, timeout=timeout)
+        return caught.value
+
+    async def refuse(self, tool: str, /, **arguments: Any) -> CallError:
+        """The error that a call ends with before a vendor is asked."""
+        before = self.asked
+        error = await self.fail(tool, **arguments)
+        assert self.asked == before
+        assert error.executed == "no"
+        return error
+
+    async def fails_well(self, vendor: ProviderName, operation: Any, tool: str, /, **arguments: Any) -> None:
+        """Vendor down, out of time, cancelled: one request and one error each, and the vendor is free again."""
+        kind = f"{vendor} {operation}"
+        before = self.asked[kind]
+        self.simulator.plan(vendor, operation, "status=503")
+        assert isinstance(await self.fail(tool, **arguments), ServiceUnavailableError)
+        assert self.asked[kind] == before + 1
+        self.simulator.plan(vendor, operation, "hang")
+        assert isinstance(await self.fail(tool, timeout=0.3, **arguments), CallTimeoutError)
+        await self.simulator.until_in_flight(vendor, 0)
+        before = self.asked[kind]
+        self.simulator.plan(vendor, operation, "hang")
+        call = asyncio.create_task(self.client.call(tool, arguments, timeout=60, request_id=kind + tool))
+        async with asyncio.timeout(20):
+            while self.asked[kind] == before:
+                await asyncio.sleep(0.001)
+        assert await self.client.cancel(kind + tool)
+        with pytest.raises(CallCancelledError):
+            await call
+        await self.simulator.until_in_flight(vendor, 0)
+        assert self.asked[kind] == before + 1
+
+
+OpenHouse = Callable[..., Awaitable[House]]
+
+
+@pytest.fixture
+def open_house(serve: "Serve", tmp_path: Path) -> OpenHouse:
+    """``await open_house(**environment)``."""
+
+    async def open_with(**env: str) -> House:
+        folder = tmp_path / "work"
+        folder.mkdir()
+        served = await serve(folder, **env)
+        return House(served.client, served.simulator, folder)
+
+    return open_with
+
+
+@pytest.fixture
+async def house(open_house: OpenHouse) -> House:
+    """A daemon as it ships."""
+    return await open_house()

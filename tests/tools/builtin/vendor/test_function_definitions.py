@@ -1,0 +1,27 @@
+"""Functions as callers define them."""
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from toold.providers import FunctionTool
+from toold.tools.builtin.vendor.function_definitions import FunctionDefinitions
+
+DEFINITIONS = TypeAdapter(FunctionDefinitions)
+
+
+def test_a_name_is_enough() -> None:
+    """A function without arguments has an empty object of them."""
+    (definition,) = DEFINITIONS.validate_python([{"function": {"name": "look"}}])
+    assert definition.tool == FunctionTool("look", "", {"type": "object", "properties": {}})
+
+
+@pytest.mark.parametrize("name", ["", "a b", "$web_search", "x" * 65, "look\n"])
+def test_names_are_those_that_vendors_take(name: str) -> None:
+    """Others would be refused by the vendor, or taken for a tool of its own."""
+    with pytest.raises(ValidationError):
+        DEFINITIONS.validate_python([{"function": {"name": name}}])
+
+
+def test_a_name_stands_once() -> None:
+    """Or nobody knew which one was meant."""
+    with pytest.raises(ValidationError, match="two functions are called 'look'"):
+        DEFINITIONS.validate_python([{"function": {"name": "look"}}] * 2)

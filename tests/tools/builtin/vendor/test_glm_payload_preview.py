@@ -1,0 +1,107 @@
+"""``glm_payload_preview``: the body itself, and nothing sent."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import (
+    ContextLengthExceededError,
+    InvalidArgumentsError,
+    NotFoundError,
+    ServiceUnavailableError,
+)
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+
+PREVIEW = "glm_payload_preview"
+FUNCTION = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"prompt": "Why?"},
+        {"prompt": "Why?", "system": "Be brief.", "temperature": 0.3, "max_tokens": 9, "thinking": False},
+        {"prompt": "Why?", "files": ["a.txt"], "model": "glm-4.5-air"},
+        {"prompt": "Why?", "images": ["a.png"], "model": "glm-4.6v"},
+        {"prompt": "Why?", "web_search": True, "thinking": "max"},
+    ],
+    ids=" ".join,
+)
+async def test_it_is_what_chat_would_send(house: "House", asked: dict[str, Any]) -> None:
+    """Byte for byte the body that the vendor gets when the same is asked, and no request before."""
+    house.write("a.txt", "alpha")
+    house.write("a.png", b"\x89PNG\r\n\x1a\n")
+    body = (await house.data(PREVIEW, **asked))["body"]
+    assert not house.asked
+    await house.call("chat", **{"model": "glm-4.6", **asked})
+    # A new conversation has no turns before; the client of these tests reads along, so chat streams.
+    assert body | {"stream": True} == house.last
+
+
+async def test_functions_stand_as_they_are_given(house: "House") -> None:
+    """In the vendor's own form; streamed where that is wanted."""
+    body = (await house.data(PREVIEW, prompt="?", tools=[FUNCTION], stream=True))["body"]
+    assert body["tools"] == [FUNCTION]
+    assert body["stream"] is True
+
+
+async def test_what_does_not_fit_is_told(house: "House") -> None:
+    """As chat tells it: left out and named, or refused with the numbers."""
+    house.write("a.txt", "word " * 1000)
+    house.write("long.txt", "word " * 200_000)
+    data = await house.data(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["a.txt", "long.txt"])
+    assert [part["what"] for part in data["left_out"]] == ["long.txt"]
+    error = await house.refuse(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["long.txt"])
+    assert isinstance(error, ContextLengthExceededError)
+
+
+async def test_auto_says_why(house: "House") -> None:
+    """Of GLM's models alone."""
+    data = await house.data(PREVIEW, prompt="?", model="auto")
+    assert data["body"]["model"].startswith("glm-")
+    assert data["chosen_because"].startswith("it is the cheapest")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"prompt": ""}, "prompt should have at least 1 character"),
+        ({"system": 1}, "system should be a string, not 1"),
+        ({"model": "kimi-k2.6"}, "kimi-k2.6 is a model of kimi, and one of glm is asked for"),
+        ({"model": "glm-9"}, "is no known model"),
+        ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
+        ({"images": ["a.txt"]}, "images.0: 'a.txt' is no PNG"),
+        ({"images": ["https://example.com/a.png"], "model": "glm-4.6"}, "images: glm-4.6 takes no images"),
+        ({"tools": [{}]}, "tools.0.function is missing"),
+        ({"tools": [{"function": {"name": "a b"}}]}, "tools.0.function.name should match pattern"),
+        ({"tools": [FUNCTION, FUNCTION]}, "two functions are called 'look'"),
+        ({"tools": [FUNCTION], "web_search": True}, "GLM takes the web search or functions, not both"),
+        ({"web_search": 1}, "web_search should be true or false, not 1"),
+        ({"thinking": "minimal", "model": "glm-5.3"}, "thinking: glm-5.3 can think low, high or max, not minimal"),
+        ({"temperature": 2}, "temperature should be less than or equal to 1, not 2"),
+        ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
+        ({"max_tokens": 10_000_000}, "max_tokens: no model that is available here can answer with 10,000,000 tokens"),
+        ({"stream": None}, "stream should be true or false, not null"),
+    ],
+)
+async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """As they would be before sending."""
+    house.write("a.txt", "alpha")
+    error = await house.refuse(PREVIEW, **{"prompt": "?", **arguments})
+    assert isinstance(error, InvalidArgumentsError)
+    assert says in error.message
+
+
+async def test_a_file_that_is_not_there_is_told(house: "House") -> None:
+    """With its place among the arguments."""
+    error = await house.refuse(PREVIEW, prompt="?", files=["none.txt"])
+    assert isinstance(error, NotFoundError)
+    assert "files.0" in error.message
+
+
+async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
+    """The vendor's address and engine go into the body, so it has to be set up."""
+    error = await (await open_house(GLM_API_KEY="")).refuse(PREVIEW, prompt="?")
+    assert isinstance(error, ServiceUnavailableError)
+    assert "GLM_API_KEY" in error.message

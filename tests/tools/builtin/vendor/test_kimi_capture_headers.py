@@ -1,0 +1,68 @@
+"""``kimi_capture_headers``: what stands beside an answer of Kimi's, and nothing that names the account."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
+from toold.providers.simulator import SIMULATOR_KEY
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+
+CAPTURE = "kimi_capture_headers"
+
+
+async def test_headers_and_cached_tokens_are_shown(house: "House") -> None:
+    """One small completion: the request's fields, the answer's headers, and what the cache saved."""
+    result = await house.call(CAPTURE, system="You are terse. " * 20, cache_key="thread-7", model="moonshot-v1-32k")
+    assert house.asked == {"kimi chat": 1}
+    data = result.structured
+    assert isinstance(data, dict)
+    assert data["request"] == {
+        "model": "moonshot-v1-32k", "stream": False, "max_completion_tokens": 64, "prompt_cache_key": "thread-7",
+    }  # fmt: skip
+    assert house.last["prompt_cache_key"] == "thread-7"
+    assert data["headers"]["msh-context-cache-token-saved"] == str(data["cached_tokens"])
+    assert 0 < data["cached_tokens"] < data["input_tokens"]
+    assert "msh-context-cache-token-saved: " in result.text
+    assert f"{data['cached_tokens']} of the question's {data['input_tokens']} tokens" in result.text
+
+
+async def test_neither_key_nor_account_goes_out(house: "House") -> None:
+    """The header that names the account is there, without its value."""
+    result = await house.call(CAPTURE)
+    data = result.structured
+    assert isinstance(data, dict)
+    assert data["headers"]["msh-uid"] == "…"
+    assert SIMULATOR_KEY not in str(data) + result.text
+    assert "sim-account" not in str(data) + result.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"prompt": ""}, "prompt should have at least 1 character"),
+        ({"prompt": None}, "prompt should be a string, not null"),
+        ({"system": 1}, "system should be a string, not 1"),
+        ({"cache_key": ""}, "cache_key should have at least 1 character"),
+        ({"model": "glm-4.6"}, "glm-4.6 is a model of glm, and one of kimi is asked for"),
+        ({"messages": []}, "messages is not an argument"),
+    ],
+)
+async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Before a vendor is asked."""
+    error = await house.refuse(CAPTURE, **arguments)
+    assert isinstance(error, InvalidArgumentsError)
+    assert says in error.message
+
+
+async def test_how_it_fails(house: "House") -> None:
+    """Down, out of time, cancelled."""
+    await house.fails_well("kimi", "chat", CAPTURE)
+
+
+async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
+    """It is listed all the same."""
+    error = await (await open_house(KIMI_API_KEY="")).refuse(CAPTURE)
+    assert isinstance(error, ServiceUnavailableError)
+    assert "KIMI_API_KEY" in error.message

@@ -1,0 +1,171 @@
+"""``kimi_chat_with_tools``: what the model wants called comes back as data, and goes on with what the caller found."""
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import ContextLengthExceededError, InvalidArgumentsError, ServiceUnavailableError
+from toold.providers import ModelCatalog
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+
+CHAT = "kimi_chat_with_tools"
+LOOK = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Look at a place.",
+        "parameters": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]},
+    },
+}
+SEARCHES = "kimi-k2.6"
+
+
+def wants(name: str, **arguments: Any) -> str:
+    """Words that have the simulator ask for a function."""
+    return f"Have a look. [[sim:tool={name} args={json.dumps(arguments)}]]"
+
+
+async def test_what_the_model_wants_called_is_data(house: "House") -> None:
+    """Nothing is run; one completion; the arguments are an object, and the words say what is wanted."""
+    result = await house.call(CHAT, messages=wants("look", place="here"), tools=[LOOK])
+    assert house.asked == {"kimi chat": 1}
+    assert house.last["tools"] == [LOOK]
+    data = result.structured
+    assert isinstance(data, dict)
+    (call,) = data["tool_calls"]
+    assert (call["name"], call["arguments"]) == ("look", {"place": "here"})
+    assert data["finish_reason"] == "tool_calls"
+    assert 'asks for look({"place": "here"})' in result.text
+
+
+@pytest.mark.parametrize("model", ["kimi-k3.1-pro", "kimi-k2.6", "moonshot-v1-32k"])
+async def test_a_later_call_brings_the_result(house: "House", model: str) -> None:
+    """The caller's messages, those of ``append`` and the result: thinking models find their reasoning again."""
+    asked: list[dict[str, Any]] = [{"role": "user", "content": wants("look", place="here")}]
+    first = await house.data(CHAT, messages=asked, tools=[LOOK], model=model)
+    result = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "a tree"}
+    second = await house.call(CHAT, messages=[*asked, *first["append"], result], tools=[LOOK], model=model)
+    data = second.structured
+    assert isinstance(data, dict)
+    assert 'A tool answered "a tree"' in second.text
+    assert data["tool_calls"] == []
+    assert [turn["role"] for turn in data["append"]] == ["assistant"]
+    assert data["append"][0]["content"] == second.text
+    assert house.last["messages"] == [*asked, *first["append"], result]
+
+
+async def test_content_goes_as_the_vendor_writes_it(house: "House") -> None:
+    """Words and images in parts, to a model that sees; an address of an image is more than any of Kimi's takes."""
+    words, image = {"type": "text", "text": "What is it?"}, "data:image/png;base64,AA=="
+    asked = [{"role": "user", "content": [words, {"type": "image_url", "image_url": {"url": image}}]}]
+    result = await house.call(CHAT, messages=asked)
+    assert house.last["messages"] == asked
+    assert "1 image attached" in result.text
+    error = await house.refuse(CHAT, messages=asked, model="moonshot-v1-8k")
+    assert "images: moonshot-v1-8k takes no images; name one that does" in error.message
+    linked = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    error = await house.refuse(CHAT, messages=[{"role": "user", "content": [words, linked]}])
+    assert "no model that is available here can take images by their addresses" in error.message
+
+
+async def test_a_web_search_is_a_loop_within_the_call(house: "House") -> None:
+    """Each round is a completion, counted; what was said on the way is in ``append``, so that it can go on."""
+    asked = [{"role": "user", "content": "What is new?"}]
+    result = await house.call(CHAT, messages=asked, web_search=True, model=SEARCHES)
+    assert house.asked == {"kimi chat": 2}
+    data = result.structured
+    assert isinstance(data, dict)
+    assert (data["completions"], data["tool_calls"]) == (2, [])
+    assert "The web was searched 1 time." in result.text
+    assert [turn["role"] for turn in data["append"]] == ["assistant", "tool", "assistant"]
+    assert data["append"][1]["name"] == "$web_search"
+    more = {"role": "user", "content": "And?"}
+    await house.call(CHAT, messages=[*asked, *data["append"], more], model=SEARCHES, thinking=False)
+    assert house.last["messages"] == [*asked, *data["append"], more]
+
+
+async def test_functions_and_the_web_search_go_together(house: "House") -> None:
+    """After the search the model may still ask for a function, which is the caller's to run."""
+    asked = wants("look", place="here")
+    data = await house.data(CHAT, messages=asked, tools=[LOOK], web_search=True, model=SEARCHES)
+    assert [call["name"] for call in data["tool_calls"]] == ["look"]
+    assert {tool["type"] for tool in house.last["tools"]} == {"function", "builtin_function"}
+
+
+async def test_who_searches_without_naming_a_model_gets_one_that_can(house: "House") -> None:
+    """Kimi's default model cannot; where no other is served any more, that is told."""
+    today = dt.datetime.now(dt.UTC).date()
+    able = [model for model in ModelCatalog.load().models if model.provider == "kimi" and model.web_search]
+    if any(model.retired is None or model.retired > today for model in able):
+        data = await house.data(CHAT, messages="What is new?", web_search=True)
+        assert data["model"] in {model.id for model in able}
+        assert data["chosen_because"]
+    else:
+        error = await house.refuse(CHAT, messages="What is new?", web_search=True)
+        assert "no model that is available here" in error.message
+
+
+async def test_the_answer_is_streamed(house: "House") -> None:
+    """As with chat."""
+    heard: list[str] = []
+    result = await house.client.call(CHAT, {"messages": "Say more."}, on_chunk=heard.append)
+    assert "".join(heard) == result.text
+
+
+async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> None:
+    """A conversation goes whole, or not at all; the models that it would fit are Kimi's."""
+    error = await house.refuse(CHAT, messages="word " * 20_000, model="moonshot-v1-8k")
+    assert isinstance(error, ContextLengthExceededError)
+    assert error.details is not None
+    assert error.details["context_window"] == 8_192
+    assert error.details["models"]
+    assert not any(name.startswith("glm") for name in error.details["models"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"messages": ""}, "messages.0: it has no content"),
+        ({"messages": []}, "messages should have at least 1 item"),
+        ({"messages": 7}, "messages should be an array, not 7"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0.role should be 'system', 'user'"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0: a result needs the tool_call_id of its call"),
+        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages.0.content"),
+        ({"tools": "look"}, 'tools should be an array, not "look"'),
+        ({"tools": [LOOK["function"]]}, "tools.0.function is missing"),
+        ({"tools": [{**LOOK, "type": "builtin_function"}]}, "tools.0.type should be 'function'"),
+        ({"tools": [LOOK, LOOK]}, "two functions are called 'look'"),
+        ({"tools": [{"function": {"name": "$web_search"}}]}, "tools.0.function.name should match pattern"),
+        ({"web_search": "yes"}, 'web_search should be true or false, not "yes"'),
+        ({"web_search": True, "model": "kimi-k3"}, "web_search: kimi-k3 cannot search the web"),
+        ({"web_search": True, "model": SEARCHES, "thinking": True}, "thinking: kimi-k2.6 does not think where it"),
+        ({"model": "glm-4.6"}, "glm-4.6 is a model of glm, and one of kimi is asked for"),
+        ({"model": "kimi-k9"}, "is no known model"),
+        ({"thinking": "somewhat"}, "thinking should be true or false"),
+        ({"temperature": -1}, "temperature should be greater than or equal to 0, not -1"),
+        ({"temperature": 0.5, "model": "kimi-k3"}, "temperature: kimi-k3 has a temperature of its own"),
+        ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
+        ({"tool_choice": "auto"}, "tool_choice is not an argument"),
+    ],
+)
+async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Before a vendor is asked."""
+    error = await house.refuse(CHAT, **{"messages": "Why?", **arguments})
+    assert isinstance(error, InvalidArgumentsError)
+    assert says in error.message
+
+
+async def test_how_it_fails(house: "House") -> None:
+    """Down, out of time, cancelled."""
+    await house.fails_well("kimi", "chat", CHAT, messages="Why?", tools=[LOOK])
+
+
+async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
+    """It is listed all the same."""
+    error = await (await open_house(KIMI_API_KEY="")).refuse(CHAT, messages="Why?")
+    assert isinstance(error, ServiceUnavailableError)
+    assert "KIMI_API_KEY" in error.message

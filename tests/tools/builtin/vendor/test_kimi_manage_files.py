@@ -1,0 +1,129 @@
+"""``kimi_manage_files``: what lies at Kimi is told, and goes when it is told to."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ProviderError, ServiceUnavailableError
+from toold.providers import RemoteFile
+from toold.tools.builtin.vendor.kimi_manage_files import expired
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+
+MANAGE = "kimi_manage_files"
+
+
+async def uploaded(house: "House", *names: str) -> list[str]:
+    """The ids of files that were sent."""
+    data = await house.data("kimi_upload_files", files=[house.write(name, "x") for name in names])
+    return [row["file_id"] for row in data["files"]]
+
+
+async def test_files_are_listed(house: "House") -> None:
+    """One request; with how many there are where not all are shown."""
+    assert (await house.call(MANAGE, operation="list")).text == "There are no files."
+    ids = await uploaded(house, "a.txt", "b.txt", "c.txt")
+    before = house.asked["kimi files"]
+    result = await house.call(MANAGE, operation="list", limit=2)
+    assert house.asked["kimi files"] - before == 1
+    data = result.structured
+    assert isinstance(data, dict)
+    assert ([row["file_id"] for row in data["files"]], data["total"]) == (ids[:2], 3)
+    assert "1 more; raise limit" in result.text
+    assert (await house.data(MANAGE, operation="list", purpose="batch"))["total"] == 0
+
+
+async def test_what_an_sdk_sends_again_is_counted(open_house: "OpenHouse") -> None:
+    """``provider_calls`` of the answer has every request that the vendor was sent, a further attempt among them."""
+    house = await open_house(TOOLD_KIMI_SDK="openai")
+    house.simulator.plan("kimi", "files", "status=503")
+    assert (await house.call(MANAGE, operation="list")).metadata.provider_calls == 2
+
+
+async def test_one_file_is_told_of_and_deleted(house: "House") -> None:
+    """By its id; gone, it is not told of any more."""
+    (file_id,) = await uploaded(house, "a.txt")
+    assert (await house.data(MANAGE, operation="info", file_id=file_id))["name"] == "a.txt"
+    assert await house.data(MANAGE, operation="delete", file_id=file_id) == {"file_id": file_id, "deleted": True}
+    for operation in ("info", "delete"):
+        error = await house.fail(MANAGE, operation=operation, file_id=file_id)
+        assert isinstance(error, NotFoundError)
+        assert "not found" in error.message
+
+
+async def test_old_files_go_only_when_it_is_meant(house: "House") -> None:
+    """A clean-up first says what would go, and deletes with dry_run false, one request a file and one for the list."""
+    ids = await uploaded(house, "a.txt", "b.txt")
+    planned = await house.call(MANAGE, operation="cleanup_expired")
+    assert "Would delete, with dry_run false" in planned.text
+    assert (await house.data(MANAGE, operation="list"))["total"] == 2
+    before = house.asked["kimi files"]
+    done = await house.data(MANAGE, operation="cleanup_expired", dry_run=False, limit=1)
+    assert house.asked["kimi files"] - before == 2
+    assert (done["expired"], done["deleted"], done["failed"]) == (2, 1, [])
+    (left,) = (await house.data(MANAGE, operation="list"))["files"]
+    assert left["file_id"] == ids[1]
+    young = await house.call(MANAGE, operation="cleanup_expired", older_than_days=36_500, dry_run=False)
+    assert young.text == "No file is that old."
+
+
+async def test_a_file_that_stays_is_reported(house: "House") -> None:
+    """Others go all the same; where none goes the call fails."""
+    ids = await uploaded(house, "a.txt", "b.txt")
+    house.simulator.plan("kimi", "files", "delay=0")  # the list
+    house.simulator.plan("kimi", "files", "status=400")
+    result = await house.call(MANAGE, operation="cleanup_expired", dry_run=False)
+    data = result.structured
+    assert isinstance(data, dict)
+    assert (data["deleted"], [row["file_id"] for row in data["failed"]]) == (1, ids[:1])
+    assert ids[0] in result.text
+    house.simulator.plan("kimi", "files", "delay=0")
+    house.simulator.plan("kimi", "files", "status=400")
+    assert isinstance(await house.fail(MANAGE, operation="cleanup_expired", dry_run=False), ProviderError)
+
+
+def test_old_is_what_was_made_so_many_days_ago() -> None:
+    """The oldest first; a file without a date is never old."""
+    day = 86_400
+    made = [RemoteFile(str(at), "", 1, "", at * day) for at in (9, 3, 5)] + [RemoteFile("?", "", 1, "", 0)]
+    assert [file.id for file in expired(made, 10 * day, 5)] == ["3", "5"]
+    assert [file.id for file in expired(made, 10 * day, 0)] == ["3", "5", "9"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "operation is missing; it should be a string"),
+        ({"operation": "burn"}, "operation should be 'list', 'info', 'delete' or 'cleanup_expired', not \"burn\""),
+        ({"operation": "delete"}, "file_id is missing; delete needs it, and list shows it"),
+        ({"operation": "info"}, "file_id is missing; info needs it"),
+        ({"operation": "info", "file_id": ""}, "file_id should have at least 1 character"),
+        ({"operation": "delete", "file_id": ".."}, "The file's id is empty"),
+        ({"operation": "list", "file_id": "x"}, "file_id means nothing to list"),
+        ({"operation": "cleanup_expired", "file_id": "x"}, "file_id means nothing to cleanup_expired"),
+        ({"operation": "list", "purpose": "fun"}, "purpose should be 'file-extract'"),
+        ({"operation": "list", "limit": 0}, "limit should be greater than or equal to 1, not 0"),
+        ({"operation": "list", "limit": 1001}, "limit should be less than or equal to 1000, not 1001"),
+        ({"operation": "list", "older_than_days": -1}, "older_than_days should be greater than or equal to 0"),
+        ({"operation": "list", "dry_run": "no"}, 'dry_run should be true or false, not "no"'),
+    ],
+)
+async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Before a vendor is asked."""
+    error = await house.refuse(MANAGE, **arguments)
+    assert isinstance(error, InvalidArgumentsError)
+    assert says in error.message
+
+
+@pytest.mark.parametrize("operation", ["list", "info", "delete", "cleanup_expired"])
+async def test_how_it_fails(house: "House", operation: str) -> None:
+    """Down, out of time, cancelled."""
+    wanted = {"file_id": "f-1"} if operation in {"info", "delete"} else {}
+    await house.fails_well("kimi", "files", MANAGE, operation=operation, **wanted)
+
+
+async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
+    """It is listed all the same."""
+    error = await (await open_house(KIMI_API_KEY="")).refuse(MANAGE, operation="list")
+    assert isinstance(error, ServiceUnavailableError)
+    assert "KIMI_API_KEY" in error.message

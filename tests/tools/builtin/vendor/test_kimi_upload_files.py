@@ -1,0 +1,123 @@
+"""``kimi_upload_files``: what is sent, and what is refused before anything is."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import (
+    InvalidArgumentsError,
+    NotFoundError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+)
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+
+UPLOAD = "kimi_upload_files"
+
+
+async def test_files_are_sent_one_after_the_other(house: "House") -> None:
+    """One request a file; each comes back with the id that other tools take."""
+    house.write("a.pdf", b"%PDF-1.7\0")
+    house.write("docs/b.txt", "beta")
+    result = await house.call(UPLOAD, files=["a.pdf", "docs/b.txt"])
+    assert house.asked == {"kimi files": 2}
+    assert isinstance(result.structured, dict)
+    rows = result.structured["files"]
+    assert [(row["name"], row["bytes"], row["purpose"], row["status"]) for row in rows] == [
+        ("a.pdf", 9, "file-extract", "ok"),
+        ("b.txt", 4, "file-extract", "ok"),
+    ]
+    assert len({row["file_id"] for row in rows}) == 2
+    assert all(row["file_id"] in result.text for row in rows)
+    assert (result.metadata.provider, result.metadata.model) == ("kimi", None)
+
+
+async def test_the_purpose_goes_with_them(house: "House") -> None:
+    """What Kimi does with a file depends on it."""
+    house.write("a.jsonl", "{}\n")
+    data = await house.data(UPLOAD, files=["a.jsonl"], purpose="batch")
+    assert data["files"][0]["purpose"] == "batch"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "files is missing; it should be an array"),
+        ({"files": []}, "files should have at least 1 item"),
+        ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
+        ({"files": ["a.txt"] * 21}, "files should have at most 20 items"),
+        ({"files": [1]}, "files.0 should be a string, not 1"),
+        ({"files": ["a.txt"], "purpose": "fun"}, "purpose should be 'file-extract', 'image', 'video' or 'batch'"),
+        ({"files": ["a.txt"], "purpose": "batch"}, "takes for batch files of the types .jsonl, not 'a.txt'"),
+        ({"files": ["a.txt", "empty.txt"]}, "files.1: 'empty.txt' is empty"),
+        ({"files": ["a.txt", "folder"]}, "files.1: 'folder' is a folder"),
+        ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),
+    ],
+)
+async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Before anything is sent, also where the first file could be."""
+    house.write("a.txt", "alpha")
+    house.write("empty.txt", "")
+    house.write("folder/x", "")
+    error = await house.refuse(UPLOAD, **arguments)
+    assert isinstance(error, InvalidArgumentsError)
+    assert says in error.message
+
+
+async def test_only_files_of_the_workspace_are_sent(house: "House") -> None:
+    """What lies elsewhere stays there, and what is missing is told."""
+    (house.folder.parent / "secret.txt").write_text("s3cret")
+    assert isinstance(await house.refuse(UPLOAD, files=["../secret.txt"]), PermissionDeniedError)
+    assert isinstance(await house.refuse(UPLOAD, files=["none.txt"]), NotFoundError)
+
+
+async def test_secrets_are_sent_only_where_the_operator_allows_it(open_house: "OpenHouse") -> None:
+    """By name in the configuration; a caller cannot ask for more."""
+    house = await open_house(TOOLD_READABLE_SECRETS=".env.test")
+    house.write(".env", "KEY=s3cret")
+    house.write(".env.test", "KEY=none")
+    error = await house.refuse(UPLOAD, files=[".env.test", ".env"])
+    assert isinstance(error, PermissionDeniedError)
+    assert "files.1: '.env' looks like a secret" in error.message
+    await house.call(UPLOAD, files=[".env.test"])
+
+
+async def test_what_was_sent_before_a_failure_is_told(house: "House") -> None:
+    """It is at the vendor, so the call had its effect: sent again as it is, the first file would be there twice."""
+    house.write("a.txt", "alpha")
+    house.write("[[sim:status=429]].txt", "beta")
+    error = await house.fail(UPLOAD, files=["a.txt", "[[sim:status=429]].txt"])
+    assert (error.code, error.executed, error.retryable) == ("RATE_LIMITED", "yes", False)
+    assert error.details is not None
+    (row,) = error.details["uploaded"]
+    assert row["name"] == "a.txt"
+    assert row["file_id"] in error.message
+
+
+async def test_how_it_fails(house: "House") -> None:
+    """Down, out of time, cancelled: never sent twice."""
+    house.write("a.txt", "alpha")
+    await house.fails_well("kimi", "files", UPLOAD, files=["a.txt"])
+
+
+async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
+    """It is listed all the same, and says what to set."""
+    house = await open_house(KIMI_API_KEY="")
+    house.write("a.txt", "alpha")
+    error = await house.refuse(UPLOAD, files=["a.txt"])
+    assert isinstance(error, ServiceUnavailableError)
+    assert "KIMI_API_KEY" in error.message
+    assert not error.retryable
+
+
+async def test_what_is_of_no_use_there_is_refused_before_any_is_sent(house: "House") -> None:
+    """By what it is and not by its name; none of the others is sent either."""
+    house.write("a.txt", "alpha")
+    house.write("report.pdf", b"MZ\x90\0")
+    house.write("b.pdf", b"%PDF-1.7\0")
+    error = await house.refuse(UPLOAD, files=["a.txt", "report.pdf"])
+    assert isinstance(error, InvalidArgumentsError)
+    assert error.message.startswith("files.1: 'report.pdf' is a program by its first bytes; file-extract takes ")
+    error = await house.refuse(UPLOAD, files=["b.pdf"], purpose="image")
+    assert error.message == "files.0: 'b.pdf' is a document by its first bytes; image takes images."

@@ -1,0 +1,108 @@
+"""``smart_file_download``: a file comes back in the answer, and nowhere else."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ProviderError, ServiceUnavailableError
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+
+DOWNLOAD = "smart_file_download"
+
+
+async def at_kimi(house: "House", content: str | bytes) -> str:
+    """The id of a file that was sent to Kimi."""
+    data = await house.data("kimi_upload_files", files=[house.write("a.txt", content)])
+    return str(data["files"][0]["file_id"])
+
+
+async def at_glm(house: "House", content: str | bytes) -> str:
+    """The id of a batch file that was sent to GLM."""
+    data = await house.data("glm_upload_file", file=house.write("a.jsonl", content), purpose="batch")
+    return str(data["file_id"])
+
+
+async def test_what_kimi_read_comes_back(house: "House") -> None:
+    """One request; the folder is as it was."""
+    file_id = await at_kimi(house, "alpha\n")
+    before, files = house.asked, sorted(house.folder.rglob("*"))
+    result = await house.call(DOWNLOAD, file_id=file_id)
+    assert house.asked - before == {"kimi files": 1}
+    assert "alpha\n" in result.text
+    assert result.structured == {
+        "file_id": file_id, "provider": "kimi", "offset": 0, "text": result.text,
+        "chars": len(result.text), "total_chars": len(result.text),
+    }  # fmt: skip
+    assert sorted(house.folder.rglob("*")) == files
+
+
+async def test_a_batch_of_glms_comes_back(house: "House") -> None:
+    """As it was sent."""
+    file_id = await at_glm(house, '{"a": 1}\n')
+    assert (await house.call(DOWNLOAD, file_id=file_id, provider="glm")).text == '{"a": 1}\n'
+
+
+async def test_a_long_one_comes_in_parts(house: "House") -> None:
+    """``next_offset`` says where to go on, until there is no more."""
+    file_id = await at_glm(house, "0123456789")
+    parts: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        result = await house.call(DOWNLOAD, file_id=file_id, provider="glm", offset=offset, max_chars=4)
+        assert isinstance(result.structured, dict)
+        parts.append(result.text)
+        offset = result.structured.get("next_offset")
+    assert parts == ["0123", "4567", "89"]
+    assert (await house.call(DOWNLOAD, file_id=file_id, provider="glm", offset=99)).text == ""
+
+
+async def test_what_is_no_text_is_told(house: "House") -> None:
+    """Rather than shown as something else."""
+    error = await house.fail(DOWNLOAD, file_id=await at_glm(house, b"\xff\x00"), provider="glm")
+    assert isinstance(error, ProviderError)
+    assert "is no text" in error.message
+
+
+async def test_what_is_not_there_is_told(house: "House") -> None:
+    """In the vendor's words."""
+    error = await house.fail(DOWNLOAD, file_id="f-0")
+    assert isinstance(error, NotFoundError)
+    assert error.message.startswith("There is no file 'f-0': Kimi (Moonshot) refused the request with HTTP 404 (")
+    assert (error.executed, error.retryable) == ("no", False)
+    assert isinstance(await house.fail(DOWNLOAD, file_id="f-0", provider="glm"), NotFoundError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "file_id is missing; it should be a string"),
+        ({"file_id": ""}, "file_id should have at least 1 character"),
+        ({"file_id": "."}, "The file's id is empty"),
+        ({"file_id": "x", "provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\""),
+        ({"file_id": "x", "offset": -1}, "offset should be greater than or equal to 0, not -1"),
+        ({"file_id": "x", "max_chars": 0}, "max_chars should be greater than or equal to 1, not 0"),
+        ({"file_id": "x", "max_chars": 1_000_001}, "max_chars should be less than or equal to 1000000"),
+        ({"file_id": "x", "destination": "/tmp/x"}, "destination is not an argument"),
+    ],
+)
+async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """A path to write to is one of them."""
+    error = await house.refuse(DOWNLOAD, **arguments)
+    assert isinstance(error, InvalidArgumentsError)
+    assert says in error.message
+
+
+@pytest.mark.parametrize("provider", ["kimi", "glm"])
+async def test_how_it_fails(house: "House", provider: Any) -> None:
+    """Down, out of time, cancelled."""
+    await house.fails_well(provider, "files", DOWNLOAD, file_id="f-1", provider=provider)
+
+
+@pytest.mark.parametrize("provider", ["kimi", "glm"])
+async def test_without_a_key_it_says_which(open_house: "OpenHouse", provider: str) -> None:
+    """That of the vendor where the file lies."""
+    house = await open_house(**{f"{provider.upper()}_API_KEY": ""})
+    error = await house.refuse(DOWNLOAD, file_id="f-1", provider=provider)
+    assert isinstance(error, ServiceUnavailableError)
+    assert f"{provider.upper()}_API_KEY" in error.message

@@ -1,0 +1,174 @@
+"""``smart_file_query``: each kind of file goes its own way to a model, and the answer says which."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import (
+    InvalidArgumentsError,
+    NotFoundError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+)
+from toold.tools.builtin.vendor.smart_file_query import embeddable
+from toold.tools.workspace_files import MAX_TEXT_BYTES
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+
+QUERY = "smart_file_query"
+PDF = b"%PDF-1.7\n\x00\xff"
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+async def test_a_text_file_goes_into_the_question(house: "House") -> None:
+    """No upload, one completion."""
+    house.write("src/a.py", "x = 1\n")
+    result = await house.call(QUERY, question="What is x?", file_path="src/a.py")
+    assert house.asked == {"kimi chat": 1}
+    data = result.structured
+    assert isinstance(data, dict)
+    assert (data["file"], data["how"], data["uploaded"]) == ("src/a.py", "embedded", False)
+    assert "file_id" not in data
+    assert "1 file attached: src/a.py" in result.text
+
+
+async def test_an_image_goes_to_a_model_that_sees(house: "House") -> None:
+    """Chosen by need where none is named."""
+    house.write("a.png", PNG)
+    result = await house.call(QUERY, question="What is on it?", file_path="a.png", provider="glm")
+    assert house.asked == {"glm chat": 1}
+    data = result.structured
+    assert isinstance(data, dict)
+    assert (data["how"], data["provider"]) == ("image", "glm")
+    assert data["chosen_because"]
+    assert "1 image attached" in result.text
+
+
+async def test_another_document_is_read_by_kimi(house: "House") -> None:
+    """One upload, one fetch, one completion; the id saves the upload the next time."""
+    house.write("a.pdf", PDF)
+    first = await house.data(QUERY, question="What is it?", file_path="a.pdf")
+    assert house.asked == {"kimi files": 2, "kimi chat": 1}
+    assert (first["file"], first["how"], first["uploaded"]) == ("a.pdf", "extracted", True)
+    second = await house.data(QUERY, question="And?", file_id=first["file_id"])
+    assert house.asked == {"kimi files": 3, "kimi chat": 2}
+    assert (second["how"], second["uploaded"], second["file_id"]) == ("extracted", False, first["file_id"])
+
+
+@pytest.mark.parametrize(
+    ("content", "what"), [(b"MZ\x90\0", "a program"), (b"\x01\0\x02", "a binary file of a kind that is not known")]
+)
+async def test_a_binary_file_without_text_is_sent_nowhere(house: "House", content: bytes, what: str) -> None:
+    """The reason says what it is."""
+    house.write("a.pdf", content)
+    error = await house.refuse(QUERY, question="What is it?", file_path="a.pdf")
+    assert isinstance(error, InvalidArgumentsError)
+    assert error.message.startswith(f"file_path: 'a.pdf' is {what}")
+
+
+async def test_who_answers_is_the_callers_choice(house: "House") -> None:
+    """What Kimi read can be asked of GLM; a model that is named is that model."""
+    house.write("a.pdf", PDF)
+    data = await house.data(QUERY, question="?", file_path="a.pdf", provider="glm")
+    assert house.asked == {"kimi files": 2, "glm chat": 1}
+    assert data["provider"] == "glm"
+    data = await house.data(QUERY, question="?", file_id=data["file_id"], model="moonshot-v1-32k")
+    assert house.last["model"] == "moonshot-v1-32k"
+
+
+async def test_a_conversation_goes_on(house: "House") -> None:
+    """Across tools, as all conversations do."""
+    house.write("a.txt", "alpha")
+    first = await house.data(QUERY, question="What is it?", file_path="a.txt")
+    await house.call("chat", prompt="And?", continuation_id=first["continuation_id"])
+    assert "What is it?" in house.last["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"\xef\xbb\xbfalpha", "alpha"),
+        (b"", ""),
+        (b"x" * MAX_TEXT_BYTES, "x" * MAX_TEXT_BYTES),
+        (b"x" * (MAX_TEXT_BYTES + 1), None),
+        (b"a\0b", None),
+        (b"\xff\xfe", None),
+    ],
+    ids=["mark", "empty", "largest", "too large", "binary", "no UTF-8"],
+)
+def test_what_can_stand_in_a_question(content: bytes, text: str | None) -> None:
+    """UTF-8 text of a bounded size."""
+    assert embeddable(content) == text
+
+
+@pytest.mark.parametrize("step", ["status=500", "delay=0 status=200"])
+async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str) -> None:
+    """Fetch or answer failed: the file is there, and asking again by its id repeats no upload."""
+    house.write("a.pdf", PDF)
+    house.simulator.plan("kimi", "files", "delay=0")  # the upload
+    house.simulator.plan("kimi", "files", step)
+    house.simulator.plan("kimi", "chat", "status=400")
+    error = await house.fail(QUERY, question="?", file_path="a.pdf")
+    assert (error.executed, error.retryable) == ("yes", False)
+    assert error.details is not None
+    assert "ask again with file_id" in error.message
+    house.simulator.plan("kimi", "chat", "delay=0")
+    again = await house.fail(QUERY, question="?", file_id="f-0")
+    assert isinstance(again, NotFoundError)
+    assert (await house.call("smart_file_download", file_id=error.details["file_id"])).text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"question": ""}, "question should have at least 1 character"),
+        ({"question": None}, "question should be a string, not null"),
+        ({"file_path": None}, "give either file_path, a file below the workspace, or file_id"),
+        ({"file_id": "f-1"}, "give either file_path, a file below the workspace, or file_id"),
+        ({"file_path": ""}, "file_path should have at least 1 character"),
+        ({"file_path": ["a.txt"]}, "file_path should be a string, not an array"),
+        ({"provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\", or should be 'auto'"),
+        ({"provider": "glm", "model": "kimi-k2.6"}, "kimi-k2.6 is a model of kimi, and one of glm is asked for"),
+        ({"model": "kimi-k9"}, "is no known model"),
+        ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
+        ({"path": "a.txt"}, "path is not an argument; did you mean 'file_path'"),
+        ({"file_path": "folder"}, "file_path: 'folder' is a folder"),
+    ],
+)
+async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Before a file is sent."""
+    house.write("a.pdf", PDF)
+    house.write("folder/x", "")
+    error = await house.refuse(QUERY, **{"question": "?", "file_path": "a.pdf", **arguments})
+    assert isinstance(error, InvalidArgumentsError)
+    assert says in error.message
+
+
+async def test_only_files_of_the_workspace_are_read(house: "House") -> None:
+    """Outside, missing, and a conversation that nobody had."""
+    (house.folder.parent / "secret.txt").write_text("s3cret")
+    assert isinstance(await house.refuse(QUERY, question="?", file_path="../secret.txt"), PermissionDeniedError)
+    assert isinstance(await house.refuse(QUERY, question="?", file_path="none.txt"), NotFoundError)
+    house.write("a.pdf", PDF)
+    assert isinstance(await house.refuse(QUERY, question="?", file_path="a.pdf", continuation_id="none"), NotFoundError)
+
+
+async def test_how_it_fails(house: "House") -> None:
+    """Down, out of time, cancelled: while the answer is made, and while the file is sent."""
+    house.write("a.txt", "alpha")
+    house.write("a.pdf", PDF)
+    await house.fails_well("kimi", "chat", QUERY, question="?", file_path="a.txt")
+    await house.fails_well("kimi", "files", QUERY, question="?", file_path="a.pdf")
+
+
+async def test_without_kimi_text_and_images_can_be_asked_about(open_house: "OpenHouse") -> None:
+    """What only Kimi reads says which key is missing."""
+    house = await open_house(KIMI_API_KEY="")
+    house.write("a.txt", "alpha")
+    house.write("a.pdf", PDF)
+    assert (await house.data(QUERY, question="?", file_path="a.txt"))["provider"] == "glm"
+    for name, value in {"file_path": "a.pdf", "file_id": "f-1"}.items():
+        error = await house.refuse(QUERY, question="?", **{name: value})
+        assert isinstance(error, ServiceUnavailableError)
+        assert "KIMI_API_KEY" in error.message
+    assert house.asked == {"glm chat": 1}

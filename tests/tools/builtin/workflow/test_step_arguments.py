@@ -1,0 +1,167 @@
+"""The arguments of a workflow tool: what a caller is shown, what is taken, and what is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.tools import Tool, bind
+from toold.tools.builtin.workflow import own_workflows
+from toold.tools.builtin.workflow.step_arguments import StepArguments, report_of
+from toold.tools.builtin.workflow.step_engine import StepReport
+from toold.tools.builtin.workflow.workflow_definition import STEP_ARGUMENTS, WorkflowDefinition
+from toold.tools.builtin.workflow.workflow_run import WorkflowIssue, WorkflowStep
+from toold.tools.builtin.workflow.workflow_tool import workflow_tool
+
+Define = Callable[..., WorkflowDefinition]
+OWN: dict[str, Any] = {
+    "mode": {"type": "string", "description": "How.", "choices": ["deep", "wide"], "default": "wide"},
+    "areas": {"type": "strings", "description": "Where."},
+    "depth": {"type": "integer", "description": "How deep.", "of_step": True},
+    "share": {"type": "number", "description": "How much."},
+    "strict": {"type": "boolean", "description": "Whether."},
+}
+TOOLS = own_workflows()
+
+
+def bound(tool: Tool, **arguments: Any) -> StepArguments:
+    model = bind(tool, {"step": "Look.", **arguments})
+    assert isinstance(model, StepArguments)
+    return model
+
+
+def reported(definition: WorkflowDefinition, number: int = 1, **arguments: Any) -> StepReport:
+    return report_of(definition, bound(workflow_tool(definition), **arguments), number)
+
+
+def test_the_schema_shows_what_a_model_needs(define: Define) -> None:
+    """No titles, no nulls, no defaults that say nothing; choices, types and the one required argument."""
+    schema = workflow_tool(define(arguments=OWN)).info.input_schema
+    assert set(schema["properties"]) == (STEP_ARGUMENTS - {"prompt"}) | set(OWN)
+    assert schema["required"] == ["step"]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["step"]["description"] == "What to look at."
+    assert schema["properties"]["mode"] == {
+        "description": "How.", "enum": ["deep", "wide"], "default": "wide", "type": "string"
+    }  # fmt: skip
+    assert schema["properties"]["areas"] == {"description": "Where.", "items": {"type": "string"}, "type": "array"}
+    assert schema["properties"]["depth"] == {"description": "How deep.", "type": "integer"}
+    assert schema["properties"]["share"]["type"] == "number"
+    assert schema["properties"]["strict"]["type"] == "boolean"
+    for word in ("null", "anyOf", "title"):
+        assert f"'{word}'" not in str(schema)
+
+
+def test_the_schema_says_whether_the_expert_is_asked_by_default(define: Define) -> None:
+    """It is the definition's choice, so a caller has to be told."""
+    for by_default, says in ((True, "By default true."), (False, "By default false.")):
+        tool = workflow_tool(define(expert={"prompt": "Look.", "by_default": by_default}))
+        asks = tool.info.input_schema["properties"]["use_assistant_model"]["description"]
+        assert asks == f"Whether the last step asks the expert. {says}"
+
+
+def test_prompt_is_another_word_for_step(define: Define) -> None:
+    """Callers that know only questions need no other name."""
+    arguments = bind(workflow_tool(define()), {"prompt": "Look."})
+    assert isinstance(arguments, StepArguments)
+    assert arguments.step == "Look."
+
+
+def test_null_is_as_good_as_nothing(define: Define) -> None:
+    """Callers that send every argument say null for those that they do not mean."""
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("confidence", "hypothesis", "continuation_id", "model", "depth", "share", "strict")
+    )
+    assert reported(define(arguments=OWN), **nothing) == StepReport(WorkflowStep(1, "Look."))
+
+
+def test_what_is_reported(define: Define) -> None:
+    """Findings, files and issues are the step's; the rest goes on, but for what tells of a step alone."""
+    report = reported(
+        define(arguments=OWN),
+        3,
+        total_steps=4,
+        next_step_required=True,
+        findings="It leaks.",
+        files_checked=["a.py"],
+        relevant_files=["b.py"],
+        issues_found=[{"severity": "high", "description": "leak", "file": "b.py", "line": 3}],
+        confidence="high",
+        hypothesis="No close.",
+        continuation_id="thread-1",
+        model="auto",
+        use_assistant_model=False,
+        mode="deep",
+        areas=["x"],
+        depth=2,
+        strict=False,
+    )
+    step = WorkflowStep(
+        3, "Look.", "It leaks.", ("a.py",), ("b.py",), (WorkflowIssue("high", "leak", "b.py", 3),), {"depth": 2}
+    )
+    said = {"confidence": "high", "hypothesis": "No close.", "model": "auto", "use_assistant_model": False}
+    own = {"mode": "deep", "areas": ["x"], "strict": False}
+    assert report == StepReport(step, total=4, more=True, said=said | own)
+
+
+def test_a_later_step_says_which_thread_it_goes_on_with(define: Define) -> None:
+    """Else what the steps before it found would be lost without a word."""
+    with pytest.raises(InvalidArgumentsError, match="continuation_id: step 2 needs the one that the answer") as caught:
+        reported(define(), 2)
+    assert caught.value.details
+    assert list(caught.value.details["fields"]) == ["continuation_id"]
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"step": ""}, "step should have at least 1 character"),
+    ({"step": None}, "step should be a string, not null"),
+    ({"step": 1}, "step should be a string, not 1"),
+    ({"step_number": 0}, "step_number should be greater than or equal to 1, not 0"),
+    ({"step_number": "1"}, 'step_number should be an integer, not "1"'),
+    ({"step_number": 1001}, "step_number should be less than or equal to 1000, not 1001"),
+    ({"total_steps": 1001}, "total_steps should be less than or equal to 1000, not 1001"),
+    ({"total_steps": 0}, "total_steps should be greater than or equal to 1, not 0"),
+    ({"total_steps": 1.5}, "total_steps should be"),
+    ({"next_step_required": "yes"}, 'next_step_required should be true or false, not "yes"'),
+    ({"findings": ["a"]}, "findings should be a string, not an array"),
+    ({"files_checked": "a.py"}, 'files_checked should be an array, not "a.py"'),
+    ({"relevant_files": "a.py"}, 'relevant_files should be an array, not "a.py"'),
+    ({"relevant_files": ["a"] * 65}, "relevant_files should have at most 64 items"),
+    ({"relevant_files": [1]}, "relevant_files.0 should be a string, not 1"),
+    ({"issues_found": ["leak"]}, "issues_found.0 should be an object"),
+    ({"issues_found": [{"description": "leak"}]}, "issues_found.0.severity is missing"),
+    ({"issues_found": [{"severity": "bad", "description": "x"}]}, "issues_found.0.severity should be 'critical'"),
+    ({"issues_found": [{"severity": "low", "description": ""}]}, "issues_found.0.description should have"),
+    ({"issues_found": [{"severity": "low", "description": "x", "line": 0}]}, "issues_found.0.line should be greater"),
+    ({"issues_found": [{"severity": "low", "description": "x", "fil": "a"}]}, "did you mean 'file'"),
+    ({"confidence": "sure"}, "confidence should be 'exploring', 'low'"),
+    ({"hypothesis": 1}, "hypothesis should be a string, not 1"),
+    ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
+    ({"model": 1}, "model should be a string, not 1"),
+    ({"use_assistant_model": 1}, "use_assistant_model should be true or false, not 1"),
+    ({"hypotesis": "x"}, "hypotesis is not an argument; did you mean 'hypothesis'"),
+    ({"prompt": "x"}, "prompt is not an argument"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize(("arguments", "says"), WRONG)
+def test_wrong_arguments_are_told(tool: Tool, arguments: dict[str, Any], says: str) -> None:
+    """Each is named with what was expected, in every tool."""
+    with pytest.raises(InvalidArgumentsError) as caught:
+        bound(tool, **arguments)
+    assert says in caught.value.message
+    assert caught.value.message.startswith(f"{tool.name}: ")
+
+
+OF_OWN = [(tool, name) for tool in TOOLS for name in tool.info.input_schema["properties"] if name not in STEP_ARGUMENTS]
+
+
+@pytest.mark.parametrize(("tool", "name"), OF_OWN, ids=lambda part: getattr(part, "name", part))
+def test_wrong_arguments_of_a_tool_of_its_own_are_told(tool: Tool, name: str) -> None:
+    """An object is right for none of them, and where there are choices no other word is."""
+    with pytest.raises(InvalidArgumentsError, match=f"{tool.name}: {name} "):
+        bound(tool, **{name: {}})
+    if "enum" in tool.info.input_schema["properties"][name]:
+        with pytest.raises(InvalidArgumentsError, match=f"{name} should be .* or '.*', not \"neither\""):
+            bound(tool, **{name: "neither"})

@@ -1,0 +1,154 @@
+"""From files to tools: the daemon's own, the operator's, and what is said of a file that cannot be used."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+from toold.tools import load_registry
+from toold.tools.builtin.workflow import own_workflows, workflows_in
+from toold.tools.builtin.workflow.workflow_loader import DefinitionError, read_definition
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.workflow.conftest import OpenHouse
+
+PAGE = Path(__file__).parents[3] / "docs" / "writing-a-workflow-tool.md"
+GOOD = """
+description = "Look at something."
+step = "What to look at."
+[[guidance]]
+say = "Look closer."
+[expert]
+prompt = "You look at things."
+"""
+
+
+def write(folder: Path, name: str, text: str | bytes = GOOD) -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_the_daemons_own() -> None:
+    """A file is a tool, and these ship with the daemon."""
+    tools = own_workflows()
+    assert [tool.name for tool in tools] == [
+        "analyze", "codereview", "debug", "docgen", "planner", "precommit",
+        "refactor", "secaudit", "testgen", "thinkdeep", "tracer",
+    ]  # fmt: skip
+    assert {(tool.timeout_s, tool.repeatable, tool.local) for tool in tools} == {(330.0, True, False)}
+
+
+def test_the_pages_example_is_a_tool(tmp_path: Path) -> None:
+    """What stands in docs/writing-a-workflow-tool.md can be copied as it is."""
+    example = re.findall(r"```toml\n(.+?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
+    definition = read_definition(write(tmp_path, "migration.toml", example))
+    assert definition.name == "migration"
+    assert definition.arguments["database"].required_on == 1
+    assert "\n" not in definition.expert.prompt
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"\xff", "it must be UTF-8 text"),
+        ("step = ", "it is not valid TOML: Invalid value (at"),
+        ("a = " + "[" * 10_000, "it is not valid TOML: "),
+        ('name = "x"' + GOOD, "name: leave it out, the file's name names the tool"),
+        ('descripton = "x"' + GOOD, "descripton: is no key; did you mean 'description'?"),
+        ("zzz = 1" + GOOD, "zzz: is no key; there are description, step, deadline_s, arguments, guidance, expected"),
+        (GOOD.replace('step = "What to look at."', ""), "step: is missing"),
+        (GOOD.replace('step = "What to look at."', "step = 1"), "step: must be text"),
+        (GOOD.replace('step = "What to look at."', 'step = ""'), "step: must not be empty"),
+        (GOOD + 'promt = "x"', "expert.promt: is no key; did you mean 'prompt'?"),
+        (GOOD + 'by_default = "yes"', "expert.by_default: must be true or false"),
+        (GOOD + '[[guidance]]\nsay = "x"\nstep = "1"', "guidance.1.step: must be a whole number"),
+        (
+            GOOD + '[[guidance]]\nsay = "x"\nconfidence = ["hihg"]',
+            "high, very_high, almost_certain, certain; did you mean 'high'?",
+        ),
+        (
+            GOOD + '[arguments.mode]\ntype = "text"\ndescription = "x"',
+            "arguments.mode.type: must be string, strings, integer, number, boolean",
+        ),
+        (
+            GOOD + '[arguments.mode]\ntype = "string"\ndescription = "x"\ndefault = "y"\nchoices = ["z"]',
+            "arguments.mode: default: must be one of the choices, z",
+        ),
+        (
+            GOOD + '[arguments.mode]\ntype = "string"\ndescription = "x"\nrequired = 1',
+            "arguments.mode.required: is no key; did you mean 'required_on'?",
+        ),
+        (
+            GOOD + '[result.tests]\ntype = "objects"\ndescription = "x"\nfields.a = {type = "string"}',
+            "result.tests.fields.a.description: is missing",
+        ),
+        (GOOD + '[[expected]]\nfield = "x"\nsay = "y"', "expected.0.field: there is no argument 'x'"),
+        (GOOD.replace("[[guidance]]", "[guidance]"), "guidance: must be a list"),
+        (GOOD + "\n".join(f"z{n} = 1" for n in range(7)), "; and 2 more"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(tmp_path: Path, text: str | bytes, says: str) -> None:
+    """The key, what it must be, and what it may have meant."""
+    with pytest.raises(DefinitionError) as caught:
+        read_definition(write(tmp_path, "mine.toml", text))
+    assert says in str(caught.value)
+
+
+def test_a_file_is_named_as_a_tool_may_be(tmp_path: Path) -> None:
+    """Every tool can be offered to every model, so its name is of those letters."""
+    with pytest.raises(DefinitionError, match="the file's name names the tool"):
+        read_definition(write(tmp_path, "my tool.toml"))
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """A folder that ends in .toml, say."""
+    (tmp_path / "mine.toml").mkdir()
+    with pytest.raises(DefinitionError, match=r"it cannot be read \(Is a directory\)"):
+        read_definition(tmp_path / "mine.toml")
+
+
+def test_a_bad_file_does_not_spoil_the_good_one(tmp_path: Path) -> None:
+    """The one is a tool, the other a sentence; what is no TOML file is nobody's business."""
+    good, bad = write(tmp_path, "inspect.toml"), write(tmp_path, "bad.toml", GOOD + "x = 1")
+    write(tmp_path, "README.md", "about these files")
+    tools, problems = workflows_in(tmp_path)
+    assert [(tool.name, tool.source) for tool in tools] == [("inspect", str(good))]
+    assert problems == [
+        f"the workflow tool {bad} was left out: expert.x: is no key; there are prompt, by_default, skip_when_certain"
+    ]
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    """The daemon starts without it."""
+    tools, (problem,) = workflows_in(tmp_path / "gone")
+    assert tools == []
+    assert "the folder cannot be read (No such file or directory)" in problem
+
+
+def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
+    """A file of the name of another tool is left out, and the log and the registry say so."""
+    path = write(tmp_path, "codereview.toml")
+    with capture_logs() as logs:
+        registry = load_registry(workflow_dir=tmp_path)
+    assert registry.problems == (f"tool 'codereview' of {path} was left out: toold has one of that name",)
+    assert registry.get("codereview").source == "toold"
+    assert [line["event"] for line in logs] == ["tool left out"]
+
+
+async def test_a_tool_of_the_operators_works_as_the_daemons_do(open_house: "OpenHouse", tmp_path: Path) -> None:
+    """Listed, called in steps, its own result read; and health names the file that was left out."""
+    folder = tmp_path / "workflows"
+    folder.mkdir()
+    own = '[result.colour]\ntype = "string"\ndescription = "Its colour."'
+    write(folder, "inspect.toml", GOOD + own)
+    write(folder, "bad.toml", "nonsense")
+    house = await open_house(TOOLD_WORKFLOW_DIR=str(folder))
+    assert "inspect" in [tool.name for tool in await house.client.list_tools()]
+    first = await house.step("inspect", "Look.", total_steps=2)
+    assert (first["next"], house.asked) == (["Look closer."], 0)
+    last = await house.step("inspect", "Looked.", continuation_id=first["continuation_id"])
+    assert (last["colour"], house.asked) == ("Simulated colour", 1)
+    (problem,) = (await house.client.health())["problems"]
+    assert "bad.toml was left out: it is not valid TOML" in problem

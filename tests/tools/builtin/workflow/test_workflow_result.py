@@ -1,0 +1,140 @@
+"""The result of a workflow: the schema that a model is given, what is read of its answer, and how it is shown."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.providers.simulator.schema_example import value_for
+from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
+from toold.tools.builtin.workflow.workflow_result import Unstructured, parse, result_fields, schema, words
+
+Define = Callable[..., WorkflowDefinition]
+FINDING = {
+    "severity": "high",
+    "title": "It leaks",
+    "file": "a.py",
+    "line": 12,
+    "explanation": "No close.",
+    "fix": "with",
+}
+RESULT: dict[str, Any] = {"summary": "One leak.", "findings": [FINDING]}
+FIELDS: dict[str, Any] = {
+    "verdict": {"type": "string", "description": "What to do.", "choices": ["go", "stop"]},
+    "ready": {"type": "boolean", "description": "Whether."},
+    "score": {"type": "number", "description": "How good.", "optional": True},
+    "notes": {"type": "strings", "description": "More."},
+    "tests": {
+        "type": "objects",
+        "description": "Tests.",
+        "fields": {
+            "name": {"type": "string", "description": "Its name."},
+            "code": {"type": "string", "description": "Its code."},
+            "line": {"type": "integer", "description": "Where.", "optional": True},
+        },
+    },
+}
+WHOLE = {
+    **RESULT,
+    "verdict": "go",
+    "ready": True,
+    "notes": ["n"],
+    "tests": [{"name": "test_a", "code": "def test_a():\n    pass", "line": 3}],
+}
+
+
+def test_the_schema_is_what_vendors_take(define: Define) -> None:
+    """A type everywhere, no references, nothing beside what is described, and only what may be left out is optional."""
+    made = schema(result_fields(define(result=FIELDS)))
+    assert made["required"] == ["summary", "findings", "verdict", "ready", "notes", "tests"]
+    assert made["properties"]["verdict"] == {"type": "string", "enum": ["go", "stop"], "description": "What to do."}
+    assert made["properties"]["notes"] == {"type": "array", "items": {"type": "string"}, "description": "More."}
+    assert made["properties"]["tests"]["items"]["required"] == ["name", "code"]
+    assert made["properties"]["findings"]["items"]["required"] == ["severity", "title", "explanation"]
+
+    def check(node: dict[str, Any]) -> None:
+        assert isinstance(node["type"], str)
+        assert (node["type"] == "object") is ("additionalProperties" in node)
+        for inner in (*node.get("properties", {}).values(), *([node["items"]] if "items" in node else [])):
+            check(inner)
+
+    check(made)
+
+
+def test_what_fits_the_schema_is_read(define: Define) -> None:
+    """What a model that is held to the schema answers is a result."""
+    fields = result_fields(define(result=FIELDS))
+    value = value_for(schema(fields))
+    assert parse(fields, json.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "```json\n{}\n```", "Here it is:\n{}\nThat is all.", "Simulated: {}", "\n\n {} \n"]
+)
+def test_what_stands_around_the_json_does_not_matter(define: Define, around: str) -> None:
+    """Models that nothing holds to JSON put it into a fence, or say something before it."""
+    assert parse(result_fields(define()), around.format(json.dumps(RESULT))) == RESULT
+
+
+@pytest.mark.parametrize(
+    ("said", "is_read_as"),
+    [
+        ({"severity": " High "}, {"severity": "high"}),
+        ({"line": "12-15"}, {"line": 12}),
+        ({"line": "line 7"}, {"line": 7}),
+        ({"line": None, "file": None}, {}),
+        ({"cwe": "CWE-20"}, {}),
+    ],
+)
+def test_small_liberties_are_taken_as_they_are_meant(define: Define, said: Any, is_read_as: Any) -> None:
+    """A capital letter, a range of lines, a null and a word more make no answer useless."""
+    answer = {**RESULT, "findings": [{**FINDING, **said}]}
+    kept = {name: value for name, value in FINDING.items() if said.get(name, value) is not None}
+    assert parse(result_fields(define()), json.dumps(answer)) == {**RESULT, "findings": [kept | is_read_as]}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("I found a leak.", "the answer has no JSON object"),
+        ("", "the answer has no JSON object"),
+        ("} {", "the answer has no JSON object"),
+        ('{"summary": "cut o}', "the answer is no JSON: "),
+        ('{"summary": "s"}', "the answer does not fit the schema: findings: Field required"),
+        ('{"summary": "s", "findings": [{"title": "t"}]}', "the answer does not fit the schema: findings.0.severity"),
+        ('{"summary": "s", "findings": "none"}', "the answer does not fit the schema: findings: "),
+        ("{" + '"a":{' * 100_000 + "}" * 100_000, "the answer is no JSON: "),
+    ],
+)
+def test_an_answer_that_is_no_result_says_why(define: Define, text: str, why: str) -> None:
+    """The words stay; what is wrong with them is told by its place."""
+    outcome = parse(result_fields(define()), text)
+    assert isinstance(outcome, Unstructured)
+    assert outcome.why.startswith(why)
+
+
+@given(st.text() | st.text().map(lambda text: "{" + text + "}"))
+def test_no_answer_breaks_the_reading(define: Define, text: str) -> None:
+    """Whatever a model says is a result, or is told not to be one."""
+    assert isinstance(parse(result_fields(define(result=FIELDS)), text), dict | Unstructured)
+
+
+def test_a_result_reads_well(define: Define) -> None:
+    """The summary, each finding with its place and remedy, and what else there is under its own name."""
+    assert words(result_fields(define(result=FIELDS)), WHOLE) == (
+        "One leak.\n\n"
+        "1. [high] It leaks (a.py:12)\n   No close.\n   Fix: with\n\n"
+        "Verdict: go\n\n"
+        "Ready: true\n\n"
+        "Notes:\n- n\n\n"
+        "Tests:\n1. test_a\n   Code:\n   def test_a():\n       pass\n   Line: 3"
+    )
+
+
+def test_a_result_without_findings_says_so(define: Define) -> None:
+    """An empty list is an answer too; what else is empty is left out."""
+    assert words(result_fields(define(result=FIELDS)), {"summary": "Fine.", "findings": [], "notes": []}) == (
+        "Fine.\n\nNo findings."
+    )

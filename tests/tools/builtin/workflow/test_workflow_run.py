@@ -1,0 +1,63 @@
+"""What a run has gathered, and how a thread's state keeps it."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.tools.builtin.workflow.workflow_run import WorkflowIssue, WorkflowRun, WorkflowStep, kept_run, with_run
+
+NAMES = st.text(max_size=8)
+ISSUES = st.builds(
+    WorkflowIssue, st.sampled_from(["high", "low"]), NAMES, st.none() | NAMES, st.none() | st.integers(1, 99)
+)
+STEPS = st.builds(
+    WorkflowStep,
+    number=st.integers(1, 99),
+    text=NAMES,
+    findings=NAMES,
+    files_checked=st.tuples(NAMES),
+    relevant_files=st.tuples(NAMES),
+    issues=st.tuples(ISSUES),
+    own=st.dictionaries(NAMES, NAMES | st.booleans() | st.integers(-9, 9) | st.lists(NAMES), max_size=2),
+)
+RUNS = st.builds(
+    WorkflowRun,
+    steps=st.lists(STEPS, max_size=4).map(tuple),
+    total=st.integers(1, 9),
+    said=st.dictionaries(NAMES, NAMES, max_size=2),
+    done=st.booleans(),
+)
+
+
+@given(RUNS)
+def test_a_run_comes_back_as_it_was(run: WorkflowRun) -> None:
+    """The store keeps JSON: what is read from it is what was put in."""
+    state = json.loads(json.dumps(with_run(None, "debug", run)))
+    assert kept_run(state, "debug") == run
+
+
+def test_tools_do_not_see_each_others_steps() -> None:
+    """Each keeps its own under its name, and leaves what it does not know."""
+    state = with_run({"other": {"x": 1}}, "debug", WorkflowRun(total=2))
+    assert state["other"] == {"x": 1}
+    assert kept_run(state, "debug") == WorkflowRun(total=2)
+    assert kept_run(state, "analyze") is None
+    assert kept_run(None, "debug") is None
+
+
+def test_files_of_the_latest_step_come_first() -> None:
+    """What does not fit is left out from the end, and the last step knows best."""
+    steps = (
+        WorkflowStep(1, "a", relevant_files=("a.py", "b.py")),
+        WorkflowStep(2, "b", relevant_files=("c.py", "a.py")),
+    )
+    assert WorkflowRun(steps=steps).relevant_files == ["c.py", "a.py", "b.py"]
+
+
+def test_an_issue_counts_once_as_it_was_last_told() -> None:
+    """The same place and words again only change how much it matters."""
+    steps = (
+        WorkflowStep(1, "a", issues=(WorkflowIssue("low", "leak", "a.py", 3), WorkflowIssue("low", "typo"))),
+        WorkflowStep(2, "b", issues=(WorkflowIssue("high", "leak", "a.py", 3),)),
+    )
+    assert WorkflowRun(steps=steps).issues == [WorkflowIssue("high", "leak", "a.py", 3), WorkflowIssue("low", "typo")]

@@ -1,0 +1,299 @@
+"""The workflow tools at work: calls over a socket, on files of this repository, against the simulated vendors."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import (
+    CallCancelledError,
+    CallTimeoutError,
+    ContextLengthExceededError,
+    InvalidArgumentsError,
+    NotFoundError,
+    PermissionDeniedError,
+    ProviderError,
+    ServiceUnavailableError,
+)
+from toold.providers import Completion
+from toold.tools import bind, load_registry
+from toold.tools.builtin.workflow import own_workflows
+
+if TYPE_CHECKING:
+    from tests.tools.builtin.workflow.conftest import House, OpenHouse
+    from tests.tools.conftest import Context
+
+TOOLS = [tool.name for tool in own_workflows()]
+FILE = "src/tools/builtin/echo.py"
+TEXT = (Path(__file__).parents[3] / FILE).read_text(encoding="utf-8")
+LINE = next(number for number, line in enumerate(TEXT.splitlines(), 1) if line.startswith("@tool("))
+FINDING: dict[str, Any] = {
+    "severity": "medium",
+    "title": "It waits as long as it is told",
+    "file": FILE,
+    "line": LINE,
+    "explanation": "A call holds its permit for ten minutes.",
+    "fix": "Bound delay_ms.",
+}
+RESULT = {"summary": "It gives back what it gets.", "findings": [FINDING]}
+OWN: dict[str, dict[str, Any]] = {
+    "analyze": {"strengths": ["Small."], "recommendations": ["Keep it."]},
+    "codereview": {"verdict": "approve"},
+    "debug": {
+        "root_cause": "The delay.",
+        "hypotheses": [{"hypothesis": "The sleep.", "likelihood": "likely", "evidence": "The code."}],
+    },
+    "refactor": {"order": ["Name it."], "risks": ["None."]},
+    "secaudit": {"risk": "low", "attack_paths": [], "remediation_order": ["Bound it."]},
+    "precommit": {"ready": False, "before_commit": ["Bound it."], "commit_message": "Bound the delay"},
+    "testgen": {"tests": [{"name": "test_echo", "file": "tests/test_echo.py", "covers": "It.", "code": "pass"}]},
+    "docgen": {"documentation": [{"symbol": "echo", "file": FILE, "line": LINE, "text": "Gives back."}]},
+    "thinkdeep": {
+        "recommendation": "Bound it.",
+        "alternatives": [{"option": "Leave it", "advantages": "Easy.", "drawbacks": "Slow."}],
+        "open_questions": [],
+    },
+    "planner": {"plan": [{"step": "Bound it", "detail": "At 10 s.", "done_when": "A test says so."}]},
+    "tracer": {"trace": [{"symbol": "echo", "file": FILE, "line": LINE, "role": "The end."}], "side_effects": []},
+}
+"""What an expert of each says beside summary and findings."""
+
+Saying = Callable[[dict[str, Any]], str]
+
+
+def prompt_of(body: dict[str, Any]) -> str:
+    """The question of a request to a vendor, the files before it included."""
+    return str(body["messages"][-1]["content"])
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+async def test_three_steps_on_a_real_file(house: "House", saying: Saying, tool: str) -> None:
+    """Two steps ask nobody and say what to look at next; the third asks once, with all of it, and has findings."""
+    first = await house.step(tool, "Judge the echo tool.", total_steps=3, findings="It is small.")
+    assert (first["status"], first["step_number"], first["next_step_required"]) == ("in_progress", 1, True)
+    assert first["next"]
+    thread = first["continuation_id"]
+    issue = {"severity": "low", "description": "It waits long.", "file": FILE, "line": LINE}
+    second = await house.step(
+        tool, "Read it.", step_number=2, continuation_id=thread, findings="It sleeps.", issues_found=[issue],
+        relevant_files=[FILE], hypothesis="The delay is unbounded.", confidence="medium",
+    )  # fmt: skip
+    assert (second["so_far"]["steps"], second["continuation_id"], house.asked) == ([1, 2], thread, 0)
+    result = {**RESULT, **OWN[tool]}
+    last = await house.step(
+        tool, f"Sure of it. {saying(result)}", step_number=3, continuation_id=thread, use_assistant_model=True
+    )
+    assert house.asked == 1
+    assert (last["status"], last["expert_called"], last["total_steps"]) == ("complete", True, 3)
+    assert {name: last[name] for name in result} == result
+    assert last["issues_found"] == [issue]
+    question = prompt_of(house.last)
+    assert f"{LINE}| @tool" in question
+    for word in (
+        "Judge the echo tool.",
+        "It is small.",
+        "It sleeps.",
+        "unbounded",
+        "confidence: medium",
+        "[low] It waits long.",
+    ):
+        assert question.count(word) == 1, word
+    assert house.last["response_format"]["type"] == "json_schema"
+    assert [message["role"] for message in house.last["messages"]] == ["system", "user"]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+async def test_one_step_is_a_whole_run(house: "House", tool: str) -> None:
+    """A step alone asks the expert once, and what a model that is held to the schema says is a result."""
+    answer = await house.step(tool, "Judge the echo tool.", relevant_files=[FILE])
+    asked = tool != "planner"
+    assert (answer["status"], answer["expert_called"], house.asked) == ("complete", asked, int(asked))
+    assert "unstructured" not in answer
+    assert answer["findings"] == [] if not asked else answer["findings"][0]["title"] == "Simulated title"
+    if asked:
+        assert OWN[tool].keys() <= answer.keys()
+        assert f"{LINE}| @tool" in prompt_of(house.last)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+async def test_a_last_step_that_fails_can_be_sent_again(house: "House", saying: Saying, tool: str) -> None:
+    """Provider down, time over, cancelled: each is an error of the call, and the steps before it stay."""
+    first = await house.step(tool, "Judge it.", total_steps=2, findings="It is small.", use_assistant_model=True)
+    more = {"step_number": 2, "continuation_id": first["continuation_id"]}
+
+    down = await house.fail(tool, "Sure. [[sim:status=503]]", **more)
+    assert isinstance(down, ServiceUnavailableError)
+    late = await house.fail(tool, "Sure. [[sim:hang]]", timeout=0.3, **more)
+    assert isinstance(late, CallTimeoutError)
+    await house.simulator.until_in_flight("kimi", 0)
+    hanging = {"step": "Sure. [[sim:hang]]", **more}
+    call = asyncio.create_task(house.client.call(tool, hanging, timeout=60, request_id="hung"))
+    await house.simulator.until_in_flight("kimi", 1)
+    assert await house.client.cancel("hung")
+    with pytest.raises(CallCancelledError):
+        await call
+    await house.simulator.until_in_flight("kimi", 0)
+
+    before = house.asked
+    last = await house.step(tool, f"Sure. {saying({**RESULT, **OWN[tool]})}", **more)
+    assert (last["findings"], house.asked) == ([FINDING], before + 1)
+    assert "It is small." in prompt_of(house.last)
+    assert "[[sim:hang]]" not in str(house.last)
+
+
+async def test_a_failure_of_the_vendor_asks_once(house: "House") -> None:
+    """No second hidden call, whatever the vendor says."""
+    await house.fail("debug", "Why? [[sim:status=400]]")
+    assert house.asked == 1
+
+
+async def test_a_plan_asks_nobody(house: "House") -> None:
+    """Its steps are the result, with what each says of itself."""
+    first = await house.step("planner", "Move the outbox.", total_steps=2)
+    last = await house.step(
+        "planner", "Start it by itself.", continuation_id=first["continuation_id"], branch_from_step=1, branch_id="b",
+        issues_found=[{"severity": "low", "description": "Two processes."}],
+    )  # fmt: skip
+    assert last["steps"] == [
+        {"number": 1, "step": "Move the outbox."},
+        {"number": 2, "step": "Start it by itself.", "branch_from_step": 1, "branch_id": "b"},
+    ]
+    assert last["findings"] == [{"severity": "low", "title": "Two processes."}]
+    assert (last["expert_called"], house.asked) == (False, 0)
+
+
+@pytest.mark.parametrize("said", [{"use_assistant_model": False}, {"confidence": "certain"}])
+async def test_a_caller_can_do_without_the_expert(house: "House", said: dict[str, Any]) -> None:
+    """Then nobody is asked, and it is said why."""
+    answer = await house.step("codereview", "Fine.", findings="No faults.", **said)
+    assert (answer["expert_called"], answer["summary"], house.asked) == (False, "No faults.", 0)
+    assert next(iter(said)).removesuffix("_model") in answer["notice"].replace("the confidence is", "confidence")
+
+
+async def test_an_answer_that_is_no_json_is_passed_on(house: "House") -> None:
+    """The words come back, with why they are no findings; the model is not asked again."""
+    answer = await house.step("analyze", "Why? [[sim:say=It is small.]]", model="kimi-k2.7-code")
+    assert answer["unstructured"] == "the answer has no JSON object"
+    assert house.asked == 1
+
+
+async def test_an_answer_that_was_cut_off_says_so(house: "House") -> None:
+    """Half a result is none, and the caller learns what cut it off."""
+    answer = await house.step("analyze", "Why? [[sim:length]]")
+    assert answer["unstructured"]
+    assert "cut off at the token limit" in answer["notice"]
+
+
+async def test_an_answer_without_words_is_an_error(context: "Context") -> None:
+    """Nothing at all is no result; the thread stays as it was."""
+    context.completion = Completion(" ", "kimi-see", "length", None, reasoning="hm")
+    tool = load_registry().get("analyze")
+    with pytest.raises(ProviderError, match=r"kimi-see gave no answer: .* Send the last step again\."):
+        await tool.function(bind(tool, {"step": "Why?"}), context)
+    assert context.threads == {}
+
+
+async def test_a_model_that_nothing_holds_to_json_is_told_the_schema(house: "House") -> None:
+    """It can be the expert all the same."""
+    answer = await house.step(
+        "codereview", f"Judge. [[sim:say={json.dumps(RESULT | OWN['codereview'])}]]", model="kimi-k2.7-code"
+    )
+    assert answer["findings"] == [FINDING]
+    assert "response_format" not in house.last
+    assert '"verdict": {"type": "string", "enum": ["approve"' in house.last["messages"][0]["content"]
+
+
+async def test_auto_takes_one_that_can_be_held_to_json(house: "House") -> None:
+    """And says why it is that one."""
+    answer = await house.step("codereview", "Judge.", model="auto")
+    assert answer["chosen_because"]
+    assert house.last["response_format"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("src/gone.py", NotFoundError), ("/etc/hostname", PermissionDeniedError), ("src", InvalidArgumentsError)],
+)
+async def test_a_wrong_path_is_told_by_the_step_that_names_it(house: "House", path: str, kind: type) -> None:
+    """Not at the end, when nobody remembers; nothing of the step is kept."""
+    error = await house.fail("debug", "Why?", total_steps=3, relevant_files=[FILE, path])
+    assert isinstance(error, kind)
+    assert error.details
+    assert list(error.details["fields"]) == ["relevant_files.1"]
+
+
+async def test_a_wrong_model_is_told_by_the_step_that_names_it(house: "House") -> None:
+    """Not at the end, by a step that names none."""
+    error = await house.fail("debug", "Why?", total_steps=3, model="glm-4.66")
+    assert isinstance(error, InvalidArgumentsError)
+    assert "did you mean 'glm-4.6'" in error.message
+    first = await house.step("debug", "Why?", total_steps=3, model="auto")
+    assert first["status"] == "in_progress"
+
+
+async def test_a_file_that_is_gone_at_the_end_is_left_out(open_house: "OpenHouse", tmp_path: Path) -> None:
+    """The expert reads the others as they are then, and the caller learns which it did not."""
+    house = await open_house(TOOLD_WORKSPACE=str(tmp_path))
+    (tmp_path / "gone.py").write_text("gone = 1\n")
+    (tmp_path / "kept.py").write_text("kept = 1\n")
+    first = await house.step("debug", "Why?", total_steps=2, relevant_files=["gone.py", "kept.py"])
+    (tmp_path / "gone.py").unlink()
+    (tmp_path / "kept.py").write_text("kept = 2\n")
+    last = await house.step("debug", "So.", continuation_id=first["continuation_id"], relevant_files=["./kept.py"])
+    (missing,) = last["left_out"]
+    assert missing["what"] == "gone.py"
+    assert missing["why"].startswith("'gone.py' does not exist.")
+    assert prompt_of(house.last).count("1| kept = 2") == 1
+
+
+async def test_what_cannot_fit_is_an_error_with_the_numbers(house: "House") -> None:
+    """A small model is told to be too small, before anything is sent."""
+    error = await house.fail("analyze", "Why? " + "word " * 20_000, model="moonshot-v1-8k")
+    assert isinstance(error, ContextLengthExceededError)
+    assert error.details
+    assert error.details["context_window"] == 8192
+    assert house.asked == 0
+
+
+async def test_a_later_step_without_its_thread_is_refused(house: "House") -> None:
+    """Nothing is asked and nothing lost; an unknown thread is told as such."""
+    assert isinstance(await house.fail("debug", "So.", step_number=2), InvalidArgumentsError)
+    assert isinstance(await house.fail("debug", "So.", step_number=2, continuation_id="none"), NotFoundError)
+    assert house.asked == 0
+
+
+async def test_a_thread_goes_on_across_tools(house: "House", saying: Saying) -> None:
+    """The expert is told what was said before; another tool reads the steps; a new run begins with nothing found."""
+    said = await house.client.call("chat", {"prompt": "Call it Bert."})
+    assert isinstance(said.structured, dict)
+    thread = said.structured["continuation_id"]
+    await house.step("debug", f"Why? {saying(RESULT | OWN['debug'])}", continuation_id=thread, findings="Odd.")
+    assert [message["content"][:13] for message in house.last["messages"][1:2]] == ["Call it Bert."]
+    await house.step("codereview", "Judge it.", continuation_id=thread, total_steps=2)
+    await house.client.call("chat", {"prompt": "And?", "continuation_id": thread})
+    told = json.dumps(house.last["messages"])
+    assert "Odd." in told
+    assert FINDING["title"] in told
+    assert "Step 1: Judge it." in told
+    again = await house.step("debug", "Once more.", continuation_id=thread, total_steps=2)
+    assert (again["step_number"], again["so_far"]["steps"]) == (1, [1])
+
+
+async def test_steps_outlive_the_daemon(open_house: "OpenHouse") -> None:
+    """A thread goes on where it was after a restart."""
+    first = await (house := await open_house()).step("debug", "Why?", total_steps=2, findings="It is odd.")
+    await house.close()
+    again = await open_house()
+    last = await again.step("debug", "So.", continuation_id=first["continuation_id"])
+    assert last["status"] == "complete"
+    assert "It is odd." in prompt_of(again.last)
+
+
+async def test_json_is_not_streamed(house: "House") -> None:
+    """Who reads along is not shown braces; the text comes when it can be read."""
+    chunks: list[str] = []
+    result = await house.client.call("analyze", {"step": "Why?"}, on_chunk=chunks.append)
+    assert chunks == []
+    assert result.text.startswith("Simulated summary")

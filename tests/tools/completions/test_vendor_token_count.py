@@ -1,0 +1,102 @@
+"""The vendor's count: asked for where the estimate's error decides, and only there."""
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from toold.protocol.error_codes import ContextLengthExceededError, ServiceUnavailableError
+from toold.providers import ESTIMATE_ERROR, AttachedFile, CompletionRequest, TokenCount
+from toold.tools.completions import ModelQuestion, ask
+from toold.tools.completions.context_window import PromptSizes, answer_tokens
+from toold.tools.completions.vendor_token_count import by_count, near
+
+if TYPE_CHECKING:
+    from tests.tools.conftest import Context
+
+SMALL = "kimi-small"  # a window of 8,000
+
+
+class Counter:
+    """A vendor's counting, which says this, or fails."""
+
+    def __init__(self, tokens: int | Exception) -> None:
+        self.tokens = tokens
+        self.asked: list[CompletionRequest] = []
+
+    async def count(self, request: CompletionRequest, *, timeout_s: float) -> TokenCount:
+        self.asked.append(request)
+        assert timeout_s <= 10
+        if isinstance(self.tokens, Exception):
+            raise self.tokens
+        return TokenCount(self.tokens, "vendor")
+
+
+@pytest.fixture
+def counts(context: "Context", monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Have the vendor count; returns its counter."""
+
+    def as_said(tokens: int | Exception) -> Counter:
+        counter = Counter(tokens)
+        monkeypatch.setattr(context, "abilities", lambda _: SimpleNamespace(tokens=counter))
+        return counter
+
+    return as_said
+
+
+def question(words: int, **fields: Any) -> ModelQuestion:
+    return ModelQuestion("word " * words, model=SMALL, max_tokens=1_000, **fields)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_near"), [(100, False), (5_000, False), (6_000, True), (8_000, True), (12_000, False)]
+)
+def test_near_is_where_the_error_decides(context: "Context", words: int, is_near: bool) -> None:
+    """What surely fits beside its answer, and what surely does not, needs no count."""
+    model = context.daemon.catalogue.resolve(SMALL)
+    size = PromptSizes(words, (), ())
+    window = model.context_window - answer_tokens(model, question(1))
+    assert window == 7_000
+    assert near(model, question(1), size) == is_near
+    assert is_near == (words * (1 - ESTIMATE_ERROR) <= window < words * (1 + ESTIMATE_ERROR))
+
+
+def test_parts_share_what_was_counted() -> None:
+    """As the estimate has them to one another; the sum is the vendor's own."""
+    size = by_count(PromptSizes(100, (200, 100), (100,)), 250)
+    assert (size.asked, size.files, size.turns, size.all) == (50, (100, 50), (50,), 250)
+
+
+async def test_what_surely_fits_is_not_counted(context: "Context", counts: Any) -> None:
+    """One request alone is made."""
+    counter = counts(1)
+    asked = await ask(question(100), context)
+    assert (counter.asked, len(context.asked), asked.counted) == ([], 1, None)
+    assert "counted_tokens" not in asked.data()
+
+
+async def test_all_of_it_goes_where_the_vendor_counts_that_it_fits(context: "Context", counts: Any) -> None:
+    """By the estimate a file would have been left out; the answer says that it was counted."""
+    files = (AttachedFile("a.txt", "word " * 3_000), AttachedFile("b.txt", "word " * 3_000))
+    left_out = await ask(question(100, files=files), context)
+    assert [part.what for part in left_out.left_out] == ["b.txt"]
+    counter = counts(6_500)
+    asked = await ask(question(100, files=files), context)
+    assert (asked.left_out, asked.counted, asked.data()["counted_tokens"]) == ((), 6_500, 6_500)
+    assert [len(request.files) for request in counter.asked] == [2]
+    assert len(context.asked[-1].files) == 2
+
+
+async def test_what_the_vendor_counts_as_too_long_is_told_with_its_number(context: "Context", counts: Any) -> None:
+    """By the estimate it would have been sent, and refused there."""
+    counts(9_000)
+    with pytest.raises(ContextLengthExceededError, match="about 9,000 tokens") as raised:
+        await ask(question(6_500), context)
+    assert (raised.value.details or {})["estimated_tokens"] == 9_000
+    assert context.asked == []
+
+
+async def test_without_a_count_the_estimate_does(context: "Context", counts: Any) -> None:
+    """A vendor that does not count, or not now, stops nobody."""
+    counts(ServiceUnavailableError("down"))
+    assert (await ask(question(6_500), context)).counted is None
+    assert len(context.asked) == 1

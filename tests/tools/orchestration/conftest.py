@@ -1,0 +1,130 @@
+"""Tools that do what a test tells them, and calls of them without a daemon."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from toold.protocol.error_codes import CallError, ToolNotFoundError
+from toold.protocol.tool_call import Annotations, Metadata, TextContent, Timings, ToolResult
+from toold.tools import Arguments, Tool
+from toold.tools.orchestration.call_retry import RetryPolicy
+
+
+class Get(Arguments):
+    """What ``get`` takes."""
+
+    path: str
+    limit: int = 10
+
+
+class Anything(Arguments):
+    """What ``put`` takes."""
+
+    value: Any = None
+
+
+async def nothing(arguments: Any, context: Any) -> None:
+    """Never run: the calls here go elsewhere."""
+
+
+def made(name: str, arguments: type[Arguments], *, read_only: bool) -> Tool:
+    """A tool of this name."""
+    annotations = Annotations(
+        read_only_hint=read_only, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+    )
+    return Tool(name, f"The tool {name}.", arguments, nothing, annotations)
+
+
+TOOLS = {
+    "get": made("get", Get, read_only=True),
+    "put": made("put", Anything, read_only=False),
+    "note": made("note", Anything, read_only=True),
+}
+
+
+def find_tool(name: str) -> Tool:
+    """One of the three."""
+    if name not in TOOLS:
+        raise ToolNotFoundError(f"There is no tool {name!r}; did you mean 'get'?")
+    return TOOLS[name]
+
+
+def result_of(value: Any) -> ToolResult:
+    """The result that has this data, or this text where it is a string."""
+    metadata = Metadata(1.0, Timings())
+    if isinstance(value, str):
+        return ToolResult(metadata, (TextContent(value),))
+    return ToolResult(metadata, (TextContent("data"),), value)
+
+
+def failure(error: CallError, *, repeatable: bool = False) -> ToolResult:
+    """The result of a call that failed."""
+    return ToolResult(Metadata(1.0, Timings()), error=error.to_tool_error(repeatable=repeatable))
+
+
+@dataclass
+class Calls:
+    """Answers calls by ``answers`` (of a tool's name) and keeps what was called; time is what the test says."""
+
+    answers: dict[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
+    made: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    """Name, tool, arguments."""
+    kept: dict[str, ToolResult] = field(default_factory=dict)
+    """What earlier runs left, by name."""
+    retry_unknown: bool = False
+    timeouts: list[float | None] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
+    left_s: float = 100.0
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self.made]
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], *, name: str, timeout_s: float | None = None
+    ) -> ToolResult:
+        self.made.append((name, tool, dict(arguments)))
+        self.timeouts.append(timeout_s)
+        if name in self.kept:
+            return self.kept[name]
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await asyncio.sleep(0)
+            answer = self.answers.get(tool, dict)(arguments)
+            if asyncio.isfuture(answer) or asyncio.iscoroutine(answer):
+                answer = await answer
+            return result_of(answer)
+        except CallError as error:
+            return failure(error, repeatable=TOOLS[tool].repeatable)
+        finally:
+            self.at_once -= 1
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.left_s -= seconds
+
+    def left(self) -> float:
+        return max(0.0, self.left_s)
+
+    @property
+    def retrying(self) -> RetryPolicy:
+        return RetryPolicy(
+            call=self.call, left=self.left, sleep=self.sleep, retry_unknown=self.retry_unknown, chance=lambda: 0.0
+        )
+
+
+@pytest.fixture
+def calls() -> Calls:
+    """Calls that are answered by what is sent, unless the test says otherwise."""
+    return Calls()
+
+
+@pytest.fixture
+def tools() -> Callable[[str], Tool]:
+    """``get`` and ``note`` only read, ``put`` writes."""
+    return find_tool

@@ -1,0 +1,216 @@
+"""``execute_code``: a program over the session's tools, what it answers, and what its description promises."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import pytest
+from toold.protocol.error_codes import (
+    CallError,
+    CallTimeoutError,
+    InvalidArgumentsError,
+    OverCapacityError,
+    ServiceUnavailableError,
+    ToolExecutionError,
+)
+from toold.protocol.tool_call import Metadata, TextContent, Timings, ToolResult
+from toold.sandbox import (
+    Program,
+    ProgramFailedError,
+    ProgramModule,
+    ProgramOutput,
+    ProgramRefusedError,
+    ProgramStoppedError,
+    SandboxMissingError,
+)
+from toold.tools import bind
+from toold.tools.orchestration import execute_code
+
+LACKING: Final = {
+    "class inheritance": "class A:\n    pass\nclass B(A):\n    pass",
+    "own exception classes": "class Mine(Exception):\n    pass",
+    "yield": "def f():\n    yield 1",
+    "del": "x = {1: 2}\ndel x[1]",
+    "async with": "async def f():\n    async with x:\n        pass",
+    "async for": "async def f():\n    async for y in x:\n        pass",
+    "except*": "try:\n    pass\nexcept* ValueError:\n    pass",
+    "property": "class A:\n    @property\n    def x(self):\n        return 1",
+    "classmethod": "class A:\n    @classmethod\n    def x(cls):\n        return 1",
+    "staticmethod": "class A:\n    @staticmethod\n    def x():\n        return 1",
+    "issubclass": "issubclass(int, object)",
+    "callable": "callable(len)",
+    "globals": "globals()",
+    "dir": "dir()",
+    "input": "input()",
+    "key=str.lower": "sorted('aB', key=str.lower)",
+    "re.sub with a function": "import re\nre.sub('a', lambda m: m.group(), 'a')",
+    "json.dumps with default": "import json\njson.dumps({}, default=str)",
+    "asyncio.create_task": "import asyncio\nasync def f():\n    pass\nasyncio.create_task(f())",
+    "asyncio.wait_for": "import asyncio\nasync def f():\n    pass\nawait asyncio.wait_for(f(), 1)",
+    "asyncio.Semaphore": "import asyncio\nasyncio.Semaphore(1)",
+    "No files": "open('/etc/hostname')",
+    "network": "import socket",
+    "environment": "import os\nos.environ['PATH']",
+}
+"""What the description says that the sandbox's Python lacks, and a program that shows it."""
+
+UNTOLD: Final = {"binascii", "os", "posixpath", "sys"}
+"""Of os and sys there is little, and base64 and os.path do what the others do."""
+
+
+def modules_in(description: str) -> list[str]:
+    """Those that the description says there are."""
+    listed = " ".join(description.split()).partition("It has the modules ")[2].partition(", little of")[0]
+    return listed.split(", ")
+
+
+@pytest.fixture
+async def sandboxed(context: Any) -> AsyncIterator[Any]:
+    """A context with a sandbox that is closed in the end."""
+    yield context
+    await context.sandbox.close()
+
+
+@pytest.fixture
+def ask(sandboxed: Any, tools: Any) -> Any:
+    """Run a program over the tools ``get`` and ``put``."""
+    sandboxed.tools = {name: tools(name) for name in ("get", "put")}
+
+    async def run(code: str, **arguments: Any) -> dict[str, Any]:
+        bound = bind(execute_code, {"code": code, **arguments})
+        answer: dict[str, Any] = await execute_code.function(bound, sandboxed)
+        return answer
+
+    return run
+
+
+def answered(value: Any) -> ToolResult:
+    """A child's result."""
+    return ToolResult(Metadata(1.0, Timings()), (TextContent("words"),), value)
+
+
+async def test_it_answers_value_output_and_calls(ask: Any, sandboxed: Any) -> None:
+    """Each call is a child with a name of its own."""
+    sandboxed.results = {"1.get": answered({"rows": [1, 2]})}
+    answer = await ask("found = await tools.get(path='x')\nprint('seen')\nreturn len(found['rows'])")
+    assert (answer["value"], answer["stdout"], answer["truncated"]) == (2, "seen\n", False)
+    ((name, tool, arguments, _),) = sandboxed.called
+    assert (name, tool, arguments) == ("1.get", "get", {"path": "x"})
+    assert [(call["tool"], call["ok"]) for call in answer["calls"]] == [("get", True)]
+    assert "stdout_handle" not in answer
+
+
+async def test_long_output_is_cut_and_kept_whole(ask: Any, sandboxed: Any) -> None:
+    """Under a handle of its own; where the disk refuses, the answer says why."""
+    code = "print('a' * 20000 + 'b' * 20000)"
+    answer = await ask(code)
+    assert answer["truncated"]
+    assert "bytes left out" in answer["stdout"]
+    assert sandboxed.kept[answer["stdout_handle"]] == "a" * 20000 + "b" * 20000 + "\n"
+    sandboxed.disk_refuses = ServiceUnavailableError("The disk is full.")
+    refused = await ask(code)
+    assert (refused["truncated"], refused["stdout_lost"]) == (True, "The disk is full.")
+
+
+async def test_what_is_wrong_before_it_runs_is_an_error_of_the_argument(ask: Any, sandboxed: Any) -> None:
+    """An unknown tool, with its line and the close name."""
+    with pytest.raises(
+        InvalidArgumentsError, match=r"code: line 1: there is no tools.gett; did you mean 'get'\?$"
+    ) as told:
+        await ask("await tools.gett(path='x')")
+    assert told.value.executed == "no"
+    assert "code" in (told.value.details or {})["fields"]
+    assert sandboxed.called == []
+
+
+async def test_an_exception_of_the_program_tells_what_it_did_before(ask: Any, sandboxed: Any) -> None:
+    """What it printed, what it called, and that it may have had effects."""
+    sandboxed.results = {"1.put": answered({})}
+    with pytest.raises(ToolExecutionError, match=r"ZeroDivisionError: division by zero\n  line 3") as failed:
+        await ask("print('before')\nawait tools.put(value=1)\n1 / 0")
+    assert failed.value.executed == "maybe"
+    details = failed.value.details or {}
+    assert details["stdout"] == "before\n"
+    assert [call["tool"] for call in details["calls"]] == ["put"]
+    with pytest.raises(ToolExecutionError) as nothing:
+        await ask("1 / 0")
+    assert nothing.value.executed == "no"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (SandboxMissingError(), ServiceUnavailableError),
+        (ProgramRefusedError(["line 1: x"]), InvalidArgumentsError),
+        (ProgramStoppedError("code", "too long"), InvalidArgumentsError),
+        (ProgramStoppedError("time", "over"), CallTimeoutError),
+        (ProgramStoppedError("memory", "too much"), ToolExecutionError),
+        (ProgramFailedError("KeyError: 1"), ToolExecutionError),
+    ],
+)
+async def test_each_end_has_its_error(ask: Any, sandboxed: Any, error: Exception, expected: type[CallError]) -> None:
+    """In the daemon's codes."""
+
+    class Ends:
+        async def run(self, *_: Any, **__: Any) -> None:
+            raise error
+
+        async def close(self) -> None:
+            """Nothing to close."""
+
+    sandboxed.sandbox = Ends()
+    with pytest.raises(expected) as raised:
+        await ask("return 1")
+    assert str(error) in str(raised.value)
+
+
+async def test_no_free_worker_is_told_to_be_tried_again(ask: Any, sandboxed: Any) -> None:
+    """As any want of room is; nothing ran."""
+    begun = asyncio.Semaphore(0)
+
+    async def never(*_: Any) -> None:
+        begun.release()
+        await asyncio.Event().wait()
+
+    modules = {"crm": execute_code_module()}
+    waiting = [asyncio.ensure_future(blocked(sandboxed.sandbox, modules, never, owner)) for owner in ("ada", "bob")]
+    for _ in waiting:
+        await begun.acquire()
+    with pytest.raises(OverCapacityError, match="2 programs run already") as raised:
+        await ask("return 1", timeout_s=0.3)
+    assert raised.value.retry_after_ms
+    for one in waiting:
+        one.cancel()
+    await asyncio.wait(waiting)
+
+
+def execute_code_module() -> Any:
+    """A module with a function that is waited for."""
+    return ProgramModule(frozenset({"wait"}), lambda _chosen: "async def wait() -> None: ...")
+
+
+async def blocked(sandbox: Any, modules: Any, call: Any, owner: str) -> None:
+    """A program that keeps its worker."""
+    await sandbox.run(Program("await crm.wait()", modules), call, ProgramOutput(), timeout_s=60, owner=owner)
+
+
+@pytest.mark.parametrize("what", LACKING)
+async def test_what_the_description_says_is_lacking_is_lacking(ask: Any, what: str) -> None:
+    """The engine is asked; where it has learnt it, the description is to be changed."""
+    assert what in execute_code.description.replace("\n", " ")
+    with pytest.raises(CallError):
+        await ask(LACKING[what])
+
+
+async def test_the_description_names_the_modules_that_there_are(ask: Any) -> None:
+    """Each can be imported, and of Python's others none can."""
+    named = modules_in(execute_code.description)
+    assert len(named) > 15
+    assert (await ask(f"import {', '.join(named)}\nreturn 1"))["value"] == 1
+    tries = "".join(
+        f"try:\n    import {one}\n    found.append('{one}')\nexcept ImportError: pass\n"
+        for one in sys.stdlib_module_names
+    )
+    found = (await ask(f"found = []\n{tries}return found"))["value"]
+    assert set(found) == {*named, *UNTOLD}

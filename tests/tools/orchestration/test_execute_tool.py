@@ -1,0 +1,169 @@
+"""``execute_tool``: nothing runs where the options are wrong, and nothing that has run is lost."""
+
+from typing import Any
+
+import pytest
+from toold.protocol.error_codes import (
+    CallError,
+    CallTimeoutError,
+    InvalidArgumentsError,
+    ServiceUnavailableError,
+    ToolNotFoundError,
+)
+from toold.protocol.tool_call import ImageContent, Metadata, TextContent, Timings, ToolResult
+from toold.tools import Answer, Tool, bind
+from toold.tools.orchestration import execute_tool
+
+ROWS = [{"id": 1, "votes": 12}, {"id": 2, "votes": 5}, {"id": 3, "votes": 7}]
+
+
+def result(structured: Any = None, text: str = "words") -> ToolResult:
+    """What a child answers; without data, text alone."""
+    metadata = Metadata(1.0, Timings())
+    if structured is None:
+        return ToolResult(metadata, (TextContent(text),))
+    return ToolResult(metadata, (TextContent(text),), structured)
+
+
+@pytest.fixture
+def asked(context: Any, tools: Any) -> Any:
+    """Ask ``execute_tool`` for ``get``, which answers what is given."""
+
+    async def ask(answer: ToolResult, **options: Any) -> Answer:
+        chosen: Tool = tools("get")
+        context.tools = {"get": chosen}
+        context.results = {"get": answer}
+        arguments = bind(execute_tool, {"tool_name": "get", "args": {"path": "x"}, "options": options or None})
+        returned = await execute_tool.function(arguments, context)
+        assert isinstance(returned, Answer)
+        return returned
+
+    return ask
+
+
+async def test_without_options_the_result_is_as_it_was(asked: Any, context: Any) -> None:
+    """Its words, its data, and its text as data where there is no other."""
+    assert await asked(result(ROWS)) == Answer("words", ROWS)
+    assert await asked(result(text="only words")) == Answer("only words", "only words")
+    assert context.shaping is None
+
+
+async def test_pictures_go_on_as_pictures(asked: Any) -> None:
+    """Without options; with them, they are data to be shaped."""
+    picture = ImageContent("iVBORw==", "image/png")
+    shown = ToolResult(Metadata(1.0, Timings()), (TextContent("words"), picture))
+    assert await asked(shown) == Answer("words", blocks=(picture,))
+    assert await asked(shown, select_fields=["content[1].mimeType"]) != Answer("words", blocks=(picture,))
+
+
+async def test_the_answer_is_the_shaped_value_itself(asked: Any, context: Any) -> None:
+    """What was done to it stands in the metadata."""
+    answer = await asked(result({"items": ROWS, "page": 1}), filter="votes > 5", sort=["-votes"], select_fields=["id"])
+    assert answer == Answer(None, {"items": [{"id": 1}, {"id": 3}], "page": 1})
+    assert context.shaping == {"list_at": "items", "rows_in": 3, "rows_matched": 2, "rows_out": 2}
+
+
+async def test_options_are_checked_before_anything_runs(asked: Any, context: Any) -> None:
+    """A wrong filter never follows a write."""
+    with pytest.raises(InvalidArgumentsError, match=r"options\.filter"):
+        await asked(result(ROWS), filter="votes == 5")
+    assert context.called == []
+
+
+async def test_an_unknown_tool_is_told(context: Any) -> None:
+    """As for any call."""
+    with pytest.raises(ToolNotFoundError):
+        await execute_tool.function(bind(execute_tool, {"tool_name": "nothing"}), context)
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_the_tool_has_its_own_time_or_what_the_caller_named(asked: Any, context: Any, named: bool) -> None:
+    """Where the caller named one it is the tool's, but for what its answer takes."""
+    context.time_was_named = named
+    await asked(result(ROWS))
+    ((name, tool, arguments, timeout_s),) = context.called
+    assert (name, tool, arguments) == ("get", "get", {"path": "x"})
+    if named:
+        assert 25 < timeout_s < context.remaining()
+    else:
+        assert timeout_s is None
+
+
+async def test_the_tools_error_is_the_answers(asked: Any) -> None:
+    """With what it says of what was done; an argument's place is the place in this call."""
+    refused = InvalidArgumentsError("get: path is missing.", details={"fields": {"path": "is missing"}})
+    with pytest.raises(InvalidArgumentsError) as caught:
+        await asked(ToolResult(Metadata(1.0, Timings()), error=refused.to_tool_error()))
+    assert caught.value.details == {"fields": {"args.path": "is missing"}}
+    late = CallTimeoutError("Too late.", retry_after_ms=5).to_tool_error(repeatable=True)
+    with pytest.raises(CallTimeoutError) as timed_out:
+        await asked(ToolResult(Metadata(1.0, Timings()), error=late))
+    assert timed_out.value.to_tool_error() == late
+
+
+async def test_a_result_without_the_list_is_kept(asked: Any, context: Any) -> None:
+    """The tool has run, so the error says where its result is."""
+    with pytest.raises(InvalidArgumentsError) as caught:
+        await asked(result({"a": [1], "b": [2]}), limit=1)
+    error = caught.value.to_tool_error()
+    assert (error.executed, error.retryable) == ("yes", False)
+    assert "a, b" in error.message
+    assert error.details is not None
+    assert context.kept == {error.details["handle"]: {"a": [1], "b": [2]}}
+    assert error.details["fields"].keys() == {"options"}
+
+
+async def test_a_question_ends_as_one(asked: Any) -> None:
+    """What may have been meant is asked, and no full stop is put behind it."""
+    with pytest.raises(InvalidArgumentsError, match=r"did you mean 'items'\? The tool has run; ") as caught:
+        await asked(result({"items": [1]}), at="itms")
+    assert caught.value.executed == "yes"
+
+
+async def test_where_it_cannot_be_kept_it_is_in_the_error(asked: Any, context: Any) -> None:
+    """A full disk loses no result that can be sent."""
+    context.disk_refuses = ServiceUnavailableError("The result's file could not be written (No space left on device).")
+    with pytest.raises(InvalidArgumentsError) as caught:
+        await asked(result({"a": [1], "b": [2]}), limit=1)
+    assert (caught.value.details or {})["result"] == {"a": [1], "b": [2]}
+
+
+@pytest.mark.parametrize("file_format", ["json", "ndjson", "csv"])
+async def test_a_file_is_answered_by_its_handle(asked: Any, context: Any, file_format: str) -> None:
+    """It holds the rows that are left, under the call's id."""
+    answer = await asked(result({"items": ROWS}), filter="votes > 5", return_mode="file", format=file_format)
+    assert (answer.data["handle"], answer.data["count"], answer.data["format"]) == (context.call_id, 2, file_format)
+    assert context.kept == {context.call_id: [ROWS[0], ROWS[2]]}
+
+
+async def test_a_file_that_cannot_be_written_is_an_error_with_the_result(asked: Any, context: Any) -> None:
+    """The tool is not to be called again for it."""
+    context.disk_refuses = ServiceUnavailableError("The result's file could not be written (No space left on device).")
+    with pytest.raises(CallError) as caught:
+        await asked(result(ROWS), limit=1, return_mode="file")
+    error = caught.value.to_tool_error()
+    assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "yes", False)
+    assert error.details == {"result": [ROWS[0]]}
+    assert "No space left on device" in error.message
+
+
+async def test_a_summary_is_answered(asked: Any) -> None:
+    """How many there are, some of them, and their fields."""
+    answer = await asked(result(ROWS), return_mode="summary")
+    assert (answer.data["count"], answer.data["fields"]) == (3, {"id": ["number"], "votes": ["number"]})
+
+
+async def test_a_text_is_data_too(asked: Any) -> None:
+    """What picks a text out of an answer has it as its words."""
+    assert await asked(result({"a": {"b": "found"}}), at="a.b") == Answer("found", "found")
+
+
+def test_what_it_runs_may_do_anything() -> None:
+    """Its annotations promise nothing, and it holds no permit while it waits."""
+    annotations = execute_tool.annotations
+    assert (annotations.read_only_hint, annotations.destructive_hint, annotations.open_world_hint) == (
+        False,
+        True,
+        True,
+    )
+    assert execute_tool.composing

@@ -1,0 +1,241 @@
+"""From steps to a plan: the graph, and everything that is wrong, at once."""
+
+from itertools import pairwise
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from toold.protocol.error_codes import InvalidArgumentsError, PermissionDeniedError
+from toold.tools.orchestration.execute_pipeline import PipelineArguments
+from toold.tools.orchestration.pipeline_plan import PipelinePlan
+from toold.tools.orchestration.pipeline_planner import check_pipeline, plan_pipeline
+
+
+def planned(tools: Any, *steps: dict[str, Any], **more: Any) -> PipelinePlan:
+    arguments = PipelineArguments.model_validate({"steps": list(steps), **more})
+    return plan_pipeline(arguments, tools, {"input": arguments.input})
+
+
+def problems(tools: Any, *steps: dict[str, Any], **more: Any) -> dict[str, str]:
+    """What is wrong, by place."""
+    with pytest.raises(InvalidArgumentsError) as raised:
+        planned(tools, *steps, **more)
+    found: dict[str, str] = (raised.value.details or {})["fields"]
+    assert all(f"{place}: {wrong}" in raised.value.message for place, wrong in found.items())
+    return found
+
+
+def note(id: str, value: Any = None, **more: Any) -> dict[str, Any]:  # noqa: A002 - as steps say it
+    return {"id": id, "tool_name": "note", "args": {"value": value}, **more}
+
+
+def test_steps_wait_for_what_they_refer_to(tools: Any) -> None:
+    """In their arguments, in ``when``, in ``for_each`` and in what they fall back to."""
+    plan = planned(
+        tools,
+        note("a"),
+        note("b", "{{a.x}} and {{input.y | default(1)}}"),
+        note("c", when="b.ok = true AND a IS_NOT_NULL"),
+        note("d", "{{item}}{{index}}", for_each="{{c.rows}}"),
+        note("e", on_error="fallback", fallback={"was": ["{{d[0]}}"]}),
+    )
+    assert [step.after for step in plan.steps] == [(), ("a",), ("b", "a"), ("c",), ("d",)]
+    assert plan.order == [["a"], ["b"], ["c"], ["d"], ["e"]]
+
+
+def test_what_is_independent_runs_side_by_side(tools: Any) -> None:
+    """A round has the steps that wait for earlier rounds only, whatever order they were given in."""
+    plan = planned(tools, note("join", ["{{x}}", "{{y}}"]), note("x"), note("y", "{{z}}"), note("z"))
+    assert plan.order == [["x", "z"], ["y"], ["join"]]
+
+
+def test_the_plan_can_be_shown(tools: Any) -> None:
+    """A dry run has the order, what each step waits for, and what its tool may do."""
+    shown = planned(tools, note("a"), {"id": "b", "tool_name": "put", "args": {"value": "{{a}}"}}).shown()
+    assert shown["dry_run"] is True
+    assert shown["order"] == [["a"], ["b"]]
+    assert shown["steps"]["b"]["after"] == ["a"]
+    assert shown["steps"]["b"]["annotations"]["readOnlyHint"] is False
+    assert shown["steps"]["a"]["tool_name"] == "note"
+
+
+def test_everything_that_is_wrong_is_told_at_once(tools: Any) -> None:
+    """One error, which names every place."""
+    found = problems(
+        tools,
+        {"id": "a", "tool_name": "got", "args": {}},
+        {"id": "b", "tool_name": "get", "args": {"path": "{{a.", "limit": 1}},
+        {"id": "c", "tool_name": "get", "args": {"limt": 1}},
+        note("c", "{{nobody.x}}"),
+        note("input"),
+        note("d", when="a == 1"),
+        note("e", options={"limit": "x", "filtre": ""}),
+        note("f", "{{g}}"),
+        note("g", "{{f}}"),
+        note("h", "{{item}}"),
+        note("i", for_each="all"),
+        note("j", fallback=1),
+        note("k", "{{input.missing}}"),
+        **{"return": "{{cc}}"},
+    )
+    assert "There is no tool 'got'; did you mean 'get'?" in found["steps.0.tool_name"]
+    assert "position" in found["steps.1.args"]
+    assert found["steps.2.args.path"] == "is missing; it should be a string"
+    assert "did you mean 'limit'?" in found["steps.2.args.limt"]
+    assert "steps.2" in found["steps.3.id"]
+    assert "no step 'nobody'" in found["steps.3.args"]
+    assert "something else" in found["steps.4.id"]
+    assert "==" in found["steps.5.when"]
+    assert "number of rows" in found["steps.6.options.limit"]
+    assert "did you mean 'filter'?" in found["steps.6.options.filtre"]
+    assert "f → g → f" in found["steps.7"]
+    assert "for_each" in found["steps.9.args"]
+    assert "a list" in found["steps.10.for_each"]
+    assert "on_error" in found["steps.11.fallback"]
+    assert "`input.missing` is not there" in found["steps.12.args.value"]
+    assert "did you mean 'c'?" in found["return"]
+    assert len(found) == 16
+
+
+def test_a_tool_that_is_withheld_is_one_problem_among_others(tools: Any) -> None:
+    """It hides none of them."""
+
+    def withholding(name: str) -> Any:
+        if name == "put":
+            raise PermissionDeniedError("The operator has not approved 'put'.")
+        return tools(name)
+
+    put = {"id": "a", "tool_name": "put", "args": {}}
+    assert problems(withholding, put, note("b", when="a == 1")) == {
+        "steps.0.tool_name": "The operator has not approved 'put'",
+        "steps.1.when": ANY,
+    }
+
+
+def test_a_step_that_waits_for_itself_is_a_circle(tools: Any) -> None:
+    """Also where others wait for it, which are not blamed."""
+    assert problems(tools, note("b", "{{a}}"), note("a", "{{a.x}}")) == {
+        "steps.1": "steps wait for each other in a circle: a → a"
+    }
+
+
+def test_each_circle_is_told_once(tools: Any) -> None:
+    """Two of them are two problems."""
+    steps = [note("a", "{{b}}"), note("b", "{{a}}"), note("c", "{{d}}"), note("d", "{{c}}{{a}}")]
+    assert len(problems(tools, *steps)) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "wrong"),
+    [
+        ({"path": "{{a}}", "limit": "{{a.n}}"}, {}),
+        ({"path": "{{input.path}}"}, {}),
+        ("{{a}}", {}),
+        ({"path": "{{input.n}}"}, {"steps.1.args.path": "should be a string, not 3"}),
+        ({"path": 1, "limit": "{{a}}"}, {"steps.1.args.path": "should be a string, not 1"}),
+        ({"limit": "{{a}}"}, {"steps.1.args.path": "is missing; it should be a string"}),
+        ({"path": "x", "limt": "{{a}}"}, {"steps.1.args.limt": "is not an argument; did you mean 'limit'?"}),
+        ("{{input.whole}}", {}),
+        (
+            "path",
+            {"steps.1.args": "should be an object with the tool's arguments, or one template that is an object"},
+        ),
+    ],
+)
+def test_arguments_are_checked_as_far_as_they_are_known(tools: Any, args: Any, wrong: dict[str, str]) -> None:
+    """What a step will bring may be right; what is written down, and what the input has, is held against the schema."""
+    steps = [note("a"), {"id": "b", "tool_name": "get", "args": args}]
+    given = {"path": "x", "n": 3, "whole": {"path": "y"}}
+    if wrong:
+        assert problems(tools, *steps, input=given) == wrong
+    else:
+        planned(tools, *steps, input=given)
+
+
+def test_when_decides_about_the_step_and_not_about_elements(tools: Any) -> None:
+    """``item`` in it is told, with what to do instead."""
+    found = problems(tools, note("a", for_each=[1], when="item > 1"))
+    assert "filter the list before" in found["steps.0.when"]
+
+
+@pytest.mark.parametrize("condition", ["n > {{input.least}}", "name = '{{a.name}}'", "{{a.n}} > 1"])
+def test_a_template_in_a_filter_is_told(tools: Any, condition: str) -> None:
+    """It would be text like any other, and nothing would be equal to it."""
+    found = problems(tools, note("a"), note("b", when=condition), note("c", options={"filter": condition}))
+    assert found["steps.1.when"].startswith("no template is filled in here; it refers to fields")
+    assert found["steps.2.options.filter"].startswith("no template is filled in here; a step of execute_tool")
+
+
+@pytest.mark.parametrize(
+    ("when", "told"),
+    [
+        ("a.n > input.least", True),
+        ("input.x = 1 OR NOT a.n IN (1, a[0].n)", True),
+        ("a.name = 'input.least'", False),
+        ('a.name = "a.txt"', False),
+        ("a.name = report.txt AND a.kind = a", False),
+        ("a.n > 5", False),
+    ],
+)
+def test_a_field_in_the_place_of_a_value_is_told(tools: Any, when: str, told: bool) -> None:
+    """It would be text; where that is meant, it is quoted, and what is no step's needs not be."""
+    steps = note("a"), note("b", when=when)
+    if not told:
+        assert planned(tools, *steps).order == [["a"], ["b"]]
+        return
+    assert "is compared with a value, not with another field" in problems(tools, *steps)["steps.1.when"]
+
+
+def test_steps_can_be_checked_without_their_tools() -> None:
+    """What is wrong whatever the tools are is found, and nothing is said of tools and input."""
+    good = {"steps": [{"id": "a", "tool_name": "anything", "args": {"x": "{{input.y}}"}}]}
+    check_pipeline(PipelineArguments.model_validate(good))
+    with pytest.raises(InvalidArgumentsError, match=r"steps\.0: .*a → a"):
+        check_pipeline(PipelineArguments.model_validate({"steps": [{"id": "a", "tool_name": "x", "args": "{{a}}"}]}))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": []},
+        {"steps": [note(f"s{number}") for number in range(21)]},
+        {"steps": [note("a.b")]},
+        {"steps": [note("a#2")]},
+        {"steps": [note("a", retry={"max": 4})]},
+        {"steps": [note("a", concurrency=11)]},
+        {"steps": [note("a", delay_ms=60_001)]},
+        {"steps": [note("a", on_error="ignore")]},
+        {"steps": [note("a")], "timeout_s": 86_401},
+    ],
+)
+def test_bounds_are_kept_to(wrong: dict[str, Any]) -> None:
+    """1–20 steps, ids that templates and names of attempts leave room for, 3 retries, 10 at once, a minute, a day."""
+    with pytest.raises(ValidationError):
+        PipelineArguments.model_validate(wrong)
+
+
+graphs = st.integers(1, 12).flatmap(
+    lambda size: st.lists(st.sets(st.integers(0, size - 1), max_size=3).map(sorted), min_size=size, max_size=size)
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(graph=graphs)
+def test_a_graph_has_an_order_or_a_circle_that_is_there(tools: Any, graph: list[list[int]]) -> None:
+    """In an order each step stands once, behind all that it refers to; a circle is one of the graph."""
+    steps = [note(f"s{number}", [f"{{{{s{other}}}}}" for other in others]) for number, others in enumerate(graph)]
+    refers = {f"s{number}": {f"s{other}" for other in others} for number, others in enumerate(graph)}
+    try:
+        order = planned(tools, *steps).order
+    except InvalidArgumentsError as error:
+        for told in (error.details or {})["fields"].values():
+            circle = told.partition(": ")[2].split(" → ")
+            assert circle[0] == circle[-1]
+            assert all(after in refers[step] for step, after in pairwise(circle))
+        return
+    place = {step: number for number, steps_of_round in enumerate(order) for step in steps_of_round}
+    assert place.keys() == refers.keys()
+    assert all(place[after] < place[step] for step, others in refers.items() for after in others)

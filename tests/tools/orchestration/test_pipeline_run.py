@@ -1,0 +1,422 @@
+"""Pipelines at work, without a daemon: what begins when, what failure does, and what is answered."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+from msgspec.structs import replace
+from toold.protocol.error_codes import (
+    CallTimeoutError,
+    InvalidArgumentsError,
+    OutcomeUnknownError,
+    ServiceUnavailableError,
+    ToolExecutionError,
+)
+from toold.protocol.tool_call import Metadata, Timings, ToolResult
+from toold.tools.orchestration.execute_pipeline import PipelineArguments
+from toold.tools.orchestration.pipeline_planner import plan_pipeline
+from toold.tools.orchestration.pipeline_run import SIDE_BY_SIDE, PipelineRun
+from toold.tools.orchestration.result_budget import ResultBudget
+from toold.tools.orchestration.result_shaping import ResultShaping
+from toold.tools.orchestration.step_run import ShapedPart, StepRunner
+
+
+async def shape(shaping: ResultShaping, value: Any, name: str) -> ShapedPart:
+    if shaping.to_file:
+        raise ServiceUnavailableError(f"no room for {name}")
+    shaped = shaping.plan.apply(value)
+    return ShapedPart(shaped.value, shaped.report.unmatched)
+
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(calls: Any, tools: Any, reports: list[str]) -> Run:
+    """Run steps, and answer what was done."""
+
+    async def run(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+        arguments = PipelineArguments.model_validate({"steps": list(steps), **more})
+        plan = plan_pipeline(arguments, tools, {"input": arguments.input})
+        runner = StepRunner(calls.retrying, shape, plan.into)
+        pipeline = PipelineRun(
+            plan,
+            runner,
+            input=arguments.input,
+            left=calls.left,
+            report=lambda message, done, total: reports.append(f"{message} ({done:.0f}/{total:.0f})"),
+        )
+        return await pipeline.run()
+
+    return run
+
+
+@pytest.fixture
+def reports() -> list[str]:
+    """What was told while it ran."""
+    return []
+
+
+def step(id: str, value: Any = None, tool: str = "note", **more: Any) -> dict[str, Any]:  # noqa: A002 - as steps say it
+    return {"id": id, "tool_name": tool, "args": {"value": value}, **more}
+
+
+def fails(error: Exception) -> Callable[[Any], Any]:
+    def answer(arguments: Any) -> Any:
+        raise error
+
+    return answer
+
+
+async def test_results_go_on_to_the_next_step(run: Run, calls: Any) -> None:
+    """Data with its type, and the answer has every step's result and the last one's."""
+    calls.answers["note"] = lambda arguments: {"got": arguments["value"]}
+    answer = await run(
+        step("a", [1, {"x": 2}]),
+        step("b", "{{a.got[1]}}"),
+        step("c", "{{input.name}}: {{b.got.x}}"),
+        input={"name": "n"},
+    )
+    assert answer["result"] == {"got": "n: 2"}
+    assert (answer["success"], answer["steps_completed"], answer["total_steps"]) == (True, 3, 3)
+    assert answer["step_results"]["b"]["result"] == {"got": {"x": 2}}
+    assert answer["step_results"]["b"]["attempts"] == 1
+    assert answer["step_results"]["b"]["duration_ms"] >= 0
+    assert "stopped_because" not in answer
+
+
+async def test_a_text_is_a_result_too(run: Run, calls: Any) -> None:
+    """Where a tool has no data, its words are what later steps refer to."""
+    calls.answers["note"] = lambda arguments: f"said {arguments['value']}"
+    assert (await run(step("a", "x"), step("b", "{{a}}!")))["result"] == "said said x!"
+
+
+async def test_braces_in_a_result_are_only_braces(run: Run, calls: Any) -> None:
+    """What a step brought is never looked at for templates."""
+    calls.answers["note"] = lambda arguments: {"is": arguments["value"]}
+    answer = await run(step("a", r"\{{input.secret}}"), step("b", "{{a.is}}"), input={"secret": "s"})
+    assert answer["result"] == {"is": "{{input.secret}}"}
+
+
+async def test_templates_reach_into_words_that_are_json(run: Run, calls: Any) -> None:
+    """As options do, in arguments, conditions, lists and the answer; alone the words stay as they are."""
+    calls.answers["get"] = lambda arguments: f'{{"path": "{arguments["path"]}", "rows": ["{{{{input.x}}}}", 2]}}'
+    calls.answers["note"] = lambda arguments: {"is": arguments["value"]}
+    answer = await run(
+        {"id": "a", "tool_name": "get", "args": {"path": "p"}},
+        {"id": "b", "tool_name": "get", "args": {"path": "{{item}}"}, "for_each": "{{a.rows}}"},
+        step("c", ["{{a.path}}", "{{a}}"], when="a.path = p AND b[1].path = '2' AND a IS_NOT_NULL"),
+        step("d", "{{item.rows[1]}}", for_each="{{b}}"),
+        step("e", when="a.path = q"),
+        step("f", when="a CONTAINS rows"),
+        step("g", "{{a.nothing}}", on_error="fallback", fallback="{{b[*].path}}"),
+        input={"x": 1},
+        **{"return": ["{{c.is}}", "{{d[*].is}}", "{{g}}"]},
+    )
+    words = '{"path": "p", "rows": ["{{input.x}}", 2]}'
+    assert answer["result"] == [["p", words], [2, 2], ["{{input.x}}", "2"]]
+    assert answer["step_results"]["a"]["result"] == words
+    assert [answer["step_results"][name]["state"] for name in "efg"] == ["skipped", "succeeded", "fell_back"]
+    assert "has the fields path, rows" in answer["step_results"]["g"]["error"]["message"]
+
+
+async def test_what_words_say_needs_room_too(run: Run, calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are referred into; the step that has none says so."""
+    monkeypatch.setattr("toold.tools.orchestration.step_run.ResultBudget", lambda: ResultBudget(most=90))
+    calls.answers["get"] = lambda _: '{"a": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}'
+    get = {"id": "a", "tool_name": "get", "args": {"path": "p"}}
+    assert (await run(get, **{"return": 1}))["success"] is True
+    answer = await run(get, step("b", "{{a.a}}"), **{"return": 1})
+    assert answer["step_results"]["a"]["error"]["code"] == "RESULT_TOO_LARGE"
+
+
+async def test_return_says_what_the_result_is(run: Run, calls: Any) -> None:
+    """A template of any shape; what is not there fails the run, and what was done is told all the same."""
+    calls.answers["note"] = lambda arguments: {"n": arguments["value"]}
+    assert (await run(step("a", 1), **{"return": {"n": "{{a.n}}", "k": ["{{input.k}}"]}}, input={"k": 2}))[
+        "result"
+    ] == {"n": 1, "k": [2]}
+    answer = await run(step("a", 1), **{"return": "{{a.m}}"})
+    assert answer["success"] is False
+    assert "`a.m` is not there" in answer["stopped_because"]
+    assert answer["step_results"]["a"]["success"] is True
+
+
+async def test_independent_steps_run_side_by_side(run: Run, calls: Any) -> None:
+    """All at once, as far as the bound goes, and what refers to them afterwards."""
+    many = [step(f"s{number}", number) for number in range(12)]
+    await run(step("join", ["{{s0}}", "{{s11}}"]), *many)
+    assert calls.most_at_once == SIDE_BY_SIDE
+    assert calls.names[-1] == "join"
+
+
+async def test_when_decides_whether_a_step_runs(run: Run, calls: Any) -> None:
+    """It asks results and input; a step that is skipped brings nothing, which a default stands in for."""
+    calls.answers["note"] = lambda arguments: {"n": arguments["value"]}
+    answer = await run(
+        step("a", 3),
+        step("no", "x", when="a.n > 5"),
+        step("yes", "{{no.n | default('none')}}", when="a.n > 2 AND input.least = 1 AND no IS_NULL"),
+        input={"least": 1},
+    )
+    assert answer["step_results"]["no"] == {"success": True, "state": "skipped", "duration_ms": ANY, "attempts": 0}
+    assert answer["result"] == {"n": "none"}
+    assert answer["success"] is True
+    assert answer["steps_completed"] == 2
+
+
+async def test_a_step_that_was_skipped_has_nothing_to_refer_to(run: Run) -> None:
+    """Without a default that is an error, and it says why."""
+    answer = await run(step("a", when="input.x = 1"), step("b", "{{a.n}}"))
+    assert answer["success"] is False
+    assert answer["step_results"]["b"]["error"]["code"] == "VALIDATION_ERROR"
+    assert "'a' brought no result" in answer["step_results"]["b"]["error"]["message"]
+
+
+async def test_a_failed_step_stops_what_has_not_begun(run: Run, calls: Any) -> None:
+    """What runs beside it ends well, what comes after is not run, and all of it is told."""
+    gate = asyncio.Event()
+
+    async def slowly() -> dict[str, Any]:
+        await gate.wait()
+        return {"ok": 1}
+
+    def bad(arguments: Any) -> Any:
+        gate.set()
+        raise ToolExecutionError("broken", executed="no")
+
+    calls.answers |= {"put": bad, "get": lambda _: slowly()}
+    answer = await run(
+        {"id": "beside", "tool_name": "get", "args": {"path": "x"}}, step("bad", 1, "put"), step("after", "{{bad}}")
+    )
+    results = answer["step_results"]
+    assert answer["success"] is False
+    assert answer["steps_completed"] == 1
+    assert results["beside"]["result"] == {"ok": 1}
+    assert (results["bad"]["success"], results["bad"]["state"]) == (False, "failed")
+    assert results["bad"]["error"]["message"] == "broken"
+    assert results["after"] == {"success": False, "state": "not_run", "duration_ms": 0.0, "attempts": 0}
+    assert answer["stopped_because"] == "step 'bad' failed: broken"
+    assert answer["result"] is None
+
+
+async def test_a_write_that_was_cut_off_is_unknown(run: Run, calls: Any) -> None:
+    """Nobody says that it failed."""
+    calls.answers["put"] = fails(CallTimeoutError("cut off"))
+    assert (await run(step("a", 1, "put")))["step_results"]["a"]["state"] == "unknown"
+
+
+async def test_on_error_continue_goes_on_without_the_result(run: Run, calls: Any) -> None:
+    """The run is a success, the step is not."""
+    calls.answers["put"] = fails(ToolExecutionError("broken", executed="no"))
+    answer = await run(step("a", 1, "put", on_error="continue"), step("b", "{{a | default('no')}}"))
+    assert answer["success"] is True
+    assert answer["steps_completed"] == 1
+    assert answer["step_results"]["a"]["success"] is False
+    assert calls.made[-1][2] == {"value": "no"}
+
+
+async def test_on_error_fallback_goes_on_with_another_value(run: Run, calls: Any) -> None:
+    """It may have templates, and the error is told beside it."""
+    calls.answers |= {
+        "put": fails(ToolExecutionError("broken", executed="no")),
+        "note": lambda arguments: {"got": arguments["value"]},
+    }
+    answer = await run(
+        step("a", 1, "put", on_error="fallback", fallback={"n": "{{input.n}}"}), step("b", "{{a.n}}"), input={"n": 7}
+    )
+    assert answer["result"] == {"got": 7}
+    a = answer["step_results"]["a"]
+    assert (a["success"], a["state"], a["result"], a["error"]["message"]) == (True, "fell_back", {"n": 7}, "broken")
+    assert answer["steps_completed"] == 2
+
+
+async def test_a_step_is_tried_again_as_it_says(run: Run, calls: Any) -> None:
+    """``retry.max`` times, each attempt a call of its own name."""
+    calls.answers["note"] = fails(ServiceUnavailableError("busy"))
+    answer = await run(step("a", retry={"max": 2}))
+    assert calls.names == ["a", "a#2", "a#3"]
+    assert answer["step_results"]["a"]["attempts"] == 3
+
+
+async def test_options_shape_what_goes_on(run: Run, calls: Any) -> None:
+    """The shaped value is the step's; what cannot be shaped fails the step, and says that the tool ran."""
+    calls.answers["note"] = lambda _: {"rows": [{"n": n, "x": "x"} for n in range(5)]}
+    answer = await run(step("a", options={"at": "rows", "filter": "n > 2", "select_fields": ["n"]}), step("b", "{{a}}"))
+    assert calls.made[-1][2] == {"value": [{"n": 3}, {"n": 4}]}
+    answer = await run(step("a", options={"at": "row", "limit": 1}))
+    assert answer["step_results"]["a"]["error"]["executed"] == "yes"
+    assert answer["step_results"]["a"]["error"]["message"].endswith("did you mean 'rows'?")
+    answer = await run(step("a", options={"at": "rows", "return_mode": "file"}))
+    assert answer["step_results"]["a"]["error"]["message"] == "no room for a"
+    assert answer["step_results"]["a"]["error"]["executed"] == "yes"
+
+
+async def test_names_in_options_that_lead_nowhere_are_told(run: Run, calls: Any) -> None:
+    """Of a step that runs for each of several, those that do so in each of its results."""
+    calls.answers["note"] = lambda arguments: [{arguments["value"]: 1}]
+    one = step("a", "n", options={"filter": "vots > 1", "select_fields": ["n"]})
+    each = step("b", "{{item}}", for_each=["n", "m"], options={"select_fields": ["n", "m", "x.y"]})
+    told = (await run(one, each, step("c", "n", options={"select_fields": ["n"]})))["step_results"]
+    assert (told["a"]["unmatched"], told["b"]["unmatched"]) == (["vots"], ["x.y"])
+    assert "unmatched" not in told["c"]
+
+
+async def test_for_each_runs_over_a_list(run: Run, calls: Any) -> None:
+    """In the list's order, so many at once, each element a call of its own name."""
+    calls.answers["note"] = lambda arguments: {"got": arguments["value"]}
+    answer = await run(
+        step("a", ["x", "y", "z"]),
+        step("b", "{{index}}:{{item}}", for_each="{{a.got}}", concurrency=2),
+        step("c", "{{b[*].got}}"),
+    )
+    assert answer["result"] == {"got": ["0:x", "1:y", "2:z"]}
+    assert calls.names[1:4] == ["b.0", "b.1", "b.2"]
+    assert calls.most_at_once == 2
+    assert answer["step_results"]["b"]["attempts"] == 3
+
+
+@pytest.mark.parametrize(("value", "told"), [("text", "is no list"), (list(range(101)), "has 101 elements")])
+async def test_for_each_takes_a_list_of_a_hundred(run: Run, value: Any, told: str) -> None:
+    """Anything else fails the step, and nothing of it runs."""
+    answer = await run(step("b", "{{item}}", for_each="{{input.x}}"), input={"x": value})
+    assert told in answer["step_results"]["b"]["error"]["message"]
+
+
+def odd_fail(arguments: Any) -> Any:
+    if arguments["value"] % 2:
+        raise ToolExecutionError(f"{arguments['value']} is odd", executed="no")
+    return {"n": arguments["value"]}
+
+
+async def test_an_element_that_fails_stops_its_step(run: Run, calls: Any) -> None:
+    """No further element begins, and the error names the element."""
+    calls.answers["put"] = odd_fail
+    answer = await run(step("a", "{{item}}", "put", for_each=[0, 1, 2, 3], concurrency=1))
+    assert calls.names == ["a.0", "a.1"]
+    a = answer["step_results"]["a"]
+    assert a["error"]["message"] == "element 1: 1 is odd"
+    assert a["errors"] == [{"index": 1, "error": ANY}]
+    assert "result" not in a
+    assert answer["success"] is False
+
+
+async def test_elements_that_fail_are_null_where_the_step_goes_on(run: Run, calls: Any) -> None:
+    """Every element runs, and the others' results stand in their places."""
+    calls.answers["put"] = odd_fail
+    answer = await run(step("a", "{{item}}", "put", for_each=[0, 1, 2, 3], on_error="continue", concurrency=1))
+    assert answer["result"] == [{"n": 0}, None, {"n": 2}, None]
+    assert [error["index"] for error in answer["step_results"]["a"]["errors"]] == [1, 3]
+    assert answer["success"] is True
+
+
+async def test_elements_fall_back_one_by_one(run: Run, calls: Any) -> None:
+    """The fallback is that of the element."""
+    calls.answers["put"] = odd_fail
+    answer = await run(step("a", "{{item}}", "put", for_each=[0, 1], on_error="fallback", fallback={"n": "{{item}}"}))
+    assert answer["result"] == [{"n": 0}, {"n": 1}]
+    assert answer["step_results"]["a"]["state"] == "fell_back"
+
+
+async def test_when_the_time_is_over_nothing_new_begins(run: Run, calls: Any) -> None:
+    """What was done is told, and why the rest was not."""
+
+    def slow(arguments: Any) -> dict[str, Any]:
+        calls.left_s = 0.0
+        return {}
+
+    calls.answers["note"] = slow
+    answer = await run(step("a"), step("b", "{{a}}"))
+    assert answer["stopped_because"] == "the time was over"
+    assert [one["state"] for one in answer["step_results"].values()] == ["succeeded", "not_run"]
+    calls.left_s = 100.0
+    answer = await run(step("a", "{{item}}", for_each=[1, 2, 3], concurrency=1))
+    assert "before 2 of 3 elements" in answer["step_results"]["a"]["error"]["message"]
+
+
+async def test_a_delay_is_waited_for(run: Run, calls: Any) -> None:
+    """Before the step begins, within the time that is left."""
+    await run(step("a", delay_ms=1500))
+    assert calls.slept == [1.5]
+
+
+async def test_a_delay_that_uses_up_the_time_leaves_nothing_to_do(run: Run, calls: Any) -> None:
+    """The step is not called, and its error says that nothing was executed."""
+    calls.left_s = 2.0
+    answer = await run(step("a", delay_ms=5000))
+    assert calls.slept == [2.0]
+    assert calls.made == []
+    assert answer["step_results"]["a"]["error"]["executed"] == "no"
+
+
+async def test_progress_names_the_step(run: Run, reports: list[str]) -> None:
+    """As it begins and as it ends, with how many have ended."""
+    await run(step("a"), step("b", "{{a}}"))
+    assert reports == ["a: note (0/2)", "a: succeeded (1/2)", "b: note (1/2)", "b: succeeded (2/2)"]
+
+
+async def test_what_an_earlier_run_did_is_said_to_be_replayed(run: Run, calls: Any) -> None:
+    """A finished step is not repeated; one that was cut off in a write is unknown, and stops the run."""
+    await run(step("a", 1, "put"))
+    from_before = await calls.call("put", {}, name="x")
+    calls.kept["a"] = replace(from_before, metadata=replace(from_before.metadata, replayed=True))
+    answer = await run(step("a", 1, "put"), step("b", "{{a}}"))
+    assert answer["step_results"]["a"]["replayed"] is True
+    cut = OutcomeUnknownError("cut off").to_tool_error()
+    calls.kept["a"] = ToolResult(Metadata(1.0, Timings(), replayed=True), error=cut)
+    answer = await run(step("a", 1, "put"), step("b", "{{a}}"))
+    assert answer["step_results"]["a"]["state"] == "unknown"
+    assert answer["stopped_because"].startswith("the outcome of step 'a' is unknown: cut off It was left alone")
+
+
+async def test_a_template_that_brings_no_object_is_no_arguments(run: Run) -> None:
+    """It is told before the tool is called."""
+    answer = await run(step("a", 1), {"id": "b", "tool_name": "note", "args": "{{input.x}}"}, input={"x": {"value": 1}})
+    assert answer["success"] is True
+    answer = await run({"id": "b", "tool_name": "note", "args": "{{item}}", "for_each": [1]})
+    assert answer["step_results"]["b"]["error"]["code"] == InvalidArgumentsError.code
+
+
+async def test_a_cancelled_run_ends_its_steps(run: Run, calls: Any) -> None:
+    """None of them runs on."""
+    ended = asyncio.Event()
+
+    async def hang() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    calls.answers["note"] = lambda _: hang()
+    task = asyncio.create_task(run(step("a"), step("b")))
+    while calls.at_once < 2:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+    assert calls.at_once == 0
+
+
+async def test_values_that_grow_with_each_step_are_stopped(run: Run) -> None:
+    """A value that each step uses ten times fails the step where it becomes too large, and the answer stays small."""
+    first = {"id": "s0", "tool_name": "note", "args": {"value": ["x" * 10]}}
+    steps = [{"id": f"s{n}", "tool_name": "note", "args": {"value": [f"{{{{s{n - 1}}}}}"] * 10}} for n in range(1, 20)]
+    answer = await run(first, *steps)
+    assert answer["success"] is False
+    assert "bytes together" in answer["stopped_because"]
+    assert answer["step_results"]["s19"]["state"] == "not_run"
+
+
+async def test_results_that_are_too_large_together_are_refused(run: Run, calls: Any) -> None:
+    """What would be held of many elements is bounded; what has run says so, and its fallback takes its place."""
+    calls.answers["note"] = lambda _: "x" * 20_000_000
+    step = {"id": "all", "tool_name": "note", "args": {"value": "{{item}}"}, "for_each": [0, 1, 2, 3, 4]}
+    answer = await run(step | {"on_error": "fallback", "fallback": "too large"})
+    shown = answer["step_results"]["all"]
+    assert [len(value) for value in shown["result"]] == [20_000_000] * 3 + [9] * 2
+    assert {(one["error"]["code"], one["error"]["executed"]) for one in shown["errors"]} == {
+        ("RESULT_TOO_LARGE", "yes")
+    }

@@ -1,0 +1,167 @@
+"""Pipelines in files, which are tools."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError
+from toold.tools import bind, load_registry
+from toold.tools.json_schema import JsonSchema
+from toold.tools.orchestration.saved_pipelines import SavedPipelineError, pipelines_in, saved_pipeline
+
+GOOD = """
+description = "Greet somebody twice."
+timeout_s = 60
+return = "{{second}}"
+
+[parameters]
+required = ["name"]
+[parameters.properties.name]
+type = "string"
+[parameters.properties.greeting]
+type = "string"
+default = "Hello"
+
+[[steps]]
+id = "first"
+tool_name = "note"
+args = { value = "{{input.greeting}} {{input.name}}" }
+
+[[steps]]
+id = "second"
+tool_name = "note"
+args = { value = "{{first}}!" }
+"""
+YAML = """
+description: Greet somebody.
+parameters: {properties: {name: {type: string}}}
+steps:
+  - {id: first, tool_name: note, args: {value: "{{input.name}}"}}
+"""
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+class Running:
+    """A call of a saved pipeline: what ``ToolContext`` has of it."""
+
+    def __init__(self, calls: Any, tools: Any) -> None:
+        self.call = calls.call
+        self.find_tool = tools
+        self.call_id = "run-1"
+        self.taken_up: str | None = None
+
+    def remaining(self) -> float:
+        return 60.0
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        """Nobody looks."""
+
+    async def take_up(self, call_id: str) -> None:
+        self.taken_up = call_id
+
+
+def test_a_file_is_a_tool_with_its_own_schema(tmp_path: Path) -> None:
+    """Named as the file, described by it, its parameters the arguments, and what runs take beside them."""
+    tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
+    assert (tool.name, tool.description, tool.timeout_s) == ("greet", "Greet somebody twice.", 65.0)
+    schema = tool.info.input_schema
+    assert schema["required"] == ["name"]
+    assert schema["properties"].keys() == {"name", "greeting", "resume", "on_unknown", "dry_run"}
+    assert schema["additionalProperties"] is False
+    assert isinstance(tool.arguments, JsonSchema)
+    assert tool.composing
+    assert not tool.repeatable
+
+
+async def test_its_steps_run_over_its_arguments(tmp_path: Path, calls: Any, tools: Any) -> None:
+    """Defaults stand in for what is not given."""
+    calls.answers["note"] = lambda arguments: arguments["value"]
+    tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
+    answer = await tool.run(bind(tool, {"name": "Ann"}), Running(calls, tools))  # type: ignore[arg-type]
+    assert (answer["result"], answer["success"], answer["run_id"]) == ("Hello Ann!", True, "run-1")
+    answer = await tool.run(bind(tool, {"name": "Bob", "greeting": "Bye"}), Running(calls, tools))  # type: ignore[arg-type]
+    assert answer["result"] == "Bye Bob!"
+
+
+async def test_its_plan_can_be_had_without_a_run(tmp_path: Path, calls: Any, tools: Any) -> None:
+    """By ``dry_run``, which the steps do not know as input."""
+    tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
+    answer = await tool.run(bind(tool, {"name": "Ann", "dry_run": True}), Running(calls, tools))  # type: ignore[arg-type]
+    assert (answer["dry_run"], answer["order"]) == (True, [["first"], ["second"]])
+    assert calls.made == []
+
+
+async def test_a_run_can_be_taken_up(tmp_path: Path, calls: Any, tools: Any) -> None:
+    """By ``resume``, as that of any pipeline."""
+    tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
+    running = Running(calls, tools)
+    await tool.run(bind(tool, {"name": "Ann", "resume": "run-0"}), running)  # type: ignore[arg-type]
+    assert running.taken_up == "run-0"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"name": 1}, {"name": "Ann", "nam": "Ann"}])
+def test_arguments_are_held_against_the_parameters(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    """As those of every tool."""
+    tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
+    with pytest.raises(InvalidArgumentsError):
+        bind(tool, arguments)
+
+
+@pytest.mark.parametrize("ending", ["yaml", "yml"])
+async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending: str) -> None:
+    """With the same keys."""
+    tool = saved_pipeline(write(tmp_path, f"greet.{ending}", YAML))
+    calls.answers["note"] = lambda arguments: arguments["value"]
+    answer = await tool.run(bind(tool, {"name": "Ann"}), Running(calls, tools))  # type: ignore[arg-type]
+    assert answer["result"] == "Ann"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a b.toml", GOOD, "the file's name names the tool"),
+        ("x.toml", "steps = [", "it is not valid TOML"),
+        ("x.yaml", "a: [", "it is not valid YAML"),
+        ("x.yaml", "- 1", "it should have description, parameters and steps"),
+        ("x.toml", 'description = "x"', "steps is missing"),
+        ("x.yaml", "description: x\nsteps: []", "steps should have 1 items or more"),
+        ("x.toml", GOOD.replace("tool_name", "tool", 1), "did you mean 'tool_name'?"),
+        ("x.toml", GOOD.replace("{{first}}", "{{frist}}"), "there is no step 'frist'; did you mean 'first'?"),
+        ("x.toml", GOOD.replace("input.name", "input.nam"), "there is no parameter 'nam'; did you mean 'name'?"),
+        ("x.toml", GOOD.replace("{{first}}", "{{second}}"), "second → second"),
+        ("x.toml", GOOD.replace('type = "string"', 'type = "text"', 1), "parameters: the schema is no JSON Schema"),
+        ("x.toml", GOOD.replace("properties.greeting", "properties.resume"), "has resume already"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, name: str, text: str, told: str) -> None:
+    """Where it is, and what to write."""
+    with pytest.raises(SavedPipelineError) as raised:
+        saved_pipeline(write(tmp_path, name, text))
+    assert told in str(raised.value)
+
+
+def test_a_folder_has_the_tools_of_its_files(tmp_path: Path) -> None:
+    """What cannot be used is told and left out; other files do not matter."""
+    write(tmp_path, "greet.toml", GOOD)
+    write(tmp_path, "bad.yaml", "steps: 1")
+    write(tmp_path, "notes.txt", "notes")
+    tools, problems = pipelines_in(tmp_path)
+    assert [tool.name for tool in tools] == ["greet"]
+    assert len(problems) == 1
+    assert "bad.yaml was left out: " in problems[0]
+    assert "cannot be read" in pipelines_in(tmp_path / "nowhere")[1][0]
+
+
+def test_a_file_does_not_take_the_place_of_a_tool(tmp_path: Path) -> None:
+    """Nor of a pipeline of the same name; the registry says so."""
+    write(tmp_path, "echo.toml", GOOD)
+    write(tmp_path, "greet.toml", GOOD)
+    write(tmp_path, "greet.yaml", YAML)
+    registry = load_registry(pipeline_dir=tmp_path)
+    assert registry.get("greet").description == "Greet somebody twice."
+    assert [problem.partition(" of ")[0] for problem in registry.problems] == ["tool 'echo'", "tool 'greet'"]

@@ -1,0 +1,106 @@
+"""Which tools a few words find."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toold.protocol.tool_call import Annotations, ToolInfo
+from toold.tools import load_registry
+from toold.tools.tool_ranking import ToolIndex, rank, words
+
+ANNOTATIONS = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+INFOS = [tool.info for tool in load_registry().tools]
+
+
+def info(name: str, description: str, **arguments: str) -> ToolInfo:
+    properties: dict[str, Any] = {argument: {"description": text} for argument, text in arguments.items()}
+    return ToolInfo(name, description, {"properties": properties}, ANNOTATIONS)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("glm_web_search", ["glm", "web", "search"]),
+        ("listFilesByID", ["list", "file", "id"]),
+        ("The files of a class", ["file", "class"]),
+        ("HTTPServer2", ["http", "server", "2"]),
+        ("Ünï ÄÖ", ["ünï", "äö"]),
+        ("", []),
+    ],
+)
+def test_text_is_taken_apart_into_words(text: str, found: list[str]) -> None:
+    """At the joints of names, without empty words and plurals."""
+    assert words(text) == found
+
+
+@pytest.mark.parametrize(
+    ("query", "tool"),
+    [
+        ("search the web", "glm_web_search"),
+        ("review my code for bugs", "codereview"),
+        ("which models are there", "listmodels"),
+        ("upload a file to kimi", "kimi_upload_files"),
+        ("security audit", "secaudit"),
+        ("echo", "echo"),
+        ("download", "smart_file_download"),
+    ],
+)
+def test_the_daemons_own_tools_are_found(query: str, tool: str) -> None:
+    """By what a caller would call them."""
+    assert tool in [found.name for found, _ in rank(query, INFOS)[:3]]
+
+
+def test_a_name_counts_more_than_a_description_and_that_more_than_an_argument() -> None:
+    """For one and the same word."""
+    tools = [
+        info("x", "Does this.", invoice="its number"),
+        info("y", "Makes an invoice."),
+        info("invoice", "Makes it."),
+        info("z", "Else."),
+    ]
+    assert [tool.name for tool, _ in rank("invoices", tools)] == ["invoice", "y", "x"]
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    """What every tool has tells none apart."""
+    tools = [info("a", "github issue list"), info("b", "github pull list"), info("c", "github list list list list")]
+    assert rank("github issue", tools)[0][0].name == "a"
+
+
+@given(st.text(max_size=60))
+def test_ranking_is_of_known_tools_and_ordered(query: str) -> None:
+    """Whatever is asked: each tool at most once, better ones first, none without a hit."""
+    found = rank(query, INFOS)
+    scores = [score for _, score in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(score > 0 for score in scores)
+    names = [tool.name for tool, _ in found]
+    assert len(names) == len(set(names))
+
+
+def test_an_index_serves_any_number_of_queries() -> None:
+    """None of them leaves anything in it that another one finds."""
+    index = ToolIndex(INFOS)
+    queries = ("search the web", "filed", "websearches", "echo", "search the web")
+    assert [rank(query, index) for query in queries] == [rank(query, INFOS) for query in queries]
+
+
+def test_the_best_part_of_a_word_counts_once() -> None:
+    """By half, beside the word itself; what merely has more such parts is not better for it."""
+    tools = [info("x", "invoice"), info("y", "invoice invoiced"), info("z", "invoice invoiced invoiceable")]
+    scores = {tool.name: score for tool, score in rank("invoice", tools)}
+    rarity = math.log(1 + 0.5 / 3.5)
+    for name, weight, length in (("x", 1, 5 / 6), ("y", 1.5, 6 / 6), ("z", 1.5, 7 / 6)):  # 4 of it are the name's
+        assert scores[name] == pytest.approx(rarity * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * length)))
+
+
+def test_no_tools_are_no_trouble() -> None:
+    """There is nothing to find."""
+    assert rank("x", []) == []
+
+
+def test_tools_without_a_word_are_no_trouble() -> None:
+    """Nothing finds them."""
+    assert rank("x", [info("_", "")]) == []

@@ -1,0 +1,199 @@
+"""The registry: names, the listing, and tools that installed packages bring."""
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from toold.protocol.error_codes import ToolNotFoundError
+from toold.tools import Arguments, Tool, ToolContext, ToolRegistry, bind, load_registry, tool
+
+if TYPE_CHECKING:
+    from tests.tools.conftest import Context
+
+OWN = {"challenge", "chat", "consensus", "echo", "listmodels", "provider_capabilities", "status", "version"}
+"""The tools that ship with the daemon; a checkout may have more."""
+
+
+def make(name: str, description: str = "Do it.") -> Tool:
+    async def do(arguments: Arguments, context: ToolContext) -> None: ...
+
+    do.__doc__ = description
+    return tool(name, read_only=True, open_world=False)(do)
+
+
+def test_tools_are_listed_by_name() -> None:
+    """Their order does not depend on the order in which they were found."""
+    assert [tool.name for tool in ToolRegistry([make("b"), make("a")]).tools] == ["a", "b"]
+
+
+def test_a_name_twice_is_refused() -> None:
+    """One name has one tool."""
+    with pytest.raises(ValueError, match="two tools are called 'a'"):
+        ToolRegistry([make("a"), make("b"), make("a")])
+
+
+def test_a_tool_is_found_by_its_name() -> None:
+    """``get`` returns the tool itself."""
+    a = make("a")
+    registry = ToolRegistry([a])
+    assert registry.get("a") is a
+    assert "a" in registry
+    assert "b" not in registry
+
+
+def test_an_unknown_name_is_answered_with_close_ones() -> None:
+    """A misspelt name gets suggestions, in words and for programs."""
+    with pytest.raises(ToolNotFoundError, match="no tool 'ecoh'; did you mean 'echo'") as caught:
+        load_registry().get("ecoh")
+    assert caught.value.details == {"suggestions": ["echo"]}
+
+
+def test_a_name_like_no_other_is_answered_with_where_to_look() -> None:
+    """Without a close name, the error says where the names are; a long name is cut."""
+    with pytest.raises(ToolNotFoundError, match=r"no tool 'z{100}'; list_tools has all names") as caught:
+        load_registry().get("z" * 5000)
+    assert caught.value.details == {"suggestions": []}
+
+
+def test_the_daemons_own_tools_are_there() -> None:
+    """Each file with a decorated function is found by being there."""
+    own = {tool.name for tool in load_registry().tools if tool.source == "toold"}
+    assert own >= OWN
+
+
+def test_only_asking_models_leaves_the_house() -> None:
+    """Those that ask models alone are open-world; status and version answer even when everything is busy."""
+    tools = [tool for tool in load_registry().tools if tool.name in OWN]
+    assert [tool.name for tool in tools if not tool.local] == ["challenge", "chat", "consensus"]
+    assert [tool.name for tool in tools if tool.unmetered] == ["status", "version"]
+
+
+TOOL_FILE = '''
+from toold.tools import Arguments, ToolContext, tool
+
+
+class GreetArguments(Arguments):
+    name: str
+
+
+@tool("{name}", read_only=True, open_world=False)
+async def {name}(arguments: GreetArguments, context: ToolContext) -> str:
+    """Greet somebody."""
+    return f"Hello, {{arguments.name}}!"
+'''
+
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "writing-a-tool.md"
+
+LOAD = """
+import json, sys
+from toold.tools import load_registry
+registry = load_registry()
+sdks = sorted({"openai", "zhipuai", "zai"} & sys.modules.keys())
+print("LOADED", json.dumps([{tool.name: tool.source for tool in registry.tools}, registry.problems, sdks]))
+"""
+
+
+def installed(folder: Path, package: str, entry_points: str, **modules: str) -> None:
+    """Lay out a distribution as pip installs it: its modules, and its dist-info beside them."""
+    for name, source in modules.items():
+        (folder / f"{name}.py").write_text(source)
+    info = folder / f"{package}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[toold.tools]\n{entry_points}\n")
+
+
+def load_with(folder: Path) -> tuple[dict[str, str], list[str], list[str], str]:
+    """In a process of its own: the tools and their sources, the problems, the SDKs imported, and the log."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(folder)!r}){LOAD}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    log, _, loaded = done.stdout.partition("LOADED ")
+    sources, problems, sdks = json.loads(loaded)
+    return sources, problems, sdks, log
+
+
+def test_an_installed_packages_tools_are_served(tmp_path: Path) -> None:
+    """A package names a tool, a module of tools or a list of them, and each is there with its source."""
+    installed(
+        tmp_path,
+        "acme-tools",
+        "one = acme_one:greet\nmodule = acme_two\nlist = acme_three:TOOLS",
+        acme_one=TOOL_FILE.format(name="greet"),
+        acme_two=TOOL_FILE.format(name="wave") + TOOL_FILE.format(name="nod"),
+        acme_three=TOOL_FILE.format(name="bow") + "TOOLS = [bow]",
+    )
+    sources, problems, sdks, _ = load_with(tmp_path)
+    assert {name for name, source in sources.items() if source == "acme-tools"} == {"greet", "wave", "nod", "bow"}
+    assert (problems, sdks) == ([], [])
+
+
+def test_the_documented_example_is_a_tool(tmp_path: Path) -> None:
+    """What docs/writing-a-tool.md shows works as it stands there, under the entry point that it shows; but for its
+    name, which a reader's own file in src/tools/ may have taken.
+    """
+    page = DOCUMENTED.read_text()
+    example = page.partition("```python\n")[2].partition("```")[0]
+    entry_point = page.partition('"toold.tools"]\n')[2].partition("\n")[0].strip().replace('"', "")
+    installed(tmp_path, "acme-tools", entry_point)
+    (tmp_path / "acme_tools").mkdir()
+    (tmp_path / "acme_tools" / "wordcount.py").write_text(example.replace('@tool("wordcount"', '@tool("acme_words"'))
+    sources, problems, _, _ = load_with(tmp_path)
+    assert (sources["acme_words"], problems) == ("acme-tools", [])
+
+
+async def test_the_documented_example_does_what_it_says(
+    context: "Context", write: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts, where the README and docs/writing-a-tool.md show it."""
+    example = DOCUMENTED.read_text().partition("```python\n")[2].partition("```")[0]
+    assert example in (DOCUMENTED.parents[1] / "README.md").read_text()
+    (tmp_path / "documented_wordcount.py").write_text(example)
+    monkeypatch.syspath_prepend(tmp_path)
+    wordcount = importlib.import_module("documented_wordcount").wordcount
+    write("LICENSE", "two words\nand three more\n")
+    assert await wordcount.function(bind(wordcount, {"path": "LICENSE"}), context) == {"words": 5, "lines": 2}
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "says"),
+    [
+        ("broken", "raise RuntimeError('out of order')", "RuntimeError: out of order"),
+        ("broken", "import no_such_module", "No module named 'no_such_module'"),
+        ("broken:gone", "", "AttributeError"),
+        ("broken", "X = 1", "there is no tool in it"),
+        ("broken:X", "X = ['word']", "'word' is not a Tool"),
+        ("broken:X", "X = 5", "TypeError"),
+    ],
+)
+def test_a_package_that_cannot_be_loaded_is_left_out(tmp_path: Path, value: str, source: str, says: str) -> None:
+    """What a package does wrong is told and logged with its name; the daemon's own tools are all there."""
+    installed(tmp_path, "acme-tools", f"x = {value}", broken=source)
+    sources, problems, _, log = load_with(tmp_path)
+    assert sources.keys() >= OWN
+    assert len(problems) == 1
+    assert f"tools of acme-tools ({value}) were left out" in problems[0]
+    assert says in problems[0]
+    assert "acme-tools" in log
+
+
+def test_a_name_that_is_taken_stays_with_its_first_owner(tmp_path: Path) -> None:
+    """A package cannot replace ``echo``; its other tools are served."""
+    source = TOOL_FILE.format(name="echo") + TOOL_FILE.format(name="wave")
+    installed(tmp_path, "acme-tools", "x = acme", acme=source)
+    sources, problems, _, _ = load_with(tmp_path)
+    assert (sources["echo"], sources["wave"]) == ("toold", "acme-tools")
+    assert problems == ["tool 'echo' of acme-tools was left out: toold has one of that name"]
+
+
+def test_repr_is_the_display() -> None:
+    """A registry shows how many tools it has."""
+    assert repr(ToolRegistry([make("a")])) == "<ToolRegistry of 1 tools>"

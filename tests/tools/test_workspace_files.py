@@ -1,0 +1,382 @@
+"""File access: what may be read, and what is said of the rest."""
+
+import asyncio
+import base64
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from toold.protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from toold.tools import FileAccess
+from toold.tools.workspace_files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, TextFile, image_type
+
+Write = Callable[[str, str | bytes], Path]
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+@pytest.fixture
+def access(workspace: Path) -> FileAccess:
+    """May read ``workspace`` but not ``workspace/state`` and ``workspace/toold.toml``."""
+    return FileAccess((workspace,), denied=(workspace / "state", workspace / "toold.toml"))
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file outside the roots."""
+    path = tmp_path / "secret.txt"
+    path.write_text("s3cret")
+    return path
+
+
+async def test_a_text_file_is_read_whole(access: FileAccess, write: Write) -> None:
+    """A file comes with its path below the root and its text."""
+    write("src/main.py", "é = 1\nprint(é)")
+    assert await access.read_text("src/main.py") == TextFile("src/main.py", "é = 1\nprint(é)")
+
+
+async def test_a_byte_order_mark_is_not_text(access: FileAccess, write: Write) -> None:
+    """A mark that some editors put first is left out."""
+    write("a.txt", b"\xef\xbb\xbfhello")
+    assert (await access.read_text("a.txt")).text == "hello"
+
+
+async def test_any_file_is_read_as_it_is(access: FileAccess, write: Write) -> None:
+    """Bytes are what they are, up to the bound that is given, and no further from where they may be read."""
+    write("a.bin", b"\0\xff")
+    assert await access.read_bytes("a.bin", 2) == BinaryFile("a.bin", b"\0\xff")
+    with pytest.raises(InvalidArgumentsError, match="has 2 bytes; 1 are allowed"):
+        await access.read_bytes("a.bin", 1)
+    with pytest.raises(PermissionDeniedError):
+        await access.read_bytes("toold.toml", 1)
+
+
+async def test_what_looks_like_a_secret_is_not_read(workspace: Path, write: Write) -> None:
+    """By name or by content, text or bytes, there or not, through a link or not; unless the operator named it."""
+    access = FileAccess((workspace,), secrets=("test/.env",))
+    write(".env", "KEY=s3cret")
+    write("test/.env", "KEY=none")
+    write("notes.txt", "-----BEGIN PRIVATE KEY-----\ns3cret")
+    (workspace / "link.txt").symlink_to(".env")
+    for path in (".env", "gone.pem", "notes.txt", "link.txt"):
+        for reading in (access.read_text(path), access.read_bytes(path, 100), access.starting_at("x").read_text(path)):
+            with pytest.raises((PermissionDeniedError, NotFoundError)) as caught:
+                await reading
+            assert "s3cret" not in caught.value.message
+    with pytest.raises(PermissionDeniedError, match=r"looks like a secret.*TOOLD_READABLE_SECRETS"):
+        await access.read_text("link.txt")
+    assert (await access.read_text("test/.env")).text == "KEY=none"
+    access.look_below([workspace], secrets=[".env"])
+    assert (await access.read_text(".env")).text == "KEY=s3cret"
+
+
+async def test_a_clients_folder_from_where_nothing_can_be_read_is_objected_to(
+    access: FileAccess, workspace: Path, write: Write
+) -> None:
+    """Outside the roots, by a link too, or denied; one that holds a root or lies in one, there or not, is well."""
+    write("state/token", "x")
+    (workspace / "link").symlink_to(workspace.parent / "elsewhere")
+    for folder in (None, "", str(workspace), "src", str(workspace / "gone"), str(workspace.parent), "/"):
+        assert await access.objection_to(folder) is None
+    for folder in (str(workspace.parent / "elsewhere"), "../elsewhere", "link", str(workspace / "state"), "\ud800"):
+        assert "they are refused; name a folder there" in (await access.objection_to(folder) or "")
+    for folder in ("a\0b", "x" * 5_000):
+        assert (
+            await access.objection_to(folder) == "it is no path, so relative paths start at the first workspace folder"
+        )
+    access.look_below([workspace.parent / "elsewhere"])
+    assert await access.objection_to("link") is None
+    assert await access.objection_to(str(workspace)) is not None
+
+
+async def test_nobody_waits_long_to_hear_of_a_folder(access: FileAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that hangs keeps out nobody who names a folder on it, and is no objection."""
+    answers = threading.Event()
+    monkeypatch.setattr(FileAccess, "_objection_to", lambda *_: answers.wait(10) or "late")
+    monkeypatch.setattr("toold.tools.workspace_files._LOOK_S", 0.01)
+    try:
+        assert await access.objection_to("src") is None
+    finally:
+        answers.set()
+
+
+async def test_every_spelling_of_a_path_leads_to_the_file(access: FileAccess, write: Write) -> None:
+    """Relative, absolute, with dots and through a link inside the root: it is the same file."""
+    path = write("docs/a.md", "hi")
+    (path.parent.parent / "link.md").symlink_to("docs/a.md")
+    (path.parent.parent / "linked").symlink_to(path.parent)
+    for spelling in ("docs/a.md", str(path), "docs/../docs/./a.md", "link.md", "linked/a.md"):
+        assert await access.read_text(spelling) == TextFile("docs/a.md", "hi")
+
+
+async def test_every_root_may_be_read(tmp_path: Path) -> None:
+    """Several roots are all readable; relative paths start at the first."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(name)
+    access = FileAccess((tmp_path / "one", tmp_path / "two"))
+    assert (await access.read_text("a.txt")).text == "one"
+    assert (await access.read_text(str(tmp_path / "two" / "a.txt"))).text == "two"
+
+
+async def test_a_root_that_is_a_link_is_what_it_leads_to(tmp_path: Path, workspace: Path, write: Write) -> None:
+    """A root may itself be a link; files are found by either name."""
+    write("a.txt", "hi")
+    (tmp_path / "alias").symlink_to(workspace)
+    access = FileAccess((tmp_path / "alias",))
+    for path in ("a.txt", str(tmp_path / "alias" / "a.txt"), str(workspace / "a.txt")):
+        assert (await access.read_text(path)).text == "hi"
+
+
+async def test_relative_paths_start_where_the_client_works(access: FileAccess, workspace: Path, write: Write) -> None:
+    """A client's folder below a root is where its relative paths start; one outside opens nothing."""
+    write("sub/a.txt", "below")
+    assert (await access.starting_at(str(workspace / "sub")).read_text("a.txt")).text == "below"
+    assert (await access.starting_at(None).read_text("sub/a.txt")).text == "below"
+    for outside in ("/", "..", str(workspace.parent)):
+        with pytest.raises(PermissionDeniedError):
+            await access.starting_at(outside).read_text("secret.txt")
+    with pytest.raises(PermissionDeniedError):
+        await access.starting_at(str(workspace / "sub")).read_text("../state/token")
+
+
+async def test_a_relative_path_that_leads_nowhere_is_told_with_where_it_starts(
+    access: FileAccess, workspace: Path
+) -> None:
+    """As the client knows that folder: the one that it named, else the workspace's first, whose path is not told."""
+    (workspace / "sub").mkdir()
+    elsewhere = access.starting_at("/elsewhere")
+    for there, error, start in (
+        (access, NotFoundError, "the first workspace folder."),
+        (access.starting_at("sub"), NotFoundError, "'sub', the folder that this client named."),
+        (elsewhere, PermissionDeniedError, "'/elsewhere', the folder that this client named."),
+    ):
+        with pytest.raises(error) as caught:
+            await there.read_text("nowhere.txt")
+        assert caught.value.message.endswith(f". Relative paths start at {start}")
+        assert str(workspace) not in caught.value.message
+    with pytest.raises(NotFoundError, match=r"does not exist\.$"):
+        await access.read_text(str(workspace / "nowhere.txt"))
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Path, there: bool) -> None:
+    """A path outside is refused with the same words whether or not there is a file."""
+    if not there:
+        secret.unlink()
+    for path in (str(secret), "../secret.txt", "x/../../secret.txt", "/", "/dev/null/..", ".."):
+        with pytest.raises(PermissionDeniedError) as caught:
+            await access.read_text(path)
+        assert caught.value.message.removesuffix(" Relative paths start at the first workspace folder.") == (
+            f"{path!r} is not below the folders that this daemon may read; name a file there, or let the operator "
+            "add its folder to TOOLD_WORKSPACE."
+        )
+
+
+@pytest.mark.parametrize("target", ["secret.txt", "nowhere.txt", ""])
+async def test_a_link_out_of_the_roots_is_refused(
+    access: FileAccess, workspace: Path, secret: Path, target: str
+) -> None:
+    """Links are resolved before the check: neither a file nor a folder outside is reached through one."""
+    (workspace / "way-out").symlink_to(secret.parent / target)
+    for path in ("way-out", "way-out/secret.txt"):
+        with pytest.raises(PermissionDeniedError):
+            await access.read_text(path)
+
+
+async def test_a_folder_that_only_begins_like_a_root_is_outside(access: FileAccess, workspace: Path) -> None:
+    """``workspace-2`` is not below ``workspace``."""
+    sibling = workspace.with_name(workspace.name + "-2")
+    sibling.mkdir()
+    (sibling / "a.txt").write_text("no")
+    with pytest.raises(PermissionDeniedError):
+        await access.read_text(str(sibling / "a.txt"))
+
+
+async def test_state_and_settings_are_never_read(access: FileAccess, workspace: Path, write: Write) -> None:
+    """What is denied stays so below a root, by whatever name it is reached."""
+    token, settings_file = write("state/token", "s3cret"), write("toold.toml", "key")
+    (workspace / "link").symlink_to("state")
+    os.link(settings_file, workspace / "second-name.toml")
+    for path in ("state/token", str(token), "link/token", "state", "toold.toml", "second-name.toml", "state/nowhere"):
+        with pytest.raises(PermissionDeniedError):
+            await access.read_text(path)
+
+
+async def test_a_link_put_there_after_the_check_is_not_followed(
+    access: FileAccess, workspace: Path, secret: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file or folder that becomes a link between the check and the read is not read through."""
+    write("a.txt", "harmless")
+    write("sub/secret.txt", "harmless")
+    found = {path: access._located(path) for path in ("a.txt", "sub/secret.txt")}
+    monkeypatch.setattr(access, "_located", found.__getitem__)
+    (workspace / "a.txt").unlink()
+    (workspace / "a.txt").symlink_to(secret)
+    (workspace / "sub").rename(workspace / "moved")
+    (workspace / "sub").symlink_to(secret.parent)
+    for path in found:
+        with pytest.raises(CallError) as caught:
+            await access.read_text(path)
+        assert "s3cret" not in caught.value.message
+
+
+async def test_a_missing_file_is_not_found(access: FileAccess, write: Write) -> None:
+    """A file that is not there, or lies below a file, is named as the caller named it."""
+    write("a.txt", "hi")
+    for path in ("b.txt", "a.txt/b.txt"):
+        with pytest.raises(NotFoundError, match=f"'{path}' does not exist"):
+            await access.read_text(path)
+
+
+async def test_only_regular_files_are_read(access: FileAccess, workspace: Path) -> None:
+    """Folders, pipes and sockets are refused at once, each with what it is; a pipe that nobody writes hangs nothing."""
+    (workspace / "folder").mkdir()
+    os.mkfifo(workspace / "pipe")
+    here = Path.cwd()
+    os.chdir(workspace)  # a socket's path is bounded to some 100 bytes
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind("socket")
+    finally:
+        os.chdir(here)
+    for path, says in {"folder": "is a folder", ".": "is a folder", "pipe": "is a pipe", "socket": "is a pipe"}.items():
+        with pytest.raises(InvalidArgumentsError, match=says):
+            await asyncio.wait_for(access.read_text(path), 20)
+
+
+async def test_a_device_below_a_root_is_refused() -> None:
+    """Even where the operator allows ``/dev``, no device is read."""
+    with pytest.raises(InvalidArgumentsError, match="device"):
+        await FileAccess((Path("/dev"),)).read_text("zero")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [("", "path is empty"), ("a\0b", "NUL character"), ("x" * 300, "longer than a path")],
+)
+async def test_no_path_at_all_is_refused(access: FileAccess, path: str, says: str) -> None:
+    """What cannot be a path is told as such, and a long one is not repeated whole."""
+    with pytest.raises(InvalidArgumentsError, match=says) as caught:
+        await access.read_text(path)
+    assert len(caught.value.message) < 300
+
+
+async def test_a_path_of_any_length_is_refused_at_once(access: FileAccess) -> None:
+    """It is not resolved: that would take minutes, in which nobody is answered. A folder of a client's is no other."""
+    path = "a/" * 1_500_000
+    with pytest.raises(InvalidArgumentsError, match="longer than a path"):
+        await access.read_text(path)
+    assert access.starting_at(path) is access
+
+
+async def test_a_link_in_a_circle_is_refused(access: FileAccess, workspace: Path) -> None:
+    """A link that leads to itself ends in an error."""
+    (workspace / "round").symlink_to("round")
+    with pytest.raises(InvalidArgumentsError, match="circle"):
+        await access.read_text("round")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads what permissions forbid")
+async def test_what_the_system_forbids_is_told(access: FileAccess, write: Write) -> None:
+    """A file that the daemon's user may not read gets an error that says so."""
+    write("a.txt", "hi").chmod(0)
+    with pytest.raises(PermissionDeniedError, match=r"may not read 'a\.txt'"):
+        await access.read_text("a.txt")
+
+
+async def test_a_large_file_is_refused_with_both_sizes(access: FileAccess, write: Write) -> None:
+    """The bound itself is allowed; one byte more is not, and both numbers are told."""
+    write("fits.txt", b"x" * MAX_TEXT_BYTES)
+    write("over.txt", b"x" * (MAX_TEXT_BYTES + 1))
+    assert len((await access.read_text("fits.txt")).text) == MAX_TEXT_BYTES
+    with pytest.raises(InvalidArgumentsError, match="has 1,048,577 bytes; 1,048,576 are allowed"):
+        await access.read_text("over.txt")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"), [(b"\x7fELF\0\0", "is a binary file"), (b"caf\xe9", r"is not UTF-8 \(byte 3\)")]
+)
+async def test_what_is_no_text_is_refused(access: FileAccess, write: Write, data: bytes, says: str) -> None:
+    """Binary files and other encodings are told apart, each with what to do."""
+    write("a.bin", data)
+    with pytest.raises(InvalidArgumentsError, match=says):
+        await access.read_text("a.bin")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0rest", "image/jpeg"),
+        (b"GIF89arest", "image/gif"),
+        (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
+    ],
+)
+async def test_an_image_becomes_a_data_url(access: FileAccess, write: Write, data: bytes, kind: str) -> None:
+    """What an image is comes from its first bytes, not from its name."""
+    write("picture.dat", data)
+    url = await access.read_image("picture.dat")
+    assert url.startswith(f"data:{kind};base64,")
+    assert base64.b64decode(url.partition(",")[2]) == data
+
+
+@pytest.mark.parametrize("data", [b"", b"<svg/>", b"RIFF\x10\0\0\0WAVEfmt "])
+async def test_what_is_no_image_is_refused(access: FileAccess, write: Write, data: bytes) -> None:
+    """Other formats are refused with those that are taken."""
+    assert image_type(data) is None
+    write("picture.png", data)
+    with pytest.raises(InvalidArgumentsError, match="no PNG, JPEG, WebP or GIF"):
+        await access.read_image("picture.png")
+
+
+async def test_images_are_bounded_too(access: FileAccess, write: Write) -> None:
+    """An image over its bound is refused before it is encoded."""
+    write("picture.png", PNG + bytes(MAX_IMAGE_BYTES - len(PNG) + 1))
+    with pytest.raises(InvalidArgumentsError, match="has 10,485,761 bytes; 10,485,760 are allowed"):
+        await access.read_image("picture.png")
+
+
+PARTS = st.sampled_from(
+    ["..", ".", "", "a", "out", "in", "state", "loop", "workspace", "token", "secret.txt", "~", "\0"]
+)
+
+
+async def test_the_roots_can_be_changed(access: FileAccess, workspace: Path, write: Write, tmp_path: Path) -> None:
+    """From then on the new ones are read below and the old ones are not; what was denied stays so."""
+    write("file.txt", "old")
+    write("below/file.txt", "new")
+    write("state/token", "denied")
+    access.look_below([workspace / "below"])
+    assert await access.read_text("file.txt") == TextFile("file.txt", "new")
+    with pytest.raises(PermissionDeniedError):
+        await access.read_text(str(workspace / "file.txt"))
+    access.look_below([workspace])
+    with pytest.raises(PermissionDeniedError):
+        await access.read_text("state/token")
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(path=st.text() | st.lists(PARTS | st.text(max_size=5), max_size=8).map("/".join))
+async def test_no_path_escapes(access: FileAccess, workspace: Path, write: Write, secret: Path, path: str) -> None:
+    """Whatever string is given as a path, only what is below a root and not denied is read; else there is an error."""
+    if not (workspace / "loop").is_symlink():
+        for name, target in {"out": workspace.parent, "in": workspace / "a", "loop": workspace / "loop"}.items():
+            (workspace / name).symlink_to(target)
+        write("a/a", "inside")
+        write("state/token", "denied")
+    try:
+        read = await access.read_text(path)
+    except CallError:
+        return
+    assert read == TextFile("a/a", "inside")
+
+
+def test_repr_says_which_folders() -> None:
+    """The roots are what one wants to see of a FileAccess."""
+    assert repr(FileAccess(())) == "<FileAccess below nothing>"
