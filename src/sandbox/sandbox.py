@@ -82,7 +82,7 @@ class Sandbox:
                     if error.name != "pydantic_monty":
                         raise
                     raise SandboxMissingError from None
-                engine: SandboxEngine = module.Engine(self._programs)
+                engine: SandboxEngine = module.SandboxEngine(self._programs)
                 try:
                     await engine.open()
                 except RuntimeError as error:  # it is installed in part, or the system has no room for a process

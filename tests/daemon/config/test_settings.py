@@ -11,7 +11,7 @@ from toold.daemon.config.setting_sources import SettingsError, load_settings
 from toold.daemon.config.settings import Settings
 
 SECRET = "sk-verysecretverysecretverysecret"
-DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
+DOCS = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 
 def load(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> Settings:

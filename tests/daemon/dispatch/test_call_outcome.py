@@ -146,7 +146,7 @@ async def test_any_other_exception_is_told_by_its_kind_alone(make_running: MakeR
     assert "swordfish" not in failure.message
     told = next(line for line in lines if line["log_level"] == "error")
     assert "swordfish" in told["error"]
-    assert "test_outcome.py:" in told["at"]
+    assert "test_call_outcome.py:" in told["at"]
 
 
 async def test_an_error_keeps_its_own_fields(make_running: MakeRunning) -> None:

@@ -15,7 +15,7 @@ from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
 if TYPE_CHECKING:
     from tests.tools.conftest import Served
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 PLAIN: dict[str, Any] = {
     "name": "inspect",

@@ -12,7 +12,7 @@ from toold.tools.builtin.workflow.workflow_result import result_fields
 from toold.tools.builtin.workflow.workflow_run import WorkflowRun, WorkflowStep
 from toold.tools.builtin.workflow.workflow_tool import workflow_tool
 
-PAGE = (Path(__file__).parents[3] / "docs" / "tools.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "tools.md").read_text(encoding="utf-8")
 DEFINITIONS = [read_definition(file) for file in (files("toold.tools.builtin.workflow") / "definitions").iterdir()]
 MAX_DESCRIPTION_WORDS = 60
 MAX_ARGUMENT_WORDS = 15

@@ -13,7 +13,7 @@ from toold.tools.builtin.workflow.workflow_loader import DefinitionError, read_d
 if TYPE_CHECKING:
     from tests.tools.builtin.workflow.conftest import OpenHouse
 
-PAGE = Path(__file__).parents[3] / "docs" / "writing-a-workflow-tool.md"
+PAGE = Path(__file__).parents[4] / "docs" / "writing-a-workflow-tool.md"
 GOOD = """
 description = "Look at something."
 step = "What to look at."

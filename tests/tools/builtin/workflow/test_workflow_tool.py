@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TOOLS = [tool.name for tool in own_workflows()]
 FILE = "src/tools/builtin/echo.py"
-TEXT = (Path(__file__).parents[3] / FILE).read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[4] / FILE).read_text(encoding="utf-8")
 LINE = next(number for number, line in enumerate(TEXT.splitlines(), 1) if line.startswith("@tool("))
 FINDING: dict[str, Any] = {
     "severity": "medium",
