@@ -2,7 +2,7 @@
 
 ``.venv/peers/fastmcp/bin/python -P benchmarks/fastmcp_server.py stateless|sessions`` prints its port and what it is,
 and serves until it is terminated. It imports nothing of toold: its interpreter has FastMCP alone. ``-P`` keeps this
-folder's ``mcp.py`` from standing for the SDK.
+directory's ``mcp.py`` from standing for the SDK.
 """
 
 import asyncio

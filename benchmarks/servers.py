@@ -94,7 +94,7 @@ def supabase_stand_in() -> Iterator[int]:
 
 @contextmanager
 def daemon(name: str = "daemon", *, config: str = "", **settings: str) -> Iterator[Server]:
-    """The daemon as it is shipped, with a state folder of its own, the simulator, and no token.
+    """The daemon as it is shipped, with a state directory of its own, the simulator, and no token.
 
     ``config`` is its toold.toml, ``settings`` are variables of its environment.
 
@@ -102,16 +102,16 @@ def daemon(name: str = "daemon", *, config: str = "", **settings: str) -> Iterat
         RuntimeError: it did not start; the message has what it said.
     """
     with tempfile.TemporaryDirectory(prefix="toold-bench-") as temporary, (Path(temporary) / "log").open("w") as log:
-        folder = Path(temporary)
-        (folder / "toold.toml").write_text(config, encoding="utf-8")
+        directory = Path(temporary)
+        (directory / "toold.toml").write_text(config, encoding="utf-8")
         began = time.perf_counter()
         with _process(
             [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0", "--no-auth"],
-            cwd=folder,
-            env={"TOOLD_STATE_DIR": str(folder / "state"), **settings},
+            cwd=directory,
+            env={"TOOLD_STATE_DIR": str(directory / "state"), **settings},
             stdout=log,
         ) as process:
-            address = _address(process, folder)
+            address = _address(process, directory)
             _hello(address.port)
             yield Server(name, process, address.port, time.perf_counter() - began, address.http_port)
 
@@ -216,13 +216,13 @@ def _process(
                 process.kill()
 
 
-def _address(process: "subprocess.Popen[str]", folder: Path) -> DaemonAddress:
+def _address(process: "subprocess.Popen[str]", directory: Path) -> DaemonAddress:
     give_up = time.perf_counter() + _START_S
     while process.poll() is None and time.perf_counter() < give_up:
         with suppress(OSError, msgspec.DecodeError):
-            return decode_address((folder / "state" / ADDRESS_FILE).read_bytes())
+            return decode_address((directory / "state" / ADDRESS_FILE).read_bytes())
         time.sleep(_POLL_S)
-    raise RuntimeError(f"the daemon did not start:\n{(folder / 'log').read_text()[-2000:]}")
+    raise RuntimeError(f"the daemon did not start:\n{(directory / 'log').read_text()[-2000:]}")
 
 
 def _hello(port: int) -> None:

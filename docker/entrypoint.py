@@ -75,11 +75,11 @@ def _write_configuration(this: Container) -> None:
 def _keep_token(env: Mapping[str, str]) -> None:
     """Put a token that was given where the commands in this container look for it, as they have another environment."""
     if env.get("TOOLD_TOKEN"):
-        folder = default_state_dir(env)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = folder / f"{TOKEN_FILE}.new"
+        directory = default_state_dir(env)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = directory / f"{TOKEN_FILE}.new"
         new.write_text(f"{env['TOOLD_TOKEN']}\n", "utf-8")
-        new.replace(folder / TOKEN_FILE)
+        new.replace(directory / TOKEN_FILE)
 
 
 if __name__ == "__main__":

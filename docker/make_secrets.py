@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the secrets that compose.yaml names, in docker/secrets/, each in a file of its own. Those that are there stay.
 
-They are readable to all on the machine who may enter the folder, which is nobody but its owner: the containers read
+They are readable to all on the machine who may enter the directory, which is nobody but its owner: the containers read
 them as users of their own.
 """
 
@@ -13,16 +13,16 @@ import secrets
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent / "secrets"
+DIRECTORY = Path(__file__).resolve().parent / "secrets"
 
 
-def make(folder: Path) -> list[str]:
-    """Make what is missing below ``folder``; returns the names of what was made."""
-    folder.mkdir(mode=0o700, exist_ok=True)
+def make(directory: Path) -> list[str]:
+    """Make what is missing below ``directory``; returns the names of what was made."""
+    directory.mkdir(mode=0o700, exist_ok=True)
     made: list[str] = []
 
     def secret(name: str, value: str) -> str:
-        path = folder / name
+        path = directory / name
         if not path.exists():
             path.write_text(value, "utf-8")
             path.chmod(0o444)
@@ -51,5 +51,5 @@ def _base64(data: bytes) -> str:
 
 
 if __name__ == "__main__":
-    new = make(FOLDER)
-    sys.stdout.write(f"{FOLDER}: {', '.join(new) if new else 'all are there'}\n")
+    new = make(DIRECTORY)
+    sys.stdout.write(f"{DIRECTORY}: {', '.join(new) if new else 'all are there'}\n")

@@ -27,7 +27,7 @@ class Container:
     """How this container runs."""
 
     run: str
-    """Folder of what is made at each start."""
+    """Directory of what is made at each start."""
     public_port: int
     port: int
     http_port: int

@@ -169,7 +169,7 @@ def test_decisions_are_numbered_and_whole() -> None:
 
 def test_each_decision_that_the_code_cites_is_there() -> None:
     """A comment that says ``decision 4`` leads somewhere."""
-    sources = [path for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    sources = [path for directory in ("src", "tests", "benchmarks") for path in (ROOT / directory).rglob("*.py")]
     cited = {n for path in sources for n in re.findall(r"\bdecision (\d+)\b", path.read_text(encoding="utf-8"))}
     assert {n for n in cited if f"\n## {n}. " not in page("docs/decisions.md")} == set()
 
@@ -189,7 +189,7 @@ def test_the_readmes_tool_is_the_one_that_is_tried() -> None:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DaemonAddress, dict[str, str]]]:
-    """A simulated daemon in the repository's folder: where it listens, and the environment that finds it."""
+    """A simulated daemon in the repository's directory: where it listens, and the environment that finds it."""
     state = tmp_path_factory.mktemp("state")
     foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}

@@ -28,8 +28,8 @@ _CONTENT: Final = content_kept("shape")
 async def rows(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve]:
     """CPU time of the writer and the readers, in this process alone."""
     writing, removing, tailing, summing = [], [], [], []
-    with tempfile.TemporaryDirectory(prefix="toold-bench-") as folder:
-        path = Path(folder) / "toold.db"
+    with tempfile.TemporaryDirectory(prefix="toold-bench-") as directory:
+        path = Path(directory) / "toold.db"
         store = Store(path, content=_CONTENT, retention=Retention(bytes=_NO_BOUND), key=bytes(KEY_BYTES))
         try:
             there = 0

@@ -28,8 +28,8 @@ def tools(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve]:
     listing, calling, finding, starting = [], [], [], []
     for number in numbers:
         say(f"{number:,} tools")
-        with tempfile.TemporaryDirectory(prefix="toold-bench-") as folder:
-            document = Path(folder) / "api.json"
+        with tempfile.TemporaryDirectory(prefix="toold-bench-") as directory:
+            document = Path(directory) / "api.json"
             document.write_text(json.dumps(_document(number - len(_OWN))), encoding="utf-8")
             with daemon(config=_config(document)) as server, _connected(server.port) as socket:
                 _wait_for(socket, number)

@@ -16,7 +16,7 @@ _RECORDS: Final = {
     "tickets": ("ticket", "queue", "macro", "escalation", "survey"),
     "calendar": ("event", "room", "invitation", "reminder", "holiday"),
     "billing": ("invoice", "payment", "subscription", "coupon", "refund"),
-    "files": ("document", "folder", "share", "revision", "label"),
+    "files": ("document", "directory", "share", "revision", "label"),
     "repos": ("repository", "branch", "issue", "release", "webhook"),
     "messages": ("channel", "message", "thread", "member", "emoji"),
     "shop": ("product", "order", "shipment", "warehouse", "review"),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a PostgreSQL what the audit's migrations expect of a Supabase project, and applies them. May be run again.
-# Usage: prepare.sh FOLDER_OF_MIGRATIONS, with libpq's variables, and passwords in the files that
+# Usage: prepare.sh DIRECTORY_OF_MIGRATIONS, with libpq's variables, and passwords in the files that
 # POSTGRES_PASSWORD_FILE and AUTHENTICATOR_PASSWORD_FILE name.
 set -eu
 if [ -n "${POSTGRES_PASSWORD_FILE:-}" ]; then

@@ -15,7 +15,7 @@ EXAMPLES = """examples:
   aa.py --slower 1.2 --comparisons 10    one daemon's echo and chat really take a fifth longer: are they found?
 
 Each run has two simulated daemons of its own. Exit codes: 0 few false alarms, 1 more than chance explains, 2 options,
-matrix or folder are wrong, 3 a daemon could not be started, 130 interrupted."""
+matrix or directory are wrong, 3 a daemon could not be started, 130 interrupted."""
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--iterations", type=count, default=6, metavar="N", help="calls a tool and run (6)")
     parser.add_argument("--tools", type=names, metavar="NAME,…", help="these tools; by default a dozen of every kind")
     parser.add_argument("--slower", type=positive, metavar="FACTOR", help="slow the other daemon instead, such as 1.5")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where to keep the records")
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where to keep the records")
     arguments = parser.parse_args()
     if arguments.slower and arguments.tools:
         parser.error("--slower has its own tools; leave out --tools")

@@ -39,9 +39,9 @@ def main() -> int:
     parser.add_argument(
         "--beside",
         type=daemon_or_checkout,
-        metavar="URL|FOLDER",
-        help="another daemon, which takes turns with the first; its record is OUT-beside.json; a folder is a checkout "
-        "of which one is started",
+        metavar="URL|DIRECTORY",
+        help="another daemon, which takes turns with the first; its record is OUT-beside.json; a directory is a "
+        "checkout of which one is started",
     )
     parser.add_argument(
         "--repeat",

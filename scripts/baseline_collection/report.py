@@ -8,7 +8,7 @@ from baseline.needs import require
 
 EXAMPLES = """examples:
   report.py baseline.json                   writes baseline-report/index.html and the pictures beside it
-  report.py baseline.json --out public/     another folder"""
+  report.py baseline.json --out public/     another directory"""
 
 
 def main() -> int:
@@ -17,7 +17,7 @@ def main() -> int:
         prog="report.py", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("record", type=Path, help="what collect.py wrote")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to (RECORD-report)")
+    parser.add_argument("--out", type=Path, metavar="DIRECTORY", help="where to (RECORD-report)")
     arguments = parser.parse_args()
     require(["numpy", "scipy", "matplotlib"])
 

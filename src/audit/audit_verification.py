@@ -1,4 +1,4 @@
-"""Checking the audit: the local database by itself, and Supabase by what the state folder knows."""
+"""Checking the audit: the local database by itself, and Supabase by what the state directory knows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final

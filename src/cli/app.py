@@ -64,7 +64,7 @@ def toold(ctx: click.Context) -> None:
     """The tool daemon: one long-lived process that answers tool calls over WebSocket and MCP.
 
     Commands that need the daemon find it by TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN, else by the files that it leaves
-    in its state folder (TOOLD_STATE_DIR). They exit with 0 where all went well, 1 for a call's error, 2 for a wrong
+    in its state directory (TOOLD_STATE_DIR). They exit with 0 where all went well, 1 for a call's error, 2 for a wrong
     command line or setting, 3 where no daemon could be reached, or it did not let them in, 130 after Ctrl-C.
     """
     if os.environ.get("NO_COLOR"):  # no-color.org; rich knows of it by itself

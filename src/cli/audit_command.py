@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from ..daemon.persistence.state_folder import DATABASE_FILE
+from ..daemon.persistence.state_directory import DATABASE_FILE
 from ..protocol.daemon_address import default_state_dir
 from ..store import Archive, CallRow, ChainedRow, StoreError, open_archive
 from .audit_verify_command import verify
@@ -29,7 +29,7 @@ EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac")
 
 @click.group(short_help="Read and check calls: tail, export, stats, verify.")
 def command() -> None:
-    """Read what the audit has in the state folder (TOOLD_STATE_DIR), whether or not a daemon runs there."""
+    """Read what the audit has in the state directory (TOOLD_STATE_DIR), whether or not a daemon runs there."""
 
 
 command.add_command(verify)

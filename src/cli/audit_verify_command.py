@@ -18,7 +18,7 @@ from ..audit import (
     verify_local,
     verify_remote,
 )
-from ..daemon.persistence.state_folder import DATABASE_FILE, StateError, read_audit_key
+from ..daemon.persistence.state_directory import DATABASE_FILE, StateError, read_audit_key
 from ..protocol.daemon_address import default_state_dir
 from ..store import ChainSeal, ChainTrail, StoreError, open_archive
 from .command_settings import settings_with
@@ -50,17 +50,17 @@ class NotAnsweredError(CommandFailedError):
 
 
 @click.command()
-@click.option("--remote", is_flag=True, help="Check what Supabase has, by the key of the state folder.")
+@click.option("--remote", is_flag=True, help="Check what Supabase has, by the key of the state directory.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(remote: bool, as_json: bool) -> None:
     """Check whether calls were changed, removed, added or moved since the daemon wrote them.
 
     Exits with 0 where all is intact, 1 where it is broken or cannot be checked, 3 where Supabase does not answer.
     """
-    folder = default_state_dir(os.environ)
+    directory = default_state_dir(os.environ)
     try:
-        seal = ChainSeal(read_audit_key(folder))
-        findings = _verified_remote(seal, folder) if remote else _verified_local(seal, folder)
+        seal = ChainSeal(read_audit_key(directory))
+        findings = _verified_remote(seal, directory) if remote else _verified_local(seal, directory)
     except (StateError, StoreError, ChainKeyError) as error:
         raise CommandFailedError(str(error)) from error
     except SupabaseReadError as error:
@@ -69,23 +69,23 @@ def verify(remote: bool, as_json: bool) -> None:
         shown: dict[str, Any] = {"intact": findings.intact, **msgspec.to_builtins(findings)}
         click.echo(msgspec.json.encode(shown))
     else:
-        _print(findings, where="Supabase" if remote else str(folder / DATABASE_FILE))
+        _print(findings, where="Supabase" if remote else str(directory / DATABASE_FILE))
     sys.exit(not findings.intact)
 
 
-def _verified_local(seal: ChainSeal, folder: Path) -> ChainFindings:
-    with open_archive(folder / DATABASE_FILE) as archive:
+def _verified_local(seal: ChainSeal, directory: Path) -> ChainFindings:
+    with open_archive(directory / DATABASE_FILE) as archive:
         return verify_local(seal, archive.trail(), archive.chained())
 
 
-def _verified_remote(seal: ChainSeal, folder: Path) -> ChainFindings:
+def _verified_remote(seal: ChainSeal, directory: Path) -> ChainFindings:
     settings = settings_with({})
     url, key = settings.supabase_url, settings.supabase_service_role_key
     if url is None or key is None:
         raise click.UsageError("--remote needs TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY")
 
     def trail() -> ChainTrail:
-        with open_archive(folder / DATABASE_FILE) as archive:
+        with open_archive(directory / DATABASE_FILE) as archive:
             return archive.trail()
 
     async def read() -> ChainFindings:

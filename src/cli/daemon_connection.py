@@ -56,7 +56,7 @@ class NoConnectionError(CommandFailedError):
 async def connected(
     *, features: Sequence[str] = ("ack",), toolset: str | None = None, all_tools: bool = False
 ) -> AsyncIterator[MCPWebSocketClient]:
-    """A client that is connected, once tried; relative paths in arguments start at the current folder.
+    """A client that is connected, once tried; relative paths in arguments start at the current directory.
 
     Where no toolset is named, it has the default one, or with `all_tools` every tool, as far as its token allows.
 

@@ -30,7 +30,7 @@ PREFERRED_FILES: Final = ("README.md", "pyproject.toml")
 MAX_FILE_BYTES: Final = 200_000
 LOG_LINES: Final = 20
 STATE: Final = "state"
-"""The folder of the daemon's state within the tour's: apart from the workspace, since no tool reads it."""
+"""The directory of the daemon's state within the tour's: apart from the workspace, since no tool reads it."""
 _TROUBLE: Final = (StopFailedError, CallError, ConnectionFailedError, ConnectionLostError)
 
 
@@ -41,18 +41,18 @@ def command() -> None:
     Touches no other daemon and needs no key. Exits with 1 where a stop of the tour did not see what it should.
     """
     click.echo("A tour of toold: real sockets and real SDKs, simulated vendors.\n")
-    with tempfile.TemporaryDirectory(prefix="toold-demo-") as folder:
-        sys.exit(0 if run(_tour(Path(folder))) else 1)
+    with tempfile.TemporaryDirectory(prefix="toold-demo-") as directory:
+        sys.exit(0 if run(_tour(Path(directory))) else 1)
 
 
-async def _tour(folder: Path) -> bool:
-    workspace, file = choose_file(Path.cwd(), folder)
-    guide, log = Guide(), folder / "daemon.log"
+async def _tour(directory: Path) -> bool:
+    workspace, file = choose_file(Path.cwd(), directory)
+    guide, log = Guide(), directory / "daemon.log"
     try:
-        async with own_daemon(folder, workspace, log) as process:
-            address = await guide.lead("Start a daemon", _listening(process, folder / STATE), _where)
+        async with own_daemon(directory, workspace, log) as process:
+            address = await guide.lead("Start a daemon", _listening(process, directory / STATE), _where)
             # Named in full: the environment may speak of another daemon, and this one is the demo's own.
-            token = read_announcement(folder / STATE).token
+            token = read_announcement(directory / STATE).token
             client = MCPWebSocketClient(
                 address.host, address.port, token, client_name="toold-demo", workspace=workspace
             )
@@ -84,24 +84,26 @@ class Guide:
         return seen
 
 
-def choose_file(cwd: Path, folder: Path) -> tuple[Path, str]:
-    """A workspace and a text file in it for chat to read: of the current folder if it has one, else one made up."""
+def choose_file(cwd: Path, directory: Path) -> tuple[Path, str]:
+    """A workspace and a text file in it for chat to read: of the current directory if it has one, else one made up."""
     named = [cwd / name for name in PREFERRED_FILES]
     for path in [*named, *sorted(cwd.glob("*.md")), *sorted(cwd.glob("*.txt")), *sorted(cwd.glob("*.py"))]:
         if path.is_file() and 0 < path.stat().st_size <= MAX_FILE_BYTES and os.access(path, os.R_OK):
             return cwd, path.name
-    workspace = folder / "workspace"
+    workspace = directory / "workspace"
     workspace.mkdir()
     (workspace / "note.txt").write_text("A tool daemon answers tool calls over WebSocket.\n", "utf-8")
     return workspace, "note.txt"
 
 
 @asynccontextmanager
-async def own_daemon(folder: Path, workspace: Path, log: Path) -> AsyncIterator[Process]:
-    """A daemon as a process of its own, with free ports and its state below ``folder``; gone when the block is left."""
-    settings = folder / "toold.toml"
+async def own_daemon(directory: Path, workspace: Path, log: Path) -> AsyncIterator[Process]:
+    """A daemon as a process of its own, with free ports and its state below ``directory``; gone when the block is
+    left.
+    """
+    settings = directory / "toold.toml"
     settings.touch()
-    state = folder / STATE
+    state = directory / STATE
     flags = ["--simulate", "--port", "0", "--http-port", "0", "--state-dir", str(state), "--config", str(settings)]
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(

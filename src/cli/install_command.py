@@ -24,7 +24,8 @@ from .program_path import needed, toold
 @click.option("--print", "only_print", is_flag=True, help="Print the change, and write nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
 def command(editor: str, toolset: str | None, remove: bool, only_print: bool, yes: bool) -> None:
-    """Write into EDITOR's file that `toold mcp` is an MCP server, for the state folder and toold.toml in effect here.
+    """Write into EDITOR's file that `toold mcp` is an MCP server, for the state directory and toold.toml in effect
+    here.
 
     Shows the change first, and keeps the file that was there beside it. All else in the file stays as it is; a file
     that cannot be read is not touched.

@@ -22,7 +22,7 @@ _LOOK_EVERY_S: Final = 1.0
 def command(toolset: str | None) -> None:
     """Speak MCP over stdin and stdout, for an editor that starts this and stops it.
 
-    Calls go to the daemon of the state folder, which is started where none runs, and stays when the editor goes; one
+    Calls go to the daemon of the state directory, which is started where none runs, and stays when the editor goes; one
     that is restarted is gone on with. Only MCP's messages go to stdout; what there is to say besides goes to stderr.
     `toold install` tells editors of it.
     """
@@ -44,7 +44,7 @@ async def _serve(toolset: str | None, source: int, sink: int) -> None:
     """Until the editor closes its end, takes no more, dies, or says so by a signal."""
     loop = asyncio.get_running_loop()
     lines = LineChannel(source, sink, MAX_FRAME_BYTES)
-    bridge = StdioBridge(lines, DaemonStarter(os.environ), toolset=toolset, folder=_open_folder(Path.cwd()))
+    bridge = StdioBridge(lines, DaemonStarter(os.environ), toolset=toolset, directory=_open_directory(Path.cwd()))
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, told.set)
@@ -69,6 +69,6 @@ async def _while_parent(bridge: StdioBridge) -> None:
         await bridge.keep_up()
 
 
-def _open_folder(folder: Path) -> Path | None:
-    """The folder that the editor works in, as far as that is known: started from a desktop, it is the root."""
-    return None if folder == Path(folder.anchor) else folder
+def _open_directory(directory: Path) -> Path | None:
+    """The directory that the editor works in, as far as that is known: started from a desktop, it is the root."""
+    return None if directory == Path(directory.anchor) else directory

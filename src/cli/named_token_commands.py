@@ -1,4 +1,4 @@
-"""``toold token create | list | revoke``: they write the state folder's file, whether or not its daemon runs."""
+"""``toold token create | list | revoke``: they write the state directory's file, whether or not its daemon runs."""
 
 import json
 import os
@@ -154,7 +154,7 @@ def _change(change: Callable[["TokenBook"], "TokenBook"]) -> None:
 def _failing() -> Iterator[None]:
     """What cannot be done ends the command with its line."""
     from ..daemon.access import TokenError
-    from ..daemon.persistence.state_folder import StateError
+    from ..daemon.persistence.state_directory import StateError
 
     try:
         yield

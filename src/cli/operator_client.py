@@ -21,9 +21,9 @@ _ANSWER_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LocalDaemon:
-    """The daemon that runs in the state folder."""
+    """The daemon that runs in the state directory."""
 
-    folder: Path
+    directory: Path
     pid: int
     address: DaemonAddress | None
     """None while it starts or stops."""
@@ -34,23 +34,23 @@ class OperatorRefusedError(CommandFailedError):
 
 
 def find() -> LocalDaemon:
-    """The daemon of the state folder, by the lock that it holds.
+    """The daemon of the state directory, by the lock that it holds.
 
     Raises:
         NoConnectionError: none runs there.
     """
-    folder = default_state_dir(os.environ)
+    directory = default_state_dir(os.environ)
     try:
-        pid = held_by(folder)
+        pid = held_by(directory)
     except OSError as error:
         raise NoConnectionError(
-            f"{folder} cannot be looked at ({error.strerror}); run this as its daemon's user"
+            f"{directory} cannot be looked at ({error.strerror}); run this as its daemon's user"
         ) from None
     if pid is None:
         raise NoConnectionError(
-            f"no daemon runs in {folder}; `toold serve` starts one, and TOOLD_STATE_DIR names another's folder"
+            f"no daemon runs in {directory}; `toold serve` starts one, and TOOLD_STATE_DIR names another's directory"
         )
-    return LocalDaemon(folder, pid, read_announcement(folder).address)
+    return LocalDaemon(directory, pid, read_announcement(directory).address)
 
 
 def ask(method: str, path: str, **query: int | str) -> dict[str, Any]:
@@ -108,14 +108,14 @@ def request(
         connection.close()
 
 
-def held_by(folder: Path) -> int | None:
-    """The pid of the daemon that runs in this state folder now; None where none does.
+def held_by(directory: Path) -> int | None:
+    """The pid of the daemon that runs in this state directory now; None where none does.
 
     Raises:
         OSError: the lock cannot be looked at, such as another user's.
     """
     try:
-        lock = (folder / LOCK_FILE).open("rb")
+        lock = (directory / LOCK_FILE).open("rb")
     except (FileNotFoundError, NotADirectoryError):
         return None
     with lock:
@@ -131,5 +131,5 @@ def _no_entry(here: LocalDaemon) -> str:
     refused = f"the daemon of pid {here.pid} does not take the token of"
     name = next((name for name in TOKEN_VARIABLES if os.environ.get(name)), None)
     if name is not None:
-        return f"{refused} {name}; unset it, and the state folder's is sent"
-    return f"{refused} {here.folder}; set TOOLD_TOKEN to the one that it was started with"
+        return f"{refused} {name}; unset it, and the state directory's is sent"
+    return f"{refused} {here.directory}; set TOOLD_TOKEN to the one that it was started with"

@@ -14,7 +14,7 @@ def toold() -> tuple[str, ...]:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The variables by which it finds the same state folder and the same settings, wherever it is started."""
+    """The variables by which it finds the same state directory and the same settings, wherever it is started."""
     config = {} if settings.config is None else {"TOOLD_CONFIG": str(settings.config)}
     return {"TOOLD_STATE_DIR": str(settings.state_dir), **config}
 

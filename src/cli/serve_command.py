@@ -24,7 +24,7 @@ from .command_settings import settings_with
     help="How to log; auto is console on a terminal, else json.",
 )
 @click.option("--config", metavar="PATH", help="The settings file.  [default: toold.toml, where it is there]")
-@click.option("--state-dir", metavar="PATH", help="Where token and database are.  [default: the platform's folder]")
+@click.option("--state-dir", metavar="PATH", help="Where token and database are.  [default: the platform's directory]")
 def command(no_auth: bool, **flags: object) -> None:
     """Start the daemon in the foreground; Ctrl-C or SIGTERM ends it in good order.
 

@@ -53,8 +53,8 @@ def command() -> None:
 def install(yes: bool, only_print: bool) -> None:
     """Write the service's file and start the service.
 
-    It runs as `toold serve` would from this folder now, with the state folder and the toold.toml that are in effect
-    here. No other variable of this shell goes along, and no key: what it needs belongs into toold.toml.
+    It runs as `toold serve` would from this directory now, with the state directory and the toold.toml that are in
+    effect here. No other variable of this shell goes along, and no key: what it needs belongs into toold.toml.
     """
     settings = settings_with({})
     service = service_for(sys.platform, settings)

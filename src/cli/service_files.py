@@ -15,11 +15,11 @@ RESTART_AFTER_S: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How the daemon is started: as `toold serve` would from the same folder."""
+    """How the daemon is started: as `toold serve` would from the same directory."""
 
     command: tuple[str, ...]
     """The program's path, in which systemd itself takes no quotes and backslashes, and plain words."""
-    folder: Path
+    directory: Path
     """Where it starts: the default workspace."""
     environment: dict[str, str]
     grace_period_s: float
@@ -53,7 +53,7 @@ Description=toold, the tool daemon
 Type=exec
 ExecStart={" ".join(map(_quoted, start.command))}
 ExecReload=/bin/kill -HUP $MAINPID
-WorkingDirectory={_escaped(str(start.folder))}
+WorkingDirectory={_escaped(str(start.directory))}
 {environment}Restart=on-failure
 RestartSec={RESTART_AFTER_S}
 RestartPreventExitStatus=2
@@ -70,7 +70,7 @@ def agent(start: Start, log: Path) -> bytes:
         {
             "Label": LABEL,
             "ProgramArguments": list(start.command),
-            "WorkingDirectory": str(start.folder),
+            "WorkingDirectory": str(start.directory),
             "EnvironmentVariables": start.environment,
             "RunAtLoad": True,
             "KeepAlive": {"SuccessfulExit": False},

@@ -90,9 +90,9 @@ def approve(name: str, tool: str | None) -> None:
 
 
 async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[str, Any]]:
-    from ..sources import PINS_FOLDER, check_source
+    from ..sources import PINS_DIRECTORY, check_source
 
-    pins = state_dir / PINS_FOLDER
+    pins = state_dir / PINS_DIRECTORY
     checked = {name: await check_source(name, settings, pins=pins) for name, settings in sources.items()}
     return {name: msgspec.to_builtins(found) for name, found in checked.items()}
 

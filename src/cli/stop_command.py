@@ -23,7 +23,7 @@ _UNTOLD_GRACE_S: Final = 10.0
 
 @click.command(short_help="Stop the daemon in good order.")
 def command() -> None:
-    """Stop the daemon of the state folder, and wait until it has ended.
+    """Stop the daemon of the state directory, and wait until it has ended.
 
     It takes no more calls, lets what runs finish within its grace period, answers what it cuts off, and ends.
     """
@@ -61,10 +61,10 @@ def _stops_already(address: DaemonAddress | None) -> bool:
 
 
 def _signal(here: LocalDaemon) -> None:
-    if not _has_open(here.pid, here.folder / LOCK_FILE) and held_by(here.folder) == here.pid:
+    if not _has_open(here.pid, here.directory / LOCK_FILE) and held_by(here.directory) == here.pid:
         raise CommandFailedError(
-            f"the daemon of {here.folder} has pid {here.pid} in another container, where nobody else is to be ended: "
-            "stop it there"
+            f"the daemon of {here.directory} has pid {here.pid} in another container, where nobody else is to be ended:"
+            " stop it there"
         )
     try:
         os.kill(here.pid, signal.SIGTERM)
@@ -93,9 +93,9 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _ends(here: LocalDaemon, within_s: float) -> bool:
-    """Whether the folder's lock is free, or another daemon's, within so many seconds."""
+    """Whether the directory's lock is free, or another daemon's, within so many seconds."""
     deadline = time.monotonic() + within_s
-    while held_by(here.folder) == here.pid:
+    while held_by(here.directory) == here.pid:
         if time.monotonic() > deadline:
             return False
         time.sleep(_LOOK_EVERY_S)

@@ -19,7 +19,7 @@ _MARK: Final = '"""Tools as functions, '
     metavar="DIR",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder for them; made where it is not there.",
+    help="The directory for them; made where it is not there.",
 )
 @toolset_option
 def command(out: Path, toolset: str | None) -> None:
@@ -34,7 +34,7 @@ def command(out: Path, toolset: str | None) -> None:
     try:
         for file in files:
             if file.exists() and not _is_ours(file):
-                raise CommandFailedError(f"{file} is no module of stubs; name another folder, or move it away")
+                raise CommandFailedError(f"{file} is no module of stubs; name another directory, or move it away")
         out.mkdir(parents=True, exist_ok=True)
         for file, source in files.items():
             file.write_text(source, "utf-8")

@@ -18,7 +18,7 @@ from .named_token_commands import create, list_, revoke
 @click.option("--path", "as_path", is_flag=True, help="Print the path of the token's file instead.")
 @click.pass_context
 def command(ctx: click.Context, as_path: bool) -> None:
-    """Print the token that clients send: TOOLD_TOKEN where it is set, else the one in the state folder.
+    """Print the token that clients send: TOOLD_TOKEN where it is set, else the one in the state directory.
 
     It may do everything. For others than yourself make tokens with names, each with what it may (docs/tokens.md).
     """

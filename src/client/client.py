@@ -40,7 +40,7 @@ class MCPWebSocketClient:
     """One connection to a daemon; any number of calls at once, from any task of one event loop.
 
     Host, port and token default to ``TOOLD_HOST|PORT|TOKEN``, then ``EXAI_WS_HOST|PORT|TOKEN``, then to what the
-    daemon left in its state folder, then to 127.0.0.1:8079 without a token. They are looked up anew at each connect.
+    daemon left in its state directory, then to 127.0.0.1:8079 without a token. They are looked up anew at each connect.
 
     Args:
         host: a name, an address, or a whole ``ws://…`` or ``wss://…`` URL.

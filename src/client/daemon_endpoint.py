@@ -1,4 +1,6 @@
-"""Where the daemon is and which token it takes: what the caller names, else the environment, else the state folder."""
+"""Where the daemon is and which token it takes: what the caller names, else the environment, else the state
+directory.
+"""
 
 import logging
 import re
@@ -36,7 +38,7 @@ TOKEN_VARIABLES: Final = ("TOOLD_TOKEN", "EXAI_WS_TOKEN")
 
 @dataclass(frozen=True, slots=True)
 class EndpointRequest:
-    """What the caller named; None leaves it to the environment and the state folder.
+    """What the caller named; None leaves it to the environment and the state directory.
 
     ``host`` may be a whole address such as ``wss://tools.example:8443/ws``.
     """
@@ -49,7 +51,7 @@ class EndpointRequest:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What the daemon of this machine left in its state folder: its address while it runs, and its token."""
+    """What the daemon of this machine left in its state directory: its address while it runs, and its token."""
 
     address: DaemonAddress | None = None
     token: str | None = field(default=None, repr=False)
@@ -66,7 +68,7 @@ class DaemonEndpoint:
     token_source: str = field(default="", compare=False)
     """Where the token came from and what to do where it is refused, a sentence."""
     unannounced: bool = field(default=False, compare=False)
-    """Nobody named the address, and no daemon announced one: whoever listens there must not see the state folder's
+    """Nobody named the address, and no daemon announced one: whoever listens there must not see the state directory's
     token, and there is no other."""
     path: str = "/"
     """The daemon takes any; a proxy before it may want its own."""
@@ -104,28 +106,28 @@ def resolve(wish: EndpointRequest, env: Mapping[str, str], announced: Announceme
 
 
 def _token(wish: EndpointRequest, env: Mapping[str, str], announced: str | None) -> tuple[str | None, str]:
-    """The token and its source; ``announced`` is the state folder's, where it may be sent."""
+    """The token and its source; ``announced`` is the state directory's, where it may be sent."""
     if wish.token:
         return wish.token, "The token that was sent is the one passed as token=."
     name = next((name for name in TOKEN_VARIABLES if env.get(name)), None)
     if name is not None:
-        remedy = "correct it" if announced in {None, env[name]} else "unset it to use the state folder's"
+        remedy = "correct it" if announced in {None, env[name]} else "unset it to use the state directory's"
         return env[name], f"The token that was sent is that of {name}; {remedy}."
     if announced is not None:
         return (
             announced,
-            "The token that was sent is the state folder's; TOOLD_STATE_DIR names another daemon's folder.",
+            "The token that was sent is the state directory's; TOOLD_STATE_DIR names another daemon's directory.",
         )
     return None, "No token was sent: set TOOLD_TOKEN, or pass token=."
 
 
 def local_token(env: Mapping[str, str]) -> str | None:
-    """The token for this machine's daemon: the environment's, else the one in the state folder."""
+    """The token for this machine's daemon: the environment's, else the one in the state directory."""
     return _first(env, TOKEN_VARIABLES) or read_announcement(default_state_dir(env)).token
 
 
 def read_announcement(state_dir: Path) -> Announcement:
-    """What the state folder says now. What is missing or cannot be read counts as not there."""
+    """What the state directory says now. What is missing or cannot be read counts as not there."""
     address = token = None
     try:
         address = decode_address((state_dir / ADDRESS_FILE).read_bytes())

@@ -45,8 +45,8 @@ async def open_socket(
     """
     if endpoint.unannounced:
         raise ConnectionFailedError(
-            "no daemon announces itself in the state folder: start it with `toold serve`, "
-            "name its folder in TOOLD_STATE_DIR, or its port",
+            "no daemon announces itself in the state directory: start it with `toold serve`, "
+            "name its directory in TOOLD_STATE_DIR, or its port",
             retryable=True,
         )
     try:

@@ -18,7 +18,7 @@ from ..protocol.frames import ServerInfo
 from ..providers import ModelCatalog
 from ..sandbox import Sandbox
 from ..serving import HttpServer
-from ..sources import PINS_FOLDER, SourceManager, open_source
+from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store, StoreError, day_of
 from ..tools import BoundValue, FileAccess, ToolCatalog, ToolRegistry, ToolsetView, instructions, mask_of, with_bound
 from ..version import __version__
@@ -38,8 +38,8 @@ from .observability.metrics import MetricGauges, Metrics
 from .observability.model_availability import ModelAvailability
 from .operator_actions import OperatorActions
 from .persistence.conversation_manager import ConversationManager
-from .persistence.result_files import RESULTS_FOLDER, open_results
-from .persistence.state_folder import StateFolder
+from .persistence.result_files import RESULTS_DIRECTORY, open_results
+from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
 from .provider_setup import ConfiguredProviders, concurrency
 from .transports.http_port import side_app
@@ -62,11 +62,11 @@ class Daemon:
         store: Store,
         vendors: ConfiguredProviders,
         registry: ToolRegistry,
-        catalogue: ModelCatalog,
-        state: StateFolder,
+        catalog: ModelCatalog,
+        state: StateDirectory,
     ) -> None:
         self.settings = settings
-        self.catalogue = catalogue
+        self.catalog = catalog
         self._store = store
         self.sender = settings_mapping.sender(settings, store)
         self._vendors = vendors
@@ -75,15 +75,15 @@ class Daemon:
         )
         self._certificate = settings_mapping.certificate(settings)
         self.results = open_results(
-            state.path / RESULTS_FOLDER, keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes
+            state.path / RESULTS_DIRECTORY, keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes
         )
         self.sandbox = Sandbox(settings_mapping.sandbox_limits(settings), programs=settings.code_programs)
-        self._conversations = ConversationManager(store, catalogue, max_tokens=settings.conversation_tokens)
+        self._conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()
         self._installed = registry
         self._bound = settings_mapping.bound(settings, registry)
         hide(mask_of(self._bound))
-        opening = partial(open_source, pins=state.path / PINS_FOLDER, taken=self._taken)
+        opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self._sources_changed)
         self.gates = {
             name: ProviderLimiter(provider, vendors.limits[name], on_error=self._provider_failed)
@@ -94,7 +94,7 @@ class Daemon:
         self.metrics = Metrics(is_tool=lambda name: name in self.registry, gauges=self._gauges(permits))
         recorder = CallRecorder(store, self.metrics)
         self.view = LiveDaemonView(
-            catalogue=catalogue,
+            catalog=catalog,
             started_at=time.time(),
             started_monotonic=time.monotonic(),
             store=store,
@@ -105,7 +105,7 @@ class Daemon:
             availability=ModelAvailability(self.gates),
             router=lambda: self.router,
             connections=lambda: self.websocket.connections,
-            chosen_model=settings_mapping.default_model(settings, catalogue, vendors),
+            chosen_model=settings_mapping.default_model(settings, catalog, vendors),
             sources=self.sources,
         )
         self._allowances = PrincipalLimits(self.view.budget)
@@ -315,7 +315,7 @@ class Daemon:
         self._conversations.max_tokens = settings.conversation_tokens
         self.results.go_by(keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes)
         self.sandbox.limits = settings_mapping.sandbox_limits(settings)
-        self.view.chosen_model = settings_mapping.default_model(settings, self.catalogue, self._vendors)
+        self.view.chosen_model = settings_mapping.default_model(settings, self.catalog, self._vendors)
         self.view.budget.amounts = settings.daily_budget
         if settings_mapping.offering(settings) != settings_mapping.offering(old):
             self._offer(settings_mapping.offer(settings, self.registry))

@@ -18,7 +18,7 @@ from .config import settings_mapping
 from .config.config_watcher import follow
 from .config.settings import Settings
 from .observability.logging_setup import tell_of_failure
-from .persistence.state_folder import StateFolder
+from .persistence.state_directory import StateDirectory
 from .provider_setup import ConfiguredProviders, open_vendors
 from .transports.mcp import McpServer
 
@@ -44,20 +44,20 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
 
     Raises:
         SettingsError: a bound argument cannot be used.
-        StateError: the state folder cannot be used, or another daemon runs in it.
+        StateError: the state directory cannot be used, or another daemon runs in it.
         StoreError: the database cannot be opened.
         OSError: a port cannot be listened on; the message names it.
     """
     async with AsyncExitStack() as stack:
-        state = stack.enter_context(StateFolder(settings.state_dir))
+        state = stack.enter_context(StateDirectory(settings.state_dir))
         store = _open_store(settings, state)
         stack.push_async_callback(store.close)
-        catalogue = ModelCatalog.load()
-        simulator = await stack.enter_async_context(Simulator(catalogue=catalogue)) if settings.simulated else None
+        catalog = ModelCatalog.load()
+        simulator = await stack.enter_async_context(Simulator(catalog=catalog)) if settings.simulated else None
         vendors = open_vendors(settings, simulator)
         simulated = simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ()
         registry = load_registry(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
-        daemon = Daemon(settings, state=state, store=store, catalogue=catalogue, vendors=vendors, registry=registry)
+        daemon = Daemon(settings, state=state, store=store, catalog=catalog, vendors=vendors, registry=registry)
         stack.callback(daemon.results.close)
         stack.push_async_callback(daemon.sandbox.close)
         if daemon.sender:
@@ -97,7 +97,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
             state.remove_address()
 
 
-def _open_store(settings: Settings, state: StateFolder) -> Store:
+def _open_store(settings: Settings, state: StateDirectory) -> Store:
     content, retention = content_kept(settings.audit_content), settings_mapping.retention(settings)
     expects_chain = state.has_audit_key
     key = state.load_or_create_audit_key()

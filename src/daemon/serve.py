@@ -23,7 +23,7 @@ from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .lifecycle import running
 from .observability.logging_setup import set_up_logging
-from .persistence.state_folder import StateError
+from .persistence.state_directory import StateError
 
 EXIT_OK: Final = 0
 EXIT_CANNOT_START: Final = 1
@@ -176,7 +176,7 @@ def banner(daemon: Daemon) -> str:
     elif settings.token is not None:
         token = "from the settings (TOOLD_TOKEN)"  # noqa: S105 - a sentence
     else:
-        token = f"in {settings.state_dir / TOKEN_FILE} (`{' '.join([*_folder(settings), 'toold token'])}` prints it)"
+        token = f"in {settings.state_dir / TOKEN_FILE} (`{' '.join([*_directory(settings), 'toold token'])}` prints it)"
     lines = [
         f"toold {address.version} is ready.",
         f"  WebSocket  {address.url}",
@@ -199,13 +199,13 @@ def _answers(row: dict[str, object]) -> str:
 
 
 def _example(daemon: Daemon) -> str:
-    """A command that works as it stands, typed in the same folder with the same environment."""
-    settings, folder = daemon.settings, Path.cwd()
+    """A command that works as it stands, typed in the same directory with the same environment."""
+    settings, directory = daemon.settings, Path.cwd()
     command = Path(sys.executable).with_name("toold")
-    if command.is_relative_to(folder):
-        command = command.relative_to(folder)
-    words = [*_folder(settings), shlex.quote(str(command)), "call"]
-    readme = (folder / "README.md").resolve()
+    if command.is_relative_to(directory):
+        command = command.relative_to(directory)
+    words = [*_directory(settings), shlex.quote(str(command)), "call"]
+    readme = (directory / "README.md").resolve()
     if not any(row["available"] for row in daemon.view.providers()):
         words.append("echo text=Hello")
     elif readme.is_file() and any(readme.is_relative_to(root) for root in settings.workspace):
@@ -215,8 +215,10 @@ def _example(daemon: Daemon) -> str:
     return " ".join(words)
 
 
-def _folder(settings: Settings) -> list[str]:
-    """What stands before a command that would not find the state folder: clients know of no flag and no toold.toml."""
+def _directory(settings: Settings) -> list[str]:
+    """What stands before a command that would not find the state directory: clients know of no flag and no
+    toold.toml.
+    """
     if settings.state_dir == Path.cwd() / default_state_dir(os.environ):
         return []
     return [f"TOOLD_STATE_DIR={shlex.quote(str(settings.state_dir))}"]

@@ -1,4 +1,6 @@
-"""Where a client finds the daemon on its machine: the state folder and the files that both sides know. No I/O here."""
+"""Where a client finds the daemon on its machine: the state directory and the files that both sides know. No I/O
+here.
+"""
 
 import ipaddress
 from collections.abc import Mapping
@@ -13,12 +15,12 @@ DEFAULT_PORT: Final = 8079
 DEFAULT_HTTP_PORT: Final = 8080
 
 TOKEN_FILE: Final = "token"  # noqa: S105 - a file's name
-"""In the state folder, mode 0600: the token, one line."""
+"""In the state directory, mode 0600: the token, one line."""
 LOCK_FILE: Final = "daemon.lock"
-"""In the state folder, locked (``flock``) while a daemon runs, whose pid it has. The lock goes with its process, so a
-crash leaves nothing to clean up."""
+"""In the state directory, locked (``flock``) while a daemon runs, whose pid it has. The lock goes with its process, so
+a crash leaves nothing to clean up."""
 ADDRESS_FILE: Final = "daemon.json"
-"""In the state folder while a daemon runs: an ``DaemonAddress``."""
+"""In the state directory while a daemon runs: an ``DaemonAddress``."""
 
 ENDING_S: Final = 20.0
 """A daemon that was told to stop has ended so long after its grace period at the latest, whatever hangs: its farewells,
@@ -84,7 +86,7 @@ def _bracketed(host: str) -> str:
 
 
 def default_state_dir(env: Mapping[str, str]) -> Path:
-    """``TOOLD_STATE_DIR``, or the platform's state folder for toold."""
+    """``TOOLD_STATE_DIR``, or the platform's state directory for toold."""
     named = env.get("TOOLD_STATE_DIR")
     return Path(named).expanduser() if named else Path(platformdirs.user_state_dir("toold", appauthor=False))
 

@@ -91,7 +91,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What the tokens cost by the catalogue's list price."""
+    """What the tokens cost by the catalog's list price."""
 
     amount: float
     currency: str

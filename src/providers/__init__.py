@@ -1,4 +1,4 @@
-"""Kimi and GLM: the model catalogue, the neutral completion request, and what carries it to the vendors.
+"""Kimi and GLM: the model catalog, the neutral completion request, and what carries it to the vendors.
 
 The simulator is a room within: ``from ..providers.simulator import Simulator``; a daemon without it need not load it.
 """

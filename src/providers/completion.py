@@ -146,7 +146,7 @@ class Completion:
     reasoning: str = ""
     tool_calls: tuple[ToolInvocation, ...] = ()
     cost: Cost | None = None
-    """By the catalogue's list price; None where the price or the usage is not known."""
+    """By the catalog's list price; None where the price or the usage is not known."""
     simulated: bool = False
     """The answer says that a simulator made it up, whatever address it came from."""
     search_results: tuple[SearchResult, ...] = ()

@@ -1,6 +1,6 @@
-"""The model catalogue: what is known of each model, from ``models.toml``, each figure with its source and date.
+"""The model catalog: what is known of each model, from ``models.toml``, each figure with its source and date.
 
-A window is never assumed: a model whose window no source gives is not in the catalogue. No name is ever silently
+A window is never assumed: a model whose window no source gives is not in the catalog. No name is ever silently
 replaced by another: an unknown one is an error that suggests, and a retired model stays itself.
 """
 
@@ -139,7 +139,7 @@ class ModelCatalog:
     """The models by their names.
 
     Raises:
-        CatalogueError: two models share a name, or a provider has not exactly one default.
+        CatalogError: two models share a name, or a provider has not exactly one default.
     """
 
     def __init__(self, models: Iterable[Model]) -> None:
@@ -165,15 +165,15 @@ class ModelCatalog:
 
     @classmethod
     def load(cls) -> "ModelCatalog":
-        """The catalogue that ships with the package."""
+        """The catalog that ships with the package."""
         return cls.parse(files(__package__).joinpath("models.toml").read_text(encoding="utf-8"))
 
     @classmethod
     def parse(cls, toml: str) -> "ModelCatalog":
-        """A catalogue from TOML text: one ``[[model]]`` table a model, its keys the fields of ``Model``.
+        """A catalog from TOML text: one ``[[model]]`` table a model, its keys the fields of ``Model``.
 
         Raises:
-            CatalogueError: the text is not TOML, or a table has an unknown key, lacks one, or has a wrong value.
+            CatalogError: the text is not TOML, or a table has an unknown key, lacks one, or has a wrong value.
         """
         try:
             document = tomllib.loads(toml)

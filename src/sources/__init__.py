@@ -5,7 +5,7 @@ Who calls it: the daemon, which keeps the sources that are configured, and the c
 tools, and what a call lends to one. What it must never know: sessions, limits, transports, where results lie.
 """
 
-from .mcp.tool_pins import PINS_FOLDER, PinError
+from .mcp.tool_pins import PINS_DIRECTORY, PinError
 from .source import Source, SourceCheck, SourceOutlet
 from .source_factory import check_source, may_have, open_source
 from .source_manager import SourceManager, SourceState
@@ -13,7 +13,7 @@ from .source_notes import SourceNote
 from .source_settings import SourceSettings, SourceSettingsError, anchored, read_sources
 
 __all__ = [
-    "PINS_FOLDER",
+    "PINS_DIRECTORY",
     "PinError",
     "Source",
     "SourceCheck",

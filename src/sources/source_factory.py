@@ -12,7 +12,7 @@ from .source_settings import McpSettings, OpenApiSettings, SourceSettings
 
 
 def open_source(name: str, settings: SourceSettings, *, pins: Path, taken: Callable[[str], Container[str]]) -> Source:
-    """The source of these settings, not at work yet. ``pins`` is the folder of what was accepted of other servers'
+    """The source of these settings, not at work yet. ``pins`` is the directory of what was accepted of other servers'
     tools, ``taken`` tells which names all but this source's tools have.
     """
     match settings:

@@ -115,7 +115,7 @@ class McpSettings(_WithBindings):
     command: Annotated[tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)] | None = None
     """The program and its arguments; no shell has a part in it."""
     cwd: Path | None = None
-    """Where the program runs; of a file's table, the file's folder where it says none."""
+    """Where the program runs; of a file's table, the file's directory where it says none."""
     env: Environment = {}
     """What the program has in its environment beside the few variables that every program needs."""
     url: HttpUrl | None = None

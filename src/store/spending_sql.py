@@ -26,7 +26,7 @@ class DaySpent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tool: str
     provider: str
     model: str
-    """The catalogue's id."""
+    """The catalog's id."""
     simulated: bool
     currency: str
     """Empty where the model has no known price."""

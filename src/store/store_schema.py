@@ -68,10 +68,10 @@ class NewerSchemaError(StoreError):
 
 def _shipped_steps() -> tuple[str, ...]:
     """schema_1.sql, schema_2.sql, …: step n leads from schema n-1 to schema n."""
-    folder = resources.files(__package__)
-    names = [entry.name for entry in folder.iterdir() if entry.name.startswith("schema_")]
+    directory = resources.files(__package__)
+    names = [entry.name for entry in directory.iterdir() if entry.name.startswith("schema_")]
     count = sum(name.endswith(".sql") for name in names)
-    return tuple((folder / f"schema_{number}.sql").read_text(encoding="utf-8") for number in range(1, count + 1))
+    return tuple((directory / f"schema_{number}.sql").read_text(encoding="utf-8") for number in range(1, count + 1))
 
 
 STEPS: Final = _shipped_steps()

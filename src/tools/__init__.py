@@ -1,7 +1,7 @@
 """What a tool is, the registry, and the daemon's own tools, one file each.
 
 Who calls it: dispatch, which binds, runs and answers; and packages that bring tools of their own. What it knows: the
-providers' neutral request and the catalogue. What it must never know: sockets, sessions, limits, who waits.
+providers' neutral request and the catalog. What it must never know: sockets, sessions, limits, who waits.
 """
 
 from .argument_binding import bind

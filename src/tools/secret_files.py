@@ -16,7 +16,7 @@ _NAMES: Final = (
 """Of files, in lower case."""
 _EXAMPLES: Final = ("*.example", "*.sample", "*.template", "*.dist")
 """What shows others which secrets there are, and holds none."""
-_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".password-store"})
+_DIRECTORIES: Final = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".password-store"})
 """Whatever lies in them."""
 
 _PRIVATE_KEY: Final = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
@@ -24,8 +24,8 @@ _PRIVATE_KEY: Final = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?
 
 def named_like_a_secret(name: str) -> bool:
     """Whether a file of this path, with ``/`` between its parts, would hold keys, passwords or tokens by its name."""
-    *folders, file = PurePosixPath(name.lower()).parts or ("",)
-    if not _FOLDERS.isdisjoint(folders):
+    *directories, file = PurePosixPath(name.lower()).parts or ("",)
+    if not _DIRECTORIES.isdisjoint(directories):
         return True
     return _matches(file, _NAMES) and not _matches(file, _EXAMPLES)
 

@@ -28,7 +28,7 @@ class DaemonView(Protocol):
     """What ``status``, ``listmodels`` and their like may know of the daemon. Reads only; never takes a permit."""
 
     @property
-    def catalogue(self) -> ModelCatalog: ...
+    def catalog(self) -> ModelCatalog: ...
 
     @property
     def simulated(self) -> bool:

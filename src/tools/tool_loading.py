@@ -42,9 +42,9 @@ def find_tools(more: Iterable[Tool], *, workflow_dir: Path | None, pipeline_dir:
     """What ``load_registry`` comes to, without a word in the log."""
     tools = {tool.name: tool for tool in (*own_tools(), *own_workflows(), *more)}
     problems: list[str] = []
-    for folder, read in ((workflow_dir, workflows_in), (pipeline_dir, pipelines_in)):
-        if folder is not None:
-            brought, wrong = read(folder)
+    for directory, read in ((workflow_dir, workflows_in), (pipeline_dir, pipelines_in)):
+        if directory is not None:
+            brought, wrong = read(directory)
             problems += [*wrong, *add_tools(tools, brought)]
     for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         package = entry_point.dist.name if entry_point.dist else entry_point.module

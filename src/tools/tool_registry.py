@@ -18,7 +18,7 @@ class ToolRegistry:
         self.tools: tuple[Tool, ...] = tuple(sorted(tools, key=lambda tool: tool.name))
         """By name."""
         self.problems: tuple[str, ...] = tuple(problems)
-        """Why tools of installed packages or of the operator's folder were left out, a sentence each."""
+        """Why tools of installed packages or of the operator's directory were left out, a sentence each."""
         self._by_name = {tool.name: tool for tool in self.tools}
         if len(self._by_name) < len(self.tools):
             names = [tool.name for tool in self.tools]

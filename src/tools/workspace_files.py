@@ -23,7 +23,7 @@ MAX_PATH_CHARS: Final = 4_096
 """As long as a path can be on Linux. Resolving one takes time that grows with the square of its length."""
 
 _LOOK_S: Final = 5.0
-"""Where a client's folder leads is found out within this, or not told."""
+"""Where a client's directory leads is found out within this, or not told."""
 _SHOWN_PATH_CHARS: Final = 200
 
 
@@ -48,15 +48,15 @@ class BinaryFile:
 class FileAccess:
     """Reads files below the roots, with symbolic links resolved, and nothing else.
 
-    ``denied`` files and folders are not read even below a root: the state folder holds the token, and
+    ``denied`` files and directories are not read even below a root: the state directory holds the token, and
     ``toold.toml`` may hold keys. What looks like a secret (``secrets.py``) is read only where a pattern of ``secrets``
-    fits it. Relative paths start at the first root, or at ``start``, a client's own folder.
+    fits it. Relative paths start at the first root, or at ``start``, a client's own directory.
     """
 
     def __init__(
         self, roots: Iterable[Path], *, denied: Iterable[Path] = (), secrets: Iterable[str] = (), start: str = ""
     ) -> None:
-        self._client_folder = start
+        self._client_directory = start
         self._denied: tuple[Path, ...] = ()
         self.look_below(roots, denied=denied, secrets=secrets)
 
@@ -69,32 +69,32 @@ class FileAccess:
         self._secrets = tuple(secrets)
         self._denied += tuple(Path(os.path.realpath(path)) for path in denied)
         self.roots: tuple[Path, ...] = tuple(Path(os.path.realpath(root)) for root in roots)
-        self._start = (self.roots[0] if self.roots else Path.cwd()) / self._client_folder
+        self._start = (self.roots[0] if self.roots else Path.cwd()) / self._client_directory
 
-    def starting_at(self, folder: str | None) -> "FileAccess":
-        """The same, with relative paths starting at the client's folder where it names one (``hello.client``)."""
-        if not folder or "\0" in folder or len(folder) > MAX_PATH_CHARS:
+    def starting_at(self, directory: str | None) -> "FileAccess":
+        """The same, with relative paths starting at the client's directory where it names one (``hello.client``)."""
+        if not directory or "\0" in directory or len(directory) > MAX_PATH_CHARS:
             return self
-        return FileAccess(self.roots, denied=self._denied, secrets=self._secrets, start=folder)
+        return FileAccess(self.roots, denied=self._denied, secrets=self._secrets, start=directory)
 
-    async def objection_to(self, folder: str | None) -> str | None:
-        """Why no file can be read by paths that start at the client's folder, or why they do not start there.
+    async def objection_to(self, directory: str | None) -> str | None:
+        """Why no file can be read by paths that start at the client's directory, or why they do not start there.
 
-        None where it is well, or a disk that hangs does not say: who names a folder must not wait for it to be let in.
-        One that holds a root is well: paths may lead from it into the root.
+        None where it is well, or a disk that hangs does not say: who names a directory must not wait for it to be let
+        in. One that holds a root is well: paths may lead from it into the root.
         """
-        if not folder:
+        if not directory:
             return None
-        if "\0" in folder or len(folder) > MAX_PATH_CHARS:
-            return "it is no path, so relative paths start at the first workspace folder"
+        if "\0" in directory or len(directory) > MAX_PATH_CHARS:
+            return "it is no path, so relative paths start at the first workspace directory"
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_S):
-                return await asyncio.to_thread(self._objection_to, folder)
+                return await asyncio.to_thread(self._objection_to, directory)
         return None
 
-    def _objection_to(self, folder: str) -> str | None:
+    def _objection_to(self, directory: str) -> str | None:
         try:
-            start = Path(os.path.realpath(os.path.normpath(self.starting_at(folder)._start)))
+            start = Path(os.path.realpath(os.path.normpath(self.starting_at(directory)._start)))
         except (OSError, ValueError):  # as in _located
             start = None
         if start is not None and not any(map(start.is_relative_to, self._denied)):
@@ -102,8 +102,8 @@ class FileAccess:
             if near:
                 return None
         return (
-            "relative paths start there, and it is not below the folders that this daemon may read, so they are "
-            "refused; name a folder there, or let the operator add this one to TOOLD_WORKSPACE"
+            "relative paths start there, and it is not below the directories that this daemon may read, so they are "
+            "refused; name a directory there, or let the operator add this one to TOOLD_WORKSPACE"
         )
 
     async def read_text(self, path: str) -> TextFile:
@@ -161,7 +161,7 @@ class FileAccess:
         if len(path) > MAX_PATH_CHARS:
             raise _too_long(path)
         try:
-            # `..` goes first, as text, so that no folder outside the roots is looked at on the way.
+            # `..` goes first, as text, so that no directory outside the roots is looked at on the way.
             target = Path(os.path.realpath(os.path.normpath(self._start / path)))
         except (OSError, ValueError):  # too long, or half of a surrogate pair: nothing can be there
             raise self._outside(path) from None
@@ -196,17 +196,17 @@ class FileAccess:
         return name, data
 
     def _open(self, root: Path, target: Path, path: str) -> int:
-        """Open ``target``, which holds no link, folder by folder from the root down, following none.
+        """Open ``target``, which holds no link, directory by directory from the root down, following none.
 
         A link that somebody puts there between the check and this fails the open; nothing is opened by a path that
-        was only checked. Each folder is also compared with the denied ones by identity, since a path's spelling
+        was only checked. Each directory is also compared with the denied ones by identity, since a path's spelling
         differs where the file system ignores case. A pipe does not hang it: it is opened without waiting.
         """
         denied = {(status.st_dev, status.st_ino) for status in _existing(self._denied)}
-        *folders, name = ("", *target.relative_to(root).parts)
+        *directories, name = ("", *target.relative_to(root).parts)
         here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for step, flags in (
-            *((folder, os.O_DIRECTORY) for folder in folders if folder),
+            *((directory, os.O_DIRECTORY) for directory in directories if directory),
             (name or ".", os.O_NONBLOCK | os.O_NOCTTY),
         ):
             try:
@@ -223,16 +223,16 @@ class FileAccess:
     def _outside(self, path: str) -> PermissionDeniedError:
         hint = self._beginning(path)
         return PermissionDeniedError(
-            f"{_shown(path)} is not below the folders that this daemon may read; name a file there, "
-            f"or let the operator add its folder to TOOLD_WORKSPACE.{hint}"
+            f"{_shown(path)} is not below the directories that this daemon may read; name a file there, "
+            f"or let the operator add its directory to TOOLD_WORKSPACE.{hint}"
         )
 
     def _beginning(self, path: str) -> str:
-        """Of a relative path, where it starts, as the client knows that folder."""
+        """Of a relative path, where it starts, as the client knows that directory."""
         if Path(path).is_absolute():
             return ""
-        named = f"{_shown(self._client_folder)}, the folder that this client named"
-        return f" Relative paths start at {named if self._client_folder else 'the first workspace folder'}."
+        named = f"{_shown(self._client_directory)}, the directory that this client named"
+        return f" Relative paths start at {named if self._client_directory else 'the first workspace directory'}."
 
 
 _IMAGE_TYPES: Final[tuple[tuple[str, Callable[[bytes], bool]], ...]] = (
@@ -281,7 +281,7 @@ def _secret(path: str) -> PermissionDeniedError:
 
 def _not_regular(path: str, mode: int) -> InvalidArgumentsError:
     if stat.S_ISDIR(mode):
-        return InvalidArgumentsError(f"{_shown(path)} is a folder; name the files in it that are meant.")
+        return InvalidArgumentsError(f"{_shown(path)} is a directory; name the files in it that are meant.")
     return InvalidArgumentsError(f"{_shown(path)} is a pipe, socket or device; only regular files are read.")
 
 

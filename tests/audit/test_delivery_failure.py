@@ -51,7 +51,7 @@ def test_what_an_answer_means(status: int, answer: bytes, verdict: str) -> None:
 
 
 def test_the_setup_is_told_with_its_remedy() -> None:
-    """The reason names the setting or the folder to look at."""
+    """The reason names the setting or the directory to look at."""
     assert "SUPABASE_SERVICE_ROLE_KEY" in str(judge(401, b""))
     assert "TOOLD_SUPABASE_URL" in judge(404, b"").advice
     for code in ("PGRST204", "PGRST205", "42703"):

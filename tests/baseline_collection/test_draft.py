@@ -70,7 +70,7 @@ def test_what_is_no_draft_is_refused(path: Path, content: bytes) -> None:
 
 
 def test_what_cannot_be_read_or_written_is_named(tmp_path: Path, make_record: Callable[..., Record]) -> None:
-    """A file that is not there, or a folder that is not, is an error with its path."""
+    """A file that is not there, or a directory that is not, is an error with its path."""
     with pytest.raises(RecordError, match="cannot be read"):
         Draft.reopen(tmp_path / "none.ndjson")
     with pytest.raises(RecordError, match="cannot be written"):

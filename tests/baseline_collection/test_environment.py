@@ -20,7 +20,7 @@ def test_the_environment_is_told() -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
-    """A checkout has its commit, with + behind it where a file differs; a folder that is none has no commit."""
+    """A checkout has its commit, with + behind it where a file differs; a directory that is none has no commit."""
     assert commit(tmp_path) is None
 
     def git(*words: str) -> None:

@@ -14,7 +14,7 @@ def record(make_record: Callable[..., Record], make_call: Callable[..., Call]) -
 
 
 def test_written_and_read_it_is_the_same(tmp_path: Path, record: Record) -> None:
-    """A record comes back from its file as it was, and nothing else is left in the folder."""
+    """A record comes back from its file as it was, and nothing else is left in the directory."""
     write(tmp_path / "a.json", record)
     assert read(tmp_path / "a.json") == record
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

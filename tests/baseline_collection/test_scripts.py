@@ -30,7 +30,9 @@ Script = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Script]:
-    """Start a script in a folder of its own, with no daemon in its environment; what still runs at the end is ended."""
+    """Start a script in a directory of its own, with no daemon in its environment; what still runs at the end is
+    ended.
+    """
     (tmp_path / "matrix.toml").write_text(MATRIX)
     started: list[subprocess.Popen[str]] = []
 
@@ -280,8 +282,8 @@ def test_bad_input_is_a_line(run: Run, arguments: list[str], code: int, says: st
 
 def test_the_client_is_where_scripts_look_for_it(tmp_path: Path) -> None:
     """``mcp_client`` has the client library under its name, from beside the scripts and from the checkout's root."""
-    for folder, module in ((SCRIPTS, "mcp_client"), (SCRIPTS.parents[1], "scripts.baseline_collection.mcp_client")):
+    for directory, module in ((SCRIPTS, "mcp_client"), (SCRIPTS.parents[1], "scripts.baseline_collection.mcp_client")):
         code = (
             f"from {module} import MCPWebSocketClient as c; import toold.client as t; assert c is t.MCPWebSocketClient"
         )
-        subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+        subprocess.run([sys.executable, "-c", code], cwd=directory, check=True)

@@ -34,27 +34,27 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
     logging.getLogger("toold").setLevel(logging.ERROR)  # of each break there is a warning
     print(f"{scale.calls} calls of {scale.clients} clients, seed {scale.seed}", flush=True)
-    folder = Path(tempfile.mkdtemp(prefix="toold-chaos-"))
+    directory = Path(tempfile.mkdtemp(prefix="toold-chaos-"))
     try:
-        outcome = asyncio.run(_run(folder, scale, with_postgres=not arguments.no_postgres))
+        outcome = asyncio.run(_run(directory, scale, with_postgres=not arguments.no_postgres))
     except (ProjectError, DaemonError) as error:
-        print(f"{error}\nkept for a look: {folder}", file=sys.stderr)
+        print(f"{error}\nkept for a look: {directory}", file=sys.stderr)
         return 1
     except BaseException:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
         raise
     print(report(outcome))
     if outcome.kept:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
         return 0
-    print(f"kept for a look: {folder}\nagain: make chaos ARGS='--seed {scale.seed} --calls {scale.calls}'")
+    print(f"kept for a look: {directory}\nagain: make chaos ARGS='--seed {scale.seed} --calls {scale.calls}'")
     return 1
 
 
-async def _run(folder: Path, scale: Scale, *, with_postgres: bool) -> Tally:
+async def _run(directory: Path, scale: Scale, *, with_postgres: bool) -> Tally:
     async with AsyncExitStack() as stack:
         supabase = await stack.enter_async_context(project()) if with_postgres else None
-        return await run(folder, scale, supabase, lambda line: print(line, flush=True))
+        return await run(directory, scale, supabase, lambda line: print(line, flush=True))
 
 
 def report(outcome: Tally) -> str:

@@ -1,4 +1,4 @@
-"""The daemon as a process of its own: killed, drained and started again on the same folder and the same ports."""
+"""The daemon as a process of its own: killed, drained and started again on the same directory and the same ports."""
 
 import asyncio
 import json
@@ -36,14 +36,14 @@ def free_port() -> int:
 
 
 class Daemon:
-    """A simulated daemon in ``folder``; ``settings`` are environment variables."""
+    """A simulated daemon in ``directory``; ``settings`` are environment variables."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        self.state = folder / "state"
+    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+        self.state = directory / "state"
         self.port, self.http_port = free_port(), free_port()
         self.starts = 0
-        self._folder = folder
-        self._log = folder / "daemon.log"
+        self._directory = directory
+        self._log = directory / "daemon.log"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         self._env = {**inherited, "TOOLD_STATE_DIR": str(self.state), **settings}
         self._process: asyncio.subprocess.Process | None = None
@@ -73,7 +73,7 @@ class Daemon:
                 stdout=log,
                 stderr=log,
                 env=self._env,
-                cwd=self._folder,
+                cwd=self._directory,
             )
         self.starts += 1
         async with asyncio.timeout(_START_S):

@@ -1,4 +1,4 @@
-"""PostgreSQL and PostgREST for a run, as the tests of the audit trail have them, in a folder of their own."""
+"""PostgreSQL and PostgREST for a run, as the tests of the audit trail have them, in a directory of their own."""
 
 import importlib.util
 import tempfile
@@ -46,9 +46,10 @@ async def project() -> AsyncIterator[Project]:
     if program is None:
         raise ProjectError("PostgREST is not installed (make setup gets it); --no-postgres goes without")
     async with AsyncExitStack() as stack:
-        # Not the run's own folder: the path of a socket must be short, and the user that PostgreSQL runs as must enter.
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True))
-        cluster = Cluster(Path(folder), Path(found.origin).parent)
+        # Not the run's own directory: the path of a socket must be short, and the user that PostgreSQL runs as must
+        # enter.
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True))
+        cluster = Cluster(Path(directory), Path(found.origin).parent)
         stack.callback(cluster.stop)
         for statement in (ROLES, "CREATE DATABASE project"):
             cluster.sql(statement)

@@ -79,7 +79,7 @@ class Course:
         return not self.over
 
 
-async def run(folder: Path, scale: Scale, project: Project | None = None, say: Say = lambda _: None) -> Tally:
+async def run(directory: Path, scale: Scale, project: Project | None = None, say: Say = lambda _: None) -> Tally:
     """Make the calls, do the damage, and hold the outcome against the promises.
 
     Raises:
@@ -91,7 +91,7 @@ async def run(folder: Path, scale: Scale, project: Project | None = None, say: S
         "TOOLD_PING_TIMEOUT_S": str(HEARTBEAT_S),
         **(project.settings if project else {}),
     }
-    daemon, course = Daemon(folder, settings), Course(scale.calls)
+    daemon, course = Daemon(directory, settings), Course(scale.calls)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(daemon.close)
         await daemon.start()

@@ -64,14 +64,14 @@ def break_often(number: int) -> Plan:
     return Plan(fault, chance.randrange(4_000, 30_000), chance.random() < 0.5, 0.5)
 
 
-async def soak(folder: Path, seconds: float, every_s: float, say: Callable[[str], None] = lambda _: None) -> Soak:
+async def soak(directory: Path, seconds: float, every_s: float, say: Callable[[str], None] = lambda _: None) -> Soak:
     """Let clients come and go for so many seconds, and sample the daemon every so many.
 
     Raises:
         DaemonError: the daemon did not start, or did not end well.
     """
     done = Soak()
-    daemon = Daemon(folder, {"TOOLD_PROGRESS_WINDOW_S": str(WINDOW_S), "TOOLD_LOG_LEVEL": "warning"})
+    daemon = Daemon(directory, {"TOOLD_PROGRESS_WINDOW_S": str(WINDOW_S), "TOOLD_LOG_LEVEL": "warning"})
     async with AsyncExitStack() as stack:
         stack.push_async_callback(daemon.close)
         await daemon.start()
@@ -207,9 +207,9 @@ def main() -> int:
         parser.error(f"it takes {FEWEST * 2 * SAMPLE_S / 60:.2g} minutes at least to see anything")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
     logging.getLogger("toold").setLevel(logging.ERROR)  # of each break there is a warning
-    with tempfile.TemporaryDirectory(prefix="toold-soak-") as folder:
+    with tempfile.TemporaryDirectory(prefix="toold-soak-") as directory:
         try:
-            done = asyncio.run(soak(Path(folder), seconds, SAMPLE_S, lambda line: print(line, flush=True)))
+            done = asyncio.run(soak(Path(directory), seconds, SAMPLE_S, lambda line: print(line, flush=True)))
         except DaemonError as error:
             print(error, file=sys.stderr)
             return 1

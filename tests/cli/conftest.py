@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from toold.cli.app import toold
-from toold.daemon.persistence.state_folder import StateFolder
+from toold.daemon.persistence.state_directory import StateDirectory
 from toold.protocol.daemon_address import DaemonAddress, encode_address
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve
@@ -113,14 +113,14 @@ class StubDaemon:
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Nothing of the machine's own daemon: an empty state folder, which is returned, and an unused port."""
+    """Nothing of the machine's own daemon: an empty state directory, which is returned, and an unused port."""
     for name in ("HOST", "TOKEN"):
         monkeypatch.delenv(f"TOOLD_{name}", raising=False)
         monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
     monkeypatch.setenv("TOOLD_PORT", "1")
-    folder = tmp_path / "state"
-    monkeypatch.setenv("TOOLD_STATE_DIR", str(folder))
-    return folder
+    directory = tmp_path / "state"
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(directory))
+    return directory
 
 
 @pytest.fixture
@@ -163,28 +163,28 @@ class Request:
 
 
 class Operated:
-    """What a running daemon shows to its operator: the lock in its state folder, its address, its HTTP side port.
+    """What a running daemon shows to its operator: the lock in its state directory, its address, its HTTP side port.
 
     ``answers`` has status and body (JSON, or bytes as they are) by method and path; else there is a 404.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         self.pid = os.getpid()
         self.requests: list[Request] = []
         self.answers: dict[str, tuple[int, Any]] = {}
-        self._state = StateFolder(folder)
-        self._folder = folder
+        self._state = StateDirectory(directory)
+        self._directory = directory
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=[0.01])
         self._thread.start()
         self._open = True
         self.http_port = self._server.server_address[1]
-        (folder / "token").write_text("the-token-in-the-folder\n")
+        (directory / "token").write_text("the-token-in-the-directory\n")
         self._announce()
 
     def _announce(self) -> None:
         address = DaemonAddress(self.pid, "127.0.0.1", 1, self.http_port, tls=False, auth=True, version="1")
-        (self._folder / "daemon.json").write_bytes(encode_address(address))
+        (self._directory / "daemon.json").write_bytes(encode_address(address))
 
     def crash(self) -> None:
         """End as a killed process does: the lock goes, the files stay."""
@@ -225,7 +225,7 @@ class Operated:
 
 @pytest.fixture
 def operated(bare_environment: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operated]:
-    """A daemon that an operator's commands find by the state folder."""
+    """A daemon that an operator's commands find by the state directory."""
     daemon = Operated(bare_environment)
     yield daemon
     daemon.close()

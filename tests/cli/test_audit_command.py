@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def kept(bare_environment: Path, row: Callable[..., CallRow], audit_key: bytes) -> list[CallRow]:
-    """Three calls in the state folder's database, whose daemon has ended."""
+    """Three calls in the state directory's database, whose daemon has ended."""
     bare_environment.mkdir()
     rows = [
         row(id="old", started_at=time.time() - 5 * 86400),

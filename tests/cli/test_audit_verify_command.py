@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 from toold.cli.status_command import when
-from toold.daemon.persistence.state_folder import StateFolder
+from toold.daemon.persistence.state_directory import StateDirectory
 from toold.store import CallRow, ChainSeal, Checkpoint, Retention, Store, chain_checkpoints
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def kept(bare_environment: Path, row: Callable[..., CallRow]) -> Path:
-    """The state folder of a daemon that has ended, with three calls."""
-    with StateFolder(bare_environment) as state:
+    """The state directory of a daemon that has ended, with three calls."""
+    with StateDirectory(bare_environment) as state:
         key = state.load_or_create_audit_key()
         store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
         for name in "abc":
@@ -32,8 +32,8 @@ async def kept(bare_environment: Path, row: Callable[..., CallRow]) -> Path:
     return bare_environment
 
 
-def tamper(folder: Path, statement: str) -> None:
-    with closing(sqlite3.connect(folder / "toold.db")) as connection, connection:
+def tamper(directory: Path, statement: str) -> None:
+    with closing(sqlite3.connect(directory / "toold.db")) as connection, connection:
         connection.execute(statement)
 
 

@@ -43,10 +43,10 @@ def test_a_time_out_is_sent_in_milliseconds(run: Run, daemon: StubDaemon) -> Non
     assert daemon.wait_for("call_tool")["timeout_ms"] == 2500
 
 
-def test_relative_paths_start_at_the_current_folder(
+def test_relative_paths_start_at_the_current_directory(
     run: Run, daemon: StubDaemon, monkeypatch: Any, tmp_path: Any
 ) -> None:
-    """The hello names the folder where the command runs, and asks for streamed text only where it is printed."""
+    """The hello names the directory where the command runs, and asks for streamed text only where it is printed."""
     monkeypatch.chdir(tmp_path)
     run("call", "echo", "text=a")
     hello = daemon.wait_for("hello")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def in_a_directory_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_the_tour_ends_by_itself_with_exit_code_0(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every stop of the tour, on a real daemon, with a real file of the current folder."""
+    """Every stop of the tour, on a real daemon, with a real file of the current directory."""
     (tmp_path / "README.md").write_text("# A test\n")
     monkeypatch.chdir(tmp_path)
     result = run("demo")
@@ -36,25 +36,25 @@ def test_a_daemon_that_does_not_start_fails_the_tour(run: Run, monkeypatch: pyte
     assert "ended by itself with exit code 1" in result.stdout
 
 
-def test_the_file_is_the_current_folders_if_it_has_one(tmp_path: Path) -> None:
+def test_the_file_is_the_current_directories_if_it_has_one(tmp_path: Path) -> None:
     """README.md first, then another text file; binaries' names and huge files are passed over."""
-    cwd, folder = tmp_path / "cwd", tmp_path / "folder"
+    cwd, directory = tmp_path / "cwd", tmp_path / "directory"
     cwd.mkdir()
-    folder.mkdir()
+    directory.mkdir()
     (cwd / "huge.md").write_bytes(b"x" * 300_000)
     (cwd / "picture.png").write_bytes(b"x")
     (cwd / "program.py").write_text("print()\n")
-    assert choose_file(cwd, folder) == (cwd, "program.py")
+    assert choose_file(cwd, directory) == (cwd, "program.py")
     (cwd / "README.md").write_text("# Hello\n")
-    assert choose_file(cwd, folder) == (cwd, "README.md")
+    assert choose_file(cwd, directory) == (cwd, "README.md")
 
 
-def test_in_an_empty_folder_a_file_is_made_elsewhere(tmp_path: Path) -> None:
-    """The current folder is left as it was."""
-    cwd, folder = tmp_path / "cwd", tmp_path / "folder"
+def test_in_an_empty_directory_a_file_is_made_elsewhere(tmp_path: Path) -> None:
+    """The current directory is left as it was."""
+    cwd, directory = tmp_path / "cwd", tmp_path / "directory"
     cwd.mkdir()
-    folder.mkdir()
-    workspace, file = choose_file(cwd, folder)
+    directory.mkdir()
+    workspace, file = choose_file(cwd, directory)
     assert (workspace / file).read_text()
     assert not list(cwd.iterdir())
 

@@ -31,7 +31,7 @@ def write(file: Path, content: str) -> None:
 
 
 def test_a_first_entry(run: Run, file: Path, bare_environment: Path) -> None:
-    """The file is made, with the command of this interpreter and the state folder in effect here."""
+    """The file is made, with the command of this interpreter and the state directory in effect here."""
     result = run("install", "cursor", "--yes", "--toolset", "lean")
     assert result.exit_code == 0, result.output
     program, *rest = toold()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from toold.cli.daemon_connection import NoConnectionError
 from toold.cli.operator_client import OperatorRefusedError, ask, find, held_by
-from toold.daemon.persistence.state_folder import StateFolder, read_pid
+from toold.daemon.persistence.state_directory import StateDirectory, read_pid
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def test_the_daemon_is_found_by_its_lock(operated: Operated, bare_environment: Path) -> None:
-    """Its folder, its pid and where it listens."""
+    """Its directory, its pid and where it listens."""
     here = find()
-    assert (here.folder, here.pid) == (bare_environment, operated.pid)
+    assert (here.directory, here.pid) == (bare_environment, operated.pid)
     assert here.address is not None
     assert here.address.http_port == operated.http_port
 
@@ -33,11 +33,11 @@ def test_where_no_daemon_runs_nothing_is_asked(operated: Operated) -> None:
 
 
 def test_what_is_asked_bears_the_token(operated: Operated) -> None:
-    """Of the state folder; the path below /operator, and the query."""
+    """Of the state directory; the path below /operator, and the query."""
     operated.answers["GET /operator/calls"] = (200, {"running": []})
     assert ask("GET", "/calls", recent=3) == {"running": []}
     (request,) = operated.requests
-    assert (request.path, request.token) == ("/operator/calls?recent=3", "the-token-in-the-folder")
+    assert (request.path, request.token) == ("/operator/calls?recent=3", "the-token-in-the-directory")
 
 
 def test_a_daemon_that_does_not_listen_yet(operated: Operated, bare_environment: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_token_that_is_refused_is_told_with_its_source(
     with pytest.raises(NoConnectionError, match=named) as refused:
         ask("GET", "/calls")
     assert "another" not in str(refused.value)
-    assert operated.requests[0].token == env.get("TOOLD_TOKEN", "the-token-in-the-folder")
+    assert operated.requests[0].token == env.get("TOOLD_TOKEN", "the-token-in-the-directory")
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b""])
@@ -89,24 +89,24 @@ def test_a_port_that_nobody_serves(operated: Operated) -> None:
 # --- the lock --------------------------------------------------------------------------------------------------------
 
 
-def test_who_holds_the_folder_is_known_by_the_lock(tmp_path: Path) -> None:
+def test_who_holds_the_directory_is_known_by_the_lock(tmp_path: Path) -> None:
     """While a daemon runs its pid, whatever the files of an earlier one say; afterwards nobody."""
-    with StateFolder(tmp_path):
+    with StateDirectory(tmp_path):
         assert held_by(tmp_path) == os.getpid()
     assert read_pid(tmp_path) == os.getpid()
     assert held_by(tmp_path) is None
 
 
-def test_nobody_holds_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_nobody_holds_a_directory_that_is_not_there(tmp_path: Path) -> None:
     """Nor one where no daemon ever was, nor a file; looking makes nothing."""
     (tmp_path / "file").touch()
-    for folder in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
-        assert held_by(folder) is None
+    for directory in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
+        assert held_by(directory) is None
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_lock_without_a_pid_yet(tmp_path: Path) -> None:
     """In the moment between the two nobody can be named."""
-    with StateFolder(tmp_path):
+    with StateDirectory(tmp_path):
         (tmp_path / "daemon.lock").write_text("")
         assert held_by(tmp_path) is None

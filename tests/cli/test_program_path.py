@@ -8,7 +8,7 @@ from toold.cli.program_path import environment, needed, toold
 
 
 def test_variables_that_say_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The state folder where it is another than the platform's, the settings' file where there is one."""
+    """The state directory where it is another than the platform's, the settings' file where there is one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toold.toml").touch()
     both = {"TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_CONFIG": str(tmp_path / "toold.toml")}

@@ -21,7 +21,7 @@ SECRET = "sk-a-secret-of-the-shell"
 
 @dataclass
 class Machine:
-    """A home, a folder in it, and a service manager that notes what it is told."""
+    """A home, a directory in it, and a service manager that notes what it is told."""
 
     home: Path
     programs: Path
@@ -181,7 +181,7 @@ def test_a_systemctl_that_fails_is_quoted(run: Run, linux: Machine) -> None:
 
 
 def test_a_daemon_that_runs_already_comes_first(run: Run, linux: Machine, operated: Operated) -> None:
-    """The service's would find the folder taken; how to stop the other is said."""
+    """The service's would find the directory taken; how to stop the other is said."""
     result = run("service", "install", "--yes")
     assert result.exit_code == 1
     assert f"pid {operated.pid}" in result.stderr
@@ -198,7 +198,7 @@ def test_a_wrong_setting_is_told_before_there_is_a_service(run: Run, linux: Mach
     assert not linux.file.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_named(run: Run, linux: Machine) -> None:
+def test_a_directory_that_cannot_be_written_is_named(run: Run, linux: Machine) -> None:
     """As where a file is in its place."""
     (linux.home / ".config").write_text("")
     result = run("service", "install", "--yes")

@@ -24,7 +24,9 @@ ODD = Start(
 
 
 def test_the_unit_says_how_to_start_reload_and_stop() -> None:
-    """In the folder and with the environment that are given; a reload is SIGHUP, and an end has time for the drain."""
+    """In the directory and with the environment that are given; a reload is SIGHUP, and an end has time for the
+    drain.
+    """
     lines = unit(START).splitlines()
     for line in (
         'ExecStart="/opt/toold/bin/toold" "serve"',
@@ -50,13 +52,13 @@ def test_odd_paths_are_written_as_systemd_reads_them() -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
     """Its own check is silent, for plain paths and for odd ones."""
-    folder = tmp_path / "a %h b"
-    folder.mkdir()
+    directory = tmp_path / "a %h b"
+    directory.mkdir()
     program = tmp_path / "a $c %d" / "toold"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    start = Start((str(program), "serve"), folder, {"TOOLD_STATE_DIR": str(folder), "TOOLD_CONFIG": '/"$x'}, 10)
+    start = Start((str(program), "serve"), directory, {"TOOLD_STATE_DIR": str(directory), "TOOLD_CONFIG": '/"$x'}, 10)
     file = tmp_path / "toold.service"
     file.write_text(unit(start))
     env = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
@@ -72,7 +74,7 @@ def test_an_agent_holds_any_path(name: str) -> None:
     start = Start((f"/{name}/toold", "serve"), Path("/") / name, {"TOOLD_STATE_DIR": name}, 10)
     read = plistlib.loads(agent(start, Path("/log")))
     assert read["ProgramArguments"] == [f"/{name}/toold", "serve"]
-    assert (read["WorkingDirectory"], read["EnvironmentVariables"]) == (str(start.folder), start.environment)
+    assert (read["WorkingDirectory"], read["EnvironmentVariables"]) == (str(start.directory), start.environment)
 
 
 def test_an_agent_is_started_again_where_it_fails() -> None:

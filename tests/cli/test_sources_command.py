@@ -15,7 +15,7 @@ DOCUMENT = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a toold.toml has two sources, one of whose documents is missing."""
     (tmp_path / "crm.json").write_text(json.dumps(DOCUMENT), encoding="utf-8")
     tables = "".join(f'[sources.{name}]\ntype = "openapi"\nspec = "{name}.json"\n' for name in ("crm", "shop"))
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_check_says_what_was_mended_and_left_out(run: Any, folder: Path) -> None:
+def test_a_check_says_what_was_mended_and_left_out(run: Any, directory: Path) -> None:
     """Of each source, what is left out first; a document that cannot be used is exit code 1."""
     result = run("sources", "check")
     assert result.stdout.splitlines() == [
@@ -36,7 +36,7 @@ def test_a_check_says_what_was_mended_and_left_out(run: Any, folder: Path) -> No
     assert result.exit_code == 1
 
 
-def test_one_source_may_be_checked(run: Any, folder: Path) -> None:
+def test_one_source_may_be_checked(run: Any, directory: Path) -> None:
     """Its tools by name, as JSON; one that is not there is a wrong command line."""
     result = run("sources", "check", "crm", "--json")
     assert result.exit_code == 0
@@ -54,9 +54,9 @@ def test_one_source_may_be_checked(run: Any, folder: Path) -> None:
     ],
     ids=["program", "address"],
 )
-def test_a_check_goes_by_its_own_environment(run: Any, folder: Path, table: str) -> None:
+def test_a_check_goes_by_its_own_environment(run: Any, directory: Path, table: str) -> None:
     """A secret's variable that is not set here may well be set in the daemon's, of which nothing is known."""
-    (folder / "toold.toml").write_text(f'[sources.crm]\ntype = "mcp"\n{table}\n', encoding="utf-8")
+    (directory / "toold.toml").write_text(f'[sources.crm]\ntype = "mcp"\n{table}\n', encoding="utf-8")
     result = run("sources", "check")
     assert result.exit_code == 1
     assert result.stdout == (
@@ -65,9 +65,9 @@ def test_a_check_goes_by_its_own_environment(run: Any, folder: Path, table: str)
     )
 
 
-def test_a_wrong_setting_is_named(run: Any, folder: Path) -> None:
+def test_a_wrong_setting_is_named(run: Any, directory: Path) -> None:
     """With its file, as at the start of the daemon."""
-    (folder / "toold.toml").write_text('[sources.crm]\ntype = "opnapi"\n', encoding="utf-8")
+    (directory / "toold.toml").write_text('[sources.crm]\ntype = "opnapi"\n', encoding="utf-8")
     result = run("sources", "check")
     assert result.exit_code == 2
     assert "sources (toold.toml): [sources.crm] type must be openapi" in result.stderr

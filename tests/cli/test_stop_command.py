@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 HOLD = """
 import signal, sys, time
 from pathlib import Path
-from toold.daemon.persistence.state_folder import StateFolder
-with StateFolder(Path(sys.argv[1])) as state:
+from toold.daemon.persistence.state_directory import StateDirectory
+with StateDirectory(Path(sys.argv[1])) as state:
     signal.signal(signal.SIGTERM, (lambda *_: sys.exit()) if sys.argv[2] == "ends" else signal.SIG_IGN)
     print("held", flush=True)
     while True:
         time.sleep(60)
 """
-"""A process that holds a state folder as a daemon does, and ends when it is told to, or never."""
+"""A process that holds a state directory as a daemon does, and ends when it is told to, or never."""
 
 
 class Holder:
     """Such a process."""
 
-    def __init__(self, folder: Path, manner: str) -> None:
-        words = [sys.executable, "-c", HOLD, str(folder), manner]
+    def __init__(self, directory: Path, manner: str) -> None:
+        words = [sys.executable, "-c", HOLD, str(directory), manner]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "held\n"
         address = DaemonAddress(
             self.process.pid, "127.0.0.1", 1, 1, tls=False, auth=True, version="1", grace_period_s=0.1
         )
-        (folder / "daemon.json").write_bytes(encode_address(address))
+        (directory / "daemon.json").write_bytes(encode_address(address))
 
     def close(self) -> None:
         self.process.kill()
@@ -109,7 +109,7 @@ def test_where_no_daemon_runs_nobody_is_signalled(run: Run, bare_environment: Pa
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux shows which files a process has open")
 def test_a_pid_of_another_container_is_not_signalled(run: Run, operated: Operated, bare_environment: Path) -> None:
-    """The lock is held across containers that share the folder; here that pid is another process."""
+    """The lock is held across containers that share the directory; here that pid is another process."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         (bare_environment / "daemon.lock").write_text(f"{stranger.pid}\n")
         result = run("stop")

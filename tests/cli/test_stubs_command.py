@@ -15,7 +15,7 @@ SOURCE = module_for([load_registry().get("echo"), load_registry().get("version")
 
 
 def test_a_module_is_written_for_each_source(run: Run, operated: Operated, tmp_path: Path) -> None:
-    """Of all tools, into a folder that is made, and anew where they were written before."""
+    """Of all tools, into a directory that is made, and anew where they were written before."""
     operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"tools": SOURCE, "crm": SOURCE}})
     out = tmp_path / "a" / "stubs"
     for _ in range(2):
@@ -50,12 +50,12 @@ def test_a_file_that_is_something_else_stays(run: Run, operated: Operated, tmp_p
     (tmp_path / "tools.py").write_bytes(content)
     result = run("stubs", "--out", str(tmp_path))
     assert result.exit_code == 1
-    assert result.stderr == f"{tmp_path / 'tools.py'} is no module of stubs; name another folder, or move it away\n"
+    assert result.stderr == f"{tmp_path / 'tools.py'} is no module of stubs; name another directory, or move it away\n"
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".py"] == ["tools.py"]
     assert (tmp_path / "tools.py").read_bytes() == content
 
 
-def test_a_folder_that_cannot_be_made_is_told(run: Run, operated: Operated, tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_told(run: Run, operated: Operated, tmp_path: Path) -> None:
     """With the reason."""
     operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"tools": SOURCE}})
     (tmp_path / "file").write_text("")

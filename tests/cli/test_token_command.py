@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 
-def test_the_token_of_the_state_folder_is_printed(run: Run, bare_environment: Path) -> None:
+def test_the_token_of_the_state_directory_is_printed(run: Run, bare_environment: Path) -> None:
     """The token alone, so that it can be piped."""
     bare_environment.mkdir()
     (bare_environment / "token").write_text("a token\n")
@@ -40,7 +40,7 @@ def test_without_a_token_it_says_what_makes_one(run: Run, bare_environment: Path
 
 
 def test_where_auth_is_off_no_token_is_needed(run: Run, bare_environment: Path) -> None:
-    """The running daemon says so in its folder: nothing on stdout, a word on stderr, and no failure."""
+    """The running daemon says so in its directory: nothing on stdout, a word on stderr, and no failure."""
     bare_environment.mkdir()
     address = DaemonAddress(pid=1, host="127.0.0.1", port=8079, http_port=8080, tls=False, auth=False, version="1")
     (bare_environment / "daemon.json").write_bytes(encode_address(address))

@@ -107,13 +107,13 @@ class ScriptedDaemon:
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Nothing of the machine's own daemon: no variables, and an empty state folder, which is returned."""
+    """Nothing of the machine's own daemon: no variables, and an empty state directory, which is returned."""
     for name in ("HOST", "PORT", "TOKEN"):
         monkeypatch.delenv(f"TOOLD_{name}", raising=False)
         monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
-    folder = tmp_path / "state"
-    monkeypatch.setenv("TOOLD_STATE_DIR", str(folder))
-    return folder
+    directory = tmp_path / "state"
+    monkeypatch.setenv("TOOLD_STATE_DIR", str(directory))
+    return directory
 
 
 @pytest.fixture(autouse=True)

@@ -100,16 +100,18 @@ def test_a_wrong_port_is_refused_when_the_client_is_made() -> None:
         MCPWebSocketClient(port=99999)
 
 
-async def test_the_running_daemon_is_found_by_its_state_folder(daemon: ScriptedDaemon, bare_environment: Path) -> None:
-    """Without host, port and token the client takes what the daemon left in its folder, when it connects."""
+async def test_the_running_daemon_is_found_by_its_state_directory(
+    daemon: ScriptedDaemon, bare_environment: Path
+) -> None:
+    """Without host, port and token the client takes what the daemon left in its directory, when it connects."""
     client = MCPWebSocketClient()
     assert client.url == "ws://127.0.0.1:8079/"
     bare_environment.mkdir()
     here = DaemonAddress(1, "127.0.0.1", daemon.port, 1, tls=False, auth=True, version="1")
     (bare_environment / "daemon.json").write_bytes(encode_address(here))
-    (bare_environment / "token").write_text("from the folder")
+    (bare_environment / "token").write_text("from the directory")
     async with client:
-        assert (await daemon.accept()).hello["token"] == "from the folder"
+        assert (await daemon.accept()).hello["token"] == "from the directory"
 
 
 async def test_an_environment_that_turned_wrong_fails_the_connect(

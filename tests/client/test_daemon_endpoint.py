@@ -1,4 +1,4 @@
-"""Where a client connects to, decided from what the caller, the environment and the state folder say."""
+"""Where a client connects to, decided from what the caller, the environment and the state directory say."""
 
 import logging
 from pathlib import Path
@@ -17,14 +17,14 @@ from toold.client.daemon_endpoint import (
 from toold.protocol.daemon_address import DaemonAddress, encode_address
 
 HERE = DaemonAddress(pid=1, host="127.0.0.1", port=4711, http_port=4712, tls=False, auth=True, version="1")
-ANNOUNCED = Announcement(HERE, "token of the state folder")
+ANNOUNCED = Announcement(HERE, "token of the state directory")
 
 
 @pytest.mark.parametrize(
     ("wish", "env", "announced", "expected"),
     [
         (EndpointRequest(), {}, Announcement(), ("127.0.0.1", 8079, False, None)),
-        (EndpointRequest(), {}, ANNOUNCED, ("127.0.0.1", 4711, False, "token of the state folder")),
+        (EndpointRequest(), {}, ANNOUNCED, ("127.0.0.1", 4711, False, "token of the state directory")),
         (EndpointRequest(), {"EXAI_WS_HOST": "old.example"}, Announcement(), ("old.example", 8079, False, None)),
         (
             EndpointRequest(),
@@ -40,9 +40,14 @@ ANNOUNCED = Announcement(HERE, "token of the state folder")
             ANNOUNCED,
             ("127.0.0.1", 4711, False, "new"),
         ),
-        (EndpointRequest("localhost"), {}, ANNOUNCED, ("localhost", 4711, False, "token of the state folder")),
-        (EndpointRequest(port=9), {"TOOLD_PORT": "8"}, ANNOUNCED, ("127.0.0.1", 9, False, "token of the state folder")),
-        (EndpointRequest(), {"TOOLD_PORT": "0"}, ANNOUNCED, ("127.0.0.1", 4711, False, "token of the state folder")),
+        (EndpointRequest("localhost"), {}, ANNOUNCED, ("localhost", 4711, False, "token of the state directory")),
+        (
+            EndpointRequest(port=9),
+            {"TOOLD_PORT": "8"},
+            ANNOUNCED,
+            ("127.0.0.1", 9, False, "token of the state directory"),
+        ),
+        (EndpointRequest(), {"TOOLD_PORT": "0"}, ANNOUNCED, ("127.0.0.1", 4711, False, "token of the state directory")),
         (EndpointRequest(), {"TOOLD_HOST": ""}, Announcement(), ("127.0.0.1", 8079, False, None)),
         (EndpointRequest("0.0.0.0"), {}, Announcement(), ("127.0.0.1", 8079, False, None)),  # noqa: S104 - nothing is bound
         (EndpointRequest("::"), {}, Announcement(), ("::1", 8079, False, None)),
@@ -63,7 +68,7 @@ ANNOUNCED = Announcement(HERE, "token of the state folder")
 def test_explicit_before_environment_before_announcement_before_default(
     wish: EndpointRequest, env: dict[str, str], announced: Announcement, expected: tuple[str, int, bool, str | None]
 ) -> None:
-    """What the caller says counts first, then TOOLD_…, then EXAI_WS_…, then the state folder, then the default."""
+    """What the caller says counts first, then TOOLD_…, then EXAI_WS_…, then the state directory, then the default."""
     assert resolve(wish, env, announced) == DaemonEndpoint(*expected)
 
 
@@ -73,15 +78,15 @@ def test_explicit_before_environment_before_announcement_before_default(
         (EndpointRequest(), {}, None, True),
         (EndpointRequest(token="mine"), {}, "mine", False),
         (EndpointRequest(), {"TOOLD_TOKEN": "env"}, "env", False),
-        (EndpointRequest("127.0.0.1"), {}, "of the folder", False),
-        (EndpointRequest(), {"TOOLD_PORT": "8079"}, "of the folder", False),
+        (EndpointRequest("127.0.0.1"), {}, "of the directory", False),
+        (EndpointRequest(), {"TOOLD_PORT": "8079"}, "of the directory", False),
     ],
 )
-def test_the_state_folders_token_goes_to_no_address_that_nobody_named(
+def test_the_state_directories_token_goes_to_no_address_that_nobody_named(
     wish: EndpointRequest, env: dict[str, str], token: str | None, unannounced: bool
 ) -> None:
-    """Where a token lies in the state folder and no daemon announces itself, 8079 may be anybody's."""
-    endpoint = resolve(wish, env, Announcement(None, "of the folder"))
+    """Where a token lies in the state directory and no daemon announces itself, 8079 may be anybody's."""
+    endpoint = resolve(wish, env, Announcement(None, "of the directory"))
     assert (endpoint.token, endpoint.unannounced) == (token, unannounced)
 
 
@@ -89,10 +94,10 @@ def test_the_state_folders_token_goes_to_no_address_that_nobody_named(
     ("wish", "env", "announced", "said"),
     [
         (EndpointRequest(token="mine"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "passed as token="),
-        (EndpointRequest(), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "TOOLD_TOKEN; unset it to use the state folder's"),
+        (EndpointRequest(), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "TOOLD_TOKEN; unset it to use the state directory's"),
         (EndpointRequest(), {"EXAI_WS_TOKEN": "env"}, Announcement(), "EXAI_WS_TOKEN; correct it"),
         (EndpointRequest("tools.example"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "TOOLD_TOKEN; correct it"),
-        (EndpointRequest(), {}, ANNOUNCED, "the state folder's"),
+        (EndpointRequest(), {}, ANNOUNCED, "the state directory's"),
         (EndpointRequest(), {}, Announcement(), "No token was sent"),
     ],
 )
@@ -107,7 +112,7 @@ def test_where_the_token_came_from_is_known(
 
 @given(host=st.from_regex(r"[a-z]{3,10}\.example", fullmatch=True), port=st.none() | st.integers(1, 65535))
 def test_the_local_token_goes_to_no_other_machine(host: str, port: int | None) -> None:
-    """The state folder's token is for this machine's daemon; another host that is named never gets it."""
+    """The state directory's token is for this machine's daemon; another host that is named never gets it."""
     assert resolve(EndpointRequest(host, port), {}, ANNOUNCED).token is None
 
 
@@ -156,20 +161,20 @@ def test_what_cannot_be_an_address_is_named(wish: EndpointRequest, env: dict[str
         resolve(wish, env, Announcement())
 
 
-def test_the_state_folder_is_read(tmp_path: Path) -> None:
-    """Address and token come from the two files of the state folder, the token without its line's end."""
+def test_the_state_directory_is_read(tmp_path: Path) -> None:
+    """Address and token come from the two files of the state directory, the token without its line's end."""
     (tmp_path / "daemon.json").write_bytes(encode_address(HERE))
     (tmp_path / "token").write_text("secret token\n")
     assert read_announcement(tmp_path) == Announcement(HERE, "secret token")
 
 
-def test_a_state_folder_that_is_not_there_announces_nothing(tmp_path: Path) -> None:
-    """No folder, no files and no error."""
+def test_a_state_directory_that_is_not_there_announces_nothing(tmp_path: Path) -> None:
+    """No directory, no files and no error."""
     assert read_announcement(tmp_path / "nowhere") == Announcement()
 
 
 def test_files_that_cannot_be_read_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A broken address file and a token that is a folder count as missing, and the log names both."""
+    """A broken address file and a token that is a directory count as missing, and the log names both."""
     (tmp_path / "daemon.json").write_text('{"pid": ')
     (tmp_path / "token").mkdir()
     with caplog.at_level(logging.WARNING, "toold.client"):
@@ -180,7 +185,7 @@ def test_files_that_cannot_be_read_are_left_out_and_said(tmp_path: Path, caplog:
     ]
 
 
-def test_the_local_token_is_the_environments_else_the_folders(tmp_path: Path) -> None:
+def test_the_local_token_is_the_environments_else_the_directories(tmp_path: Path) -> None:
     """``TOOLD_TOKEN`` counts before the file, and the file where it is not set."""
     env = {"TOOLD_STATE_DIR": str(tmp_path)}
     assert local_token(env) is None

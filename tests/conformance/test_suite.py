@@ -45,13 +45,13 @@ def test_a_run_without_checks() -> None:
 
 
 def test_what_the_suite_writes_down(tmp_path: Path) -> None:
-    """Its folders name the scenario; a run that left nothing is an error."""
+    """Its directories name the scenario; a run that left nothing is an error."""
     with pytest.raises(SuiteError):
         read(tmp_path, "2026-07-28")
-    folder = tmp_path / "server-tools-call-error-2026-11-22T08-36-17-152Z"
-    folder.mkdir()
+    directory = tmp_path / "server-tools-call-error-2026-11-22T08-36-17-152Z"
+    directory.mkdir()
     written = [{"id": "a", "status": "FAILURE", "errorMessage": "no"}, {"id": "b", "status": "SUCCESS"}]
-    (folder / "checks.json").write_text(json.dumps(written))
+    (directory / "checks.json").write_text(json.dumps(written))
     assert read(tmp_path, "2025-06-18") == [
         Check("2025-06-18", "tools-call-error", "a", "FAILURE", "no"),
         Check("2025-06-18", "tools-call-error", "b", "SUCCESS"),

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from toold.daemon.app import Daemon
 from toold.daemon.config.setting_sources import SettingsError
 from toold.daemon.lifecycle import running, time_for_calls
-from toold.daemon.persistence.state_folder import AlreadyRunningError, StateFolder, read_address
+from toold.daemon.persistence.state_directory import AlreadyRunningError, StateDirectory, read_address
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.store import Store, StoreError, open_archive
 from websockets.asyncio.client import connect
@@ -45,7 +45,9 @@ async def call(daemon: Daemon, name: str, **arguments: Any) -> dict[str, Any]:
 
 
 async def test_while_it_runs_its_address_can_be_found(settings_with: Any, state_dir: Path) -> None:
-    """The address names the ports that are really listened on; afterwards the file is gone and the folder is free."""
+    """The address names the ports that are really listened on; afterwards the file is gone and the directory is
+    free.
+    """
     async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)) as daemon:
         address = read_address(state_dir)
         assert address == daemon.address()
@@ -54,7 +56,7 @@ async def test_while_it_runs_its_address_can_be_found(settings_with: Any, state_
         assert (address.tls, address.auth) == (False, True)
         assert (await call(daemon, "echo", text="hi"))["outputs"][0]["text"] == "hi"
     assert read_address(state_dir) is None
-    with StateFolder(state_dir):
+    with StateDirectory(state_dir):
         pass
 
 
@@ -62,7 +64,7 @@ async def test_while_it_runs_its_address_can_be_found(settings_with: Any, state_
 async def test_a_start_that_fails_half_way_leaves_nothing_open(
     settings_with: Any, state_dir: Path, taken_port: int, setting: str
 ) -> None:
-    """The port is named, and the next start in the same folder is none the worse."""
+    """The port is named, and the next start in the same directory is none the worse."""
     with pytest.raises(OSError, match=str(taken_port)):
         async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS, **{setting: str(taken_port)})):
             pytest.fail("it started")
@@ -100,7 +102,7 @@ def beginnings(state_dir: Path) -> list[str]:
         return [one.kind for one in archive.trail().checkpoints]
 
 
-async def test_one_daemon_a_state_folder(run_with: Any, settings_with: Any) -> None:
+async def test_one_daemon_a_state_directory(run_with: Any, settings_with: Any) -> None:
     """A second one is told of the first, which goes on."""
     daemon = await run_with()
     with pytest.raises(AlreadyRunningError, match=str(daemon.websocket.port)):
@@ -120,9 +122,9 @@ async def test_one_daemon_a_state_folder(run_with: Any, settings_with: Any) -> N
 async def test_the_default_model_is_of_a_vendor_that_can_be_asked(
     run_with: Any, env: dict[str, str], expected: str
 ) -> None:
-    """Unless the operator named one, which may be spelt as the catalogue takes it."""
+    """Unless the operator named one, which may be spelt as the catalog takes it."""
     daemon = await run_with(TOOLD_SIMULATE="false", **env)
-    assert daemon.catalogue.resolve(daemon.view.default_model()).provider == expected
+    assert daemon.catalog.resolve(daemon.view.default_model()).provider == expected
 
 
 async def test_without_any_vendor_there_is_no_default_model(run_with: Any) -> None:
@@ -189,7 +191,7 @@ async def test_a_damaged_database_is_a_problem_until_it_is_mended(run_with: Any)
 
 @pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])
 async def test_no_call_reads_the_daemons_own_secrets(run_with: Any, tmp_path: Path, path: str) -> None:
-    """Not even where state folder and configuration lie in the workspace, nor through a link."""
+    """Not even where state directory and configuration lie in the workspace, nor through a link."""
     (tmp_path / "toold.toml").write_text('kimi_api_key = "sim-secret"\n')
     (tmp_path / "link").symlink_to(tmp_path / "state" / "token")
     daemon = await run_with()
@@ -277,7 +279,7 @@ async def test_a_conversation_is_bounded_by_the_reloaded_number(run_with: Any, c
 
 
 async def test_a_reloaded_workspace_is_what_calls_may_read(run_with: Any, configure: Any, tmp_path: Path) -> None:
-    """The new folder and no longer the old one; its toold.toml and the state folder stay closed."""
+    """The new directory and no longer the old one; its toold.toml and the state directory stay closed."""
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file.txt").write_text(f"the {name} one")

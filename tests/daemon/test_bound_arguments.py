@@ -143,8 +143,8 @@ async def conversation(port: int, *calls: tuple[str, dict[str, Any]]) -> tuple[s
     return "\n".join(map(str, heard)), answers
 
 
-def everything_in(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+def everything_in(directory: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())
 
 
 async def test_a_bound_value_reaches_the_tool_and_nothing_else(

@@ -64,14 +64,14 @@ async def test_each_vendor_has_the_limit_that_is_set(vendors_with: Any) -> None:
 @pytest.mark.parametrize("keys", [{}, {"KIMI_API_KEY": "a-real-key", "GLM_API_KEY": "a-real-key"}])
 async def test_the_simulator_answers_for_all_and_gets_no_real_key(vendors_with: Any, keys: dict[str, str]) -> None:
     """Both vendors are simulated, whatever keys there are; requests go to the simulator alone."""
-    catalogue = ModelCatalog.load()
-    async with Simulator(catalogue=catalogue) as simulator:
+    catalog = ModelCatalog.load()
+    async with Simulator(catalog=catalog) as simulator:
         vendors = await vendors_with(simulator, **keys)
         assert vendors.absent == {}
         for name in ("kimi", "glm"):
             provider = vendors.providers[name]
             assert provider.simulated
-            question = CompletionRequest(model=catalogue.default(name), messages=(Message("user", "hello"),))
+            question = CompletionRequest(model=catalog.default(name), messages=(Message("user", "hello"),))
             assert "imulated" in (await provider.complete(question, timeout_s=20)).text
         assert [seen.vendor for seen in simulator.log] == ["kimi", "glm"]
         for provider in vendors.providers.values():

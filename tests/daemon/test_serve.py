@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from toold.daemon.config.settings import Settings
 from toold.daemon.lifecycle import running
-from toold.daemon.persistence.state_folder import StateFolder
+from toold.daemon.persistence.state_directory import StateDirectory
 from toold.daemon.serve import EXIT_CANNOT_START, banner, run
 from toold.tools import EFFECT_LOG, load_registry, simulated_tools
 
@@ -46,9 +46,9 @@ def test_a_taken_port_is_one_line(refused: Any, settings_with: Any, taken_port: 
     assert str(taken_port) in message
 
 
-def test_a_folder_that_is_taken_is_one_line(refused: Any, settings_with: Any, state_dir: Path) -> None:
-    """With the pid of who has it, and how to have a folder of one's own."""
-    with StateFolder(state_dir):
+def test_a_directory_that_is_taken_is_one_line(refused: Any, settings_with: Any, state_dir: Path) -> None:
+    """With the pid of who has it, and how to have a directory of one's own."""
+    with StateDirectory(state_dir):
         message = refused(settings_with())
     assert in_one_line(message)
     assert "TOOLD_STATE_DIR" in message
@@ -79,7 +79,7 @@ def test_a_database_of_a_newer_toold_is_one_line(refused: Any, settings_with: An
 
 @pytest.fixture
 def printed(settings_with: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state_dir: Path) -> Any:
-    """``await printed(**environment)``: the banner of a daemon that was started in the test's folder."""
+    """``await printed(**environment)``: the banner of a daemon that was started in the test's directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOOLD_STATE_DIR", str(state_dir))
 
@@ -148,7 +148,7 @@ async def test_the_example_needs_no_vendor_where_there_is_none(printed: Any) -> 
     assert example(await printed(TOOLD_SIMULATE="false")) == "echo text=Hello"
 
 
-async def test_commands_name_a_state_folder_that_they_would_not_find(printed: Any, tmp_path: Path) -> None:
+async def test_commands_name_a_state_directory_that_they_would_not_find(printed: Any, tmp_path: Path) -> None:
     """One that came by flag or file, quoted for the shell; the usual one is not named."""
     named = f"TOOLD_STATE_DIR='{tmp_path / 'an odd one'}' "
     text = await printed(TOOLD_STATE_DIR=str(tmp_path / "an odd one"))

@@ -45,8 +45,8 @@ def test_every_secret_that_a_service_takes_is_declared_and_made(tmp_path: Path) 
     assert {name for name in before if before[name] != after[name]} == {"pages_password"}
 
 
-def test_the_folder_of_secrets_is_its_owners(tmp_path: Path) -> None:
-    """The containers read the files as users of their own; who may not enter the folder reads none."""
+def test_the_directory_of_secrets_is_its_owners(tmp_path: Path) -> None:
+    """The containers read the files as users of their own; who may not enter the directory reads none."""
     make(tmp_path / "secrets")
     assert stat.S_IMODE((tmp_path / "secrets").stat().st_mode) == 0o700
 

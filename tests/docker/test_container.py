@@ -41,7 +41,7 @@ class Stack:
     """A running container's programs."""
 
     process: subprocess.Popen[bytes]
-    folder: Path
+    directory: Path
     port: int
     env: dict[str, str]
     tls: bool = False
@@ -55,14 +55,14 @@ class Stack:
         return self.origin.replace("http", "ws", 1) + "/ws"
 
     def logged(self) -> str:
-        return (self.folder / "log").read_text()
+        return (self.directory / "log").read_text()
 
     def daemon_pid(self) -> int:
-        pid: int = json.loads((self.folder / "state" / "daemon.json").read_text())["pid"]
+        pid: int = json.loads((self.directory / "state" / "daemon.json").read_text())["pid"]
         return pid
 
     def nginx_pid(self) -> int:
-        return int((self.folder / "run" / "nginx.pid").read_text())
+        return int((self.directory / "run" / "nginx.pid").read_text())
 
     def healthy(self) -> bool:
         """What the image's health check says."""
@@ -83,33 +83,37 @@ class Stack:
         return self.process.wait(timeout=60)
 
 
-def begin(folder: Path, **settings: str) -> Stack:
+def begin(directory: Path, **settings: str) -> Stack:
     """Start the entrypoint, on free ports."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(3)]
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         public, port, http_port = (one.getsockname()[1] for one in sockets)
-    (folder / "token").write_text(TOKEN)
-    (folder / "password").write_text(PASSWORD)
+    (directory / "token").write_text(TOKEN)
+    (directory / "password").write_text(PASSWORD)
     foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     env |= {
-        "TOOLD_STATE_DIR": str(folder / "state"),
-        "TOOLD_RUN_DIR": str(folder / "run"),
+        "TOOLD_STATE_DIR": str(directory / "state"),
+        "TOOLD_RUN_DIR": str(directory / "run"),
         "TOOLD_PUBLIC_PORT": str(public),
         "TOOLD_PORT": str(port),
         "TOOLD_HTTP_PORT": str(http_port),
         "TOOLD_SIMULATE": "true",
-        "TOOLD_TOKEN_FILE": str(folder / "token"),
-        "TOOLD_PAGES_PASSWORD_FILE": str(folder / "password"),
+        "TOOLD_TOKEN_FILE": str(directory / "token"),
+        "TOOLD_PAGES_PASSWORD_FILE": str(directory / "password"),
         **settings,
     }
-    with (folder / "log").open("wb") as log:
+    with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, str(DOCKER / "entrypoint.py")], stdout=log, stderr=subprocess.STDOUT, env=env, cwd=folder
+            [sys.executable, str(DOCKER / "entrypoint.py")],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=directory,
         )
-    return Stack(process, folder, public, env, "TOOLD_TLS_CERT" in settings)
+    return Stack(process, directory, public, env, "TOOLD_TLS_CERT" in settings)
 
 
 def end(stack: Stack) -> None:
@@ -230,7 +234,7 @@ def test_the_operators_commands_work_inside(stack: Stack, arguments: list[str], 
     ran = subprocess.run(command, env=stack.env, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     assert said in ran.stdout
-    assert (stack.folder / "state" / "token").stat().st_mode & 0o777 == 0o600
+    assert (stack.directory / "state" / "token").stat().st_mode & 0o777 == 0o600
 
 
 def test_secrets_are_in_nobodys_log(stack: Stack) -> None:

@@ -212,11 +212,13 @@ def clean_environment(state: Path) -> dict[str, str]:
     return {**env, "TOOLD_STATE_DIR": str(state)}
 
 
-def start(folder: Path, *flags: str, simulate: bool = True, **settings: str) -> Process:
-    """Start a daemon, simulated unless said otherwise, on free ports in a folder of its own; return when it listens."""
-    state, log = folder / "state", folder / "daemon.log"
+def start(directory: Path, *flags: str, simulate: bool = True, **settings: str) -> Process:
+    """Start a daemon, simulated unless said otherwise, on free ports in a directory of its own; return when it
+    listens.
+    """
+    state, log = directory / "state", directory / "daemon.log"
     env = clean_environment(state) | settings
-    packages = folder / "packages"
+    packages = directory / "packages"
     if not packages.exists():
         info = packages / "bad_tools-1.0.dist-info"
         info.mkdir(parents=True)
@@ -227,7 +229,7 @@ def start(folder: Path, *flags: str, simulate: bool = True, **settings: str) -> 
     flags = (*(["--simulate"] if simulate else []), "--port", "0", "--http-port", "0", *flags)
     command = [sys.executable, "-m", "toold", "serve", *flags]
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=folder)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=directory)
     address = _address(process, state, log)
     token_file = state / "token"
     token = env.get("TOOLD_TOKEN") or (token_file.read_text().strip() if token_file.exists() else "")
@@ -252,7 +254,7 @@ def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[s
 
 @pytest.fixture
 def clean_env() -> Callable[[Path], dict[str, str]]:
-    """A function that makes an environment with a state folder and nothing else that configures a daemon."""
+    """A function that makes an environment with a state directory and nothing else that configures a daemon."""
     return clean_environment
 
 
@@ -319,7 +321,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """Run a ``toold`` command to its end; it knows of no daemon but that of the state folder and settings given."""
+    """Run a ``toold`` command to its end; it knows of no daemon but that of the state directory and settings given."""
 
     def run(
         *arguments: str, state: Path | None = None, stdin: str = "", **settings: str

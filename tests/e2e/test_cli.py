@@ -17,7 +17,7 @@ Toold = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def toold(command: Any, daemon: Any) -> Toold:
-    """Runs a command that finds the daemon that all tests share by its state folder."""
+    """Runs a command that finds the daemon that all tests share by its state directory."""
 
     def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
         done: subprocess.CompletedProcess[str] = command(*arguments, state=daemon.state, **more)

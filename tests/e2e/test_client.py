@@ -25,7 +25,7 @@ def make_client(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> MakeClient:
 
 
 def forget_this_machine(monkeypatch: pytest.MonkeyPatch, daemon: Any) -> None:
-    """Have clients of this process look for a daemon in that daemon's state folder alone."""
+    """Have clients of this process look for a daemon in that daemon's state directory alone."""
     for name in ("HOST", "PORT", "TOKEN"):
         monkeypatch.delenv(f"TOOLD_{name}", raising=False)
         monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
@@ -38,7 +38,7 @@ async def client(make_client: MakeClient) -> AsyncIterator[MCPWebSocketClient]:
         yield connected
 
 
-async def test_a_client_without_arguments_finds_the_daemon_by_its_state_folder(
+async def test_a_client_without_arguments_finds_the_daemon_by_its_state_directory(
     daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Address and token are where the daemon left them."""

@@ -116,7 +116,7 @@ async def test_a_full_disk_loses_no_result_that_can_be_sent(start_daemon: Any) -
     asked = {"tool_name": "echo", "args": {"value": ROWS}, "options": {"limit": 1, "return_mode": "file"}}
     async with daemon.peer() as peer:
         (daemon.state / "results").mkdir()
-        (daemon.state / "results" / "local").write_text("no folder")
+        (daemon.state / "results" / "local").write_text("no directory")
         error = (await peer.call("f", "execute_tool", **asked))["error"]
         assert (error["code"], error["executed"], error["retryable"]) == ("SERVICE_UNAVAILABLE", "yes", False)
         assert error["details"] == {"result": ROWS[:1]}

@@ -23,11 +23,11 @@ PROGRAM = Path(__file__).parents[1] / "sources" / "mcp" / "server_program.py"
 
 
 class House:
-    """A folder with a toold.toml, and how its servers behave at their next start."""
+    """A directory with a toold.toml, and how its servers behave at their next start."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.state = folder / "state"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.state = directory / "state"
 
     def configure(self, *names: str) -> None:
         tables = [
@@ -35,19 +35,19 @@ class House:
             'env = { KEY = { file = "key" } }\n'
             for name in names
         ]
-        (self.folder / "toold.toml").write_text("\n".join(tables), encoding="utf-8")
+        (self.directory / "toold.toml").write_text("\n".join(tables), encoding="utf-8")
 
     def behave(self, name: str, **behaviour: Any) -> None:
-        (self.folder / f"{name}.json").write_text(json.dumps(behaviour), encoding="utf-8")
+        (self.directory / f"{name}.json").write_text(json.dumps(behaviour), encoding="utf-8")
 
     def _command(self, name: str) -> list[str]:
-        return [sys.executable, str(PROGRAM), "--state", str(self.folder / f"{name}.json")]
+        return [sys.executable, str(PROGRAM), "--state", str(self.directory / f"{name}.json")]
 
     async def toold(self, *arguments: str) -> str:
         """What the command says."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "toold", *arguments),
-            cwd=self.folder,
+            cwd=self.directory,
             env={**os.environ, "TOOLD_STATE_DIR": str(self.state)},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -57,7 +57,7 @@ class House:
 
     def settings(self) -> Any:
         env = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_STATE_DIR": str(self.state), "TOOLD_SIMULATE": "1"}
-        return load_settings({}, env=env | {"TOOLD_AUTH": "0"}, cwd=self.folder)
+        return load_settings({}, env=env | {"TOOLD_AUTH": "0"}, cwd=self.directory)
 
 
 @pytest.fixture

@@ -161,7 +161,9 @@ async def test_nobody_asks_about_another_sessions_call(make_peer: Any) -> None:
 
 
 async def test_a_resume_key_is_written_nowhere(start_daemon: Any) -> None:
-    """Not in any file of the state folder and not in the log, also after it was used; what is kept finds it again."""
+    """Not in any file of the state directory and not in the log, also after it was used; what is kept finds it
+    again.
+    """
     daemon = start_daemon(TOOLD_LOG_LEVEL="debug")
     async with daemon.peer(features=RESUME) as peer:
         await peer.call("w", "sim_effect", text="x")

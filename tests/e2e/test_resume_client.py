@@ -263,7 +263,7 @@ async def test_a_crash_loses_no_call_and_runs_none_twice(start_daemon: Any, monk
 async def test_a_daemon_that_does_not_know_the_session_gets_nothing_that_may_have_run(
     start_daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the state folder is lost, calls in flight end as lost, and the client goes on with a new session."""
+    """Where the state directory is lost, calls in flight end as lost, and the client goes on with a new session."""
     first = start_daemon()
     monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
     async with MCPWebSocketClient() as client:

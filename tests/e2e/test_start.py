@@ -41,7 +41,7 @@ def banner(daemon: Any) -> str:
 
 
 def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
-    """One daemon a state folder: the second ends with one line that has the first one's pid and port."""
+    """One daemon a state directory: the second ends with one line that has the first one's pid and port."""
     line = complaint(command("serve", state=daemon.state, **FREE_PORTS))
     assert f"pid {daemon.process.pid}" in line
     assert f"port {daemon.port}" in line
@@ -121,10 +121,10 @@ def test_the_banner_says_where_who_and_what_to_type(start_daemon: Any) -> None:
     assert "SIMULATED" in text
 
 
-@pytest.mark.parametrize("readme", [True, False], ids=["beside a README", "in any other folder"])
-@pytest.mark.parametrize("by_flag", [True, False], ids=["state folder by flag", "state folder by environment"])
+@pytest.mark.parametrize("readme", [True, False], ids=["beside a README", "in any other directory"])
+@pytest.mark.parametrize("by_flag", [True, False], ids=["state directory by flag", "state directory by environment"])
 def test_the_banners_line_works_when_pasted(start_daemon: Any, tmp_path: Path, readme: bool, by_flag: bool) -> None:
-    """A shell in the same folder with the same environment runs it as it stands, and chat answers."""
+    """A shell in the same directory with the same environment runs it as it stands, and chat answers."""
     if readme:
         (tmp_path / "README.md").write_text("# A file to talk about\n")
     by = {"TOOLD_STATE_DIR": ""} if by_flag else {}

@@ -18,8 +18,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("openssl is not installed, which makes the certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
+    directory = tmp_path_factory.mktemp("tls")
+    cert, key = directory / "cert.pem", directory / "key.pem"
     made = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     made += ["-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", "/CN=toold of a test"]
     made += ["-addext", "subjectAltName=IP:127.0.0.1"]
@@ -72,7 +72,7 @@ async def test_plain_ws_to_a_tls_port_fails_and_logs_no_traceback(secure: Any) -
 
 
 def test_the_command_line_finds_a_tls_daemon(secure: Any, certificate: tuple[Path, Path], command: Any) -> None:
-    """The state folder says that it speaks TLS; which certificates count is OpenSSL's own setting."""
+    """The state directory says that it speaks TLS; which certificates count is OpenSSL's own setting."""
     called = command("call", "echo", "text=hi", state=secure.state, SSL_CERT_FILE=str(certificate[0]))
     assert (called.returncode, called.stdout) == (0, "hi\n")
     refused = command("call", "echo", "text=hi", state=secure.state)

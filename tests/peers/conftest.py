@@ -18,15 +18,15 @@ START_S = 60.0
 @pytest.fixture(scope="session")
 def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Spec]]:
     """What a peer has to know to connect by ``http``, and by ``stdio``; both lead to one daemon."""
-    folder = tmp_path_factory.mktemp("peers")
-    state = folder / "state"
+    directory = tmp_path_factory.mktemp("peers")
+    state = directory / "state"
     foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    env |= {"TOOLD_STATE_DIR": str(state), "HOME": str(folder)}
+    env |= {"TOOLD_STATE_DIR": str(state), "HOME": str(directory)}
     flags = ["--simulate", "--port", "0", "--http-port", "0"]
-    with (folder / "daemon.log").open("wb") as log:
+    with (directory / "daemon.log").open("wb") as log:
         daemon = subprocess.Popen(
-            [sys.executable, "-m", "toold", "serve", *flags], env=env, cwd=folder, stdout=log, stderr=log
+            [sys.executable, "-m", "toold", "serve", *flags], env=env, cwd=directory, stdout=log, stderr=log
         )
     try:
         url = f"http://127.0.0.1:{_http_port(daemon, state)}/mcp"

@@ -23,9 +23,9 @@ def require(peer: str) -> None:
         pytest.skip(f"the peer {peer} is not installed; `make test-peers` installs it")
 
 
-def run(command: list[str], folder: Path) -> Any:
+def run(command: list[str], directory: Path) -> Any:
     """What a program prints, as JSON; what it says besides is shown where it fails."""
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ran = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 

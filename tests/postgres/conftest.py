@@ -41,24 +41,24 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON SEQUENCES TO anon, authen
 
 
 class Cluster:
-    """A PostgreSQL server on a socket in a folder of its own; it opens no port."""
+    """A PostgreSQL server on a socket in a directory of its own; it opens no port."""
 
-    def __init__(self, folder: Path, package: Path) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, package: Path) -> None:
+        self.directory = directory
         self._user: str | None = None
         if os.geteuid() == 0:
-            # PostgreSQL does not run as root, and others may not read root's folders.
+            # PostgreSQL does not run as root, and others may not read root's directories.
             self._user = "nobody"
             # The programs find their libraries beside the package.
             libraries = package.with_name(f"{package.name}.libs")
             if libraries.exists():
-                shutil.copytree(libraries, folder / libraries.name)
-            package = shutil.copytree(package, folder / package.name)
-            folder.chmod(0o755)
-            (folder / "home").mkdir()
-            os.chown(folder / "home", pwd.getpwnam("nobody").pw_uid, -1)
+                shutil.copytree(libraries, directory / libraries.name)
+            package = shutil.copytree(package, directory / package.name)
+            directory.chmod(0o755)
+            (directory / "home").mkdir()
+            os.chown(directory / "home", pwd.getpwnam("nobody").pw_uid, -1)
         self._bin = package / "pginstall/bin"
-        self._home = folder / "home"
+        self._home = directory / "home"
         self.client_environment = {"PATH": f"{self._bin}:{os.environ['PATH']}", "PGHOST": str(self._home)}
         self._home.mkdir(exist_ok=True)
         self._run(["initdb", "-D", self._home / "data", "--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync"])
@@ -75,7 +75,7 @@ class Cluster:
         """Take connections; returns when it does."""
         options = ["-c", "fsync=off", "-c", "listen_addresses=", "-c", f"unix_socket_directories={self._home}"]
         command: list[str | Path] = [self._bin / "postgres", "-D", self._home / "data", *options]
-        with (self.folder / "postgres.log").open("ab") as log:
+        with (self.directory / "postgres.log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self._home, user=self._user, stdout=log, stderr=log)
         until(lambda: self._process and self._process.poll() is None and self._answers())
 
@@ -127,9 +127,9 @@ class PostgREST:
     """PostgREST on a socket, in front of one database."""
 
     def __init__(self, program: Path, database: Database) -> None:
-        self.socket = database.cluster.folder / "postgrest.sock"
+        self.socket = database.cluster.directory / "postgrest.sock"
         self._program = program
-        self._log = database.cluster.folder / "postgrest.log"
+        self._log = database.cluster.directory / "postgrest.log"
         self._env = {
             "PGRST_DB_URI": database.cluster.uri(database.name),
             "PGRST_DB_SCHEMAS": "public",
@@ -237,10 +237,10 @@ def until(reached: Callable[[], object], timeout_s: float = 60) -> None:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _directory() -> Iterator[Path]:
     # Not pytest's: its path may be too long for a socket, and closed to the user that PostgreSQL runs as.
-    with tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
 
 
 @contextmanager
@@ -248,8 +248,8 @@ def _cluster() -> Iterator[Cluster]:
     found = importlib.util.find_spec("pgserver")
     if found is None or found.origin is None:
         pytest.skip("pgserver has no wheel for this Python")
-    with _folder() as folder:
-        server = Cluster(folder, Path(found.origin).parent)
+    with _directory() as directory:
+        server = Cluster(directory, Path(found.origin).parent)
         try:
             yield server
         finally:

@@ -168,22 +168,22 @@ async def test_the_anon_key_reads_no_conversation(
             assert len(answers[1].json()) == 1
 
 
-def settings(folder: Path, url: str, key: str, content: str) -> Settings:
+def settings(directory: Path, url: str, key: str, content: str) -> Settings:
     return Settings(
-        state_dir=folder,
+        state_dir=directory,
         port=0,
         http_port=0,
         simulate=True,
-        workspace=(folder,),
+        workspace=(directory,),
         audit_content=content,
         supabase_url=url,
         supabase_service_role_key=SecretStr(key),
     )
 
 
-async def converse(folder: Path, port: int) -> dict[str, Any]:
+async def converse(directory: Path, port: int) -> dict[str, Any]:
     """Two calls of one conversation, and then the status."""
-    async with MCPWebSocketClient("127.0.0.1", port, (folder / "token").read_text().strip()) as client:
+    async with MCPWebSocketClient("127.0.0.1", port, (directory / "token").read_text().strip()) as client:
         first = (await client.call("chat", {"prompt": f"My key is {SECRET}", "model": "glm-4.6"})).structured
         assert isinstance(first, dict)
         going_on = {"prompt": "And then?", "model": "glm-4.6", "continuation_id": first["continuation_id"]}

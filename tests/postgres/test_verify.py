@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from toold.audit import AuditSender, ChainFindings, SupabaseReader, SupabaseReadError, SupabaseWriter, verify_remote
 from toold.audit.supabase_rows import call_values
 from toold.cli.app import toold
-from toold.daemon.persistence.state_folder import StateFolder
+from toold.daemon.persistence.state_directory import StateDirectory
 from toold.store import CallRow, ChainedRow, ChainSeal, ChainTrail, Retention, Store, audit_sql, canonical, open_archive
 
 MakeRow = Callable[..., CallRow]
@@ -324,7 +324,7 @@ def test_the_command(
     monkeypatch.setenv("TOOLD_STATE_DIR", str(tmp_path))
 
     async def sends() -> None:
-        with StateFolder(tmp_path) as state:
+        with StateDirectory(tmp_path) as state:
             key = state.load_or_create_audit_key()
             store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
             for name in "abc":

@@ -15,8 +15,8 @@ from toold.protocol.daemon_address import (
 )
 
 
-def test_the_state_folder_can_be_named(tmp_path: Path) -> None:
-    """``TOOLD_STATE_DIR`` wins over the platform's folder; empty is not set."""
+def test_the_state_directory_can_be_named(tmp_path: Path) -> None:
+    """``TOOLD_STATE_DIR`` wins over the platform's directory; empty is not set."""
     assert default_state_dir({"TOOLD_STATE_DIR": str(tmp_path)}) == tmp_path
     assert default_state_dir({"TOOLD_STATE_DIR": ""}).name == "toold"
 

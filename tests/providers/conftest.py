@@ -122,13 +122,13 @@ ROADS = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"
 
 
 @pytest.fixture(scope="module")
-def catalogue() -> ModelCatalog:
+def catalog() -> ModelCatalog:
     return ModelCatalog.parse(MODELS)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def simulator(catalogue: ModelCatalog) -> AsyncIterator[Simulator]:
-    async with Simulator(catalogue=catalogue) as simulator:
+async def simulator(catalog: ModelCatalog) -> AsyncIterator[Simulator]:
+    async with Simulator(catalog=catalog) as simulator:
         yield simulator
 
 
@@ -137,11 +137,11 @@ class Bench:
     """Opens providers to the simulator, and keeps them open for the module."""
 
     simulator: Simulator
-    catalogue: ModelCatalog
+    catalog: ModelCatalog
     opened: dict[Any, VendorProvider] = field(default_factory=dict)
 
     def model(self, vendor: str, kind: str = "plain") -> Model:
-        return self.catalogue.resolve(f"{vendor}-{kind}")
+        return self.catalog.resolve(f"{vendor}-{kind}")
 
     async def until_in_flight(self, vendor: Any, count: int) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -160,8 +160,8 @@ class Bench:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def bench(simulator: Simulator, catalogue: ModelCatalog) -> AsyncIterator[Bench]:
-    bench = Bench(simulator, catalogue)
+async def bench(simulator: Simulator, catalog: ModelCatalog) -> AsyncIterator[Bench]:
+    bench = Bench(simulator, catalog)
     yield bench
     for provider in bench.opened.values():
         await provider.close()

@@ -81,10 +81,10 @@ class Side:
     vendor: str
     live: bool
     provider: VendorProvider
-    catalogue: ModelCatalog
+    catalog: ModelCatalog
 
     def model(self) -> Model:
-        return self.catalogue.resolve(MODELS[self.vendor])
+        return self.catalog.resolve(MODELS[self.vendor])
 
     async def ask(self, prompt: str | tuple[Any, ...], **fields: Any) -> Completion:
         fields = {"model": self.model(), "messages": (Message("user", prompt),), "thinking": False, **fields}
@@ -206,7 +206,7 @@ async def test_the_web_is_searched_within_a_conversation(side: Side) -> None:
 
 async def test_an_image_is_seen(side: Side) -> None:
     """A ``data:`` URL reaches the model."""
-    model = side.catalogue.resolve(SEEING[side.vendor])
+    model = side.catalog.resolve(SEEING[side.vendor])
     completion = await side.ask((TextPart("Which colour is this?"), ImagePart(picture())), model=model)
     assert ("red" if side.live else "1 image attached") in completion.text.lower()
 

@@ -1,4 +1,4 @@
-"""The model catalogue: strict about its file, never replaces a name, and knows what tokens cost."""
+"""The model catalog: strict about its file, never replaces a name, and knows what tokens cost."""
 
 import datetime as dt
 from dataclasses import replace
@@ -25,7 +25,7 @@ SHIPPED = ModelCatalog.load()
 
 
 def test_every_shipped_model_bears_window_source_and_date() -> None:
-    """No figure of the shipped catalogue is without the page that it was read from and the day."""
+    """No figure of the shipped catalog is without the page that it was read from and the day."""
     assert len(SHIPPED.models) > 40
     for model in SHIPPED.models:
         assert model.context_window >= 4096
@@ -55,9 +55,9 @@ def test_each_provider_has_a_default_that_is_not_retired(provider: str) -> None:
 
 def test_a_model_is_found_by_id_and_alias_however_capitalised() -> None:
     """Ids and aliases are the same whatever their case, and blanks around them do not matter."""
-    catalogue = ModelCatalog.parse(ONE)
+    catalog = ModelCatalog.parse(ONE)
     for name in ("kimi-one", "KIMI-ONE", " uno ", "One"):
-        assert catalogue.resolve(name) is catalogue.models[0]
+        assert catalog.resolve(name) is catalog.models[0]
 
 
 @given(st.text(max_size=200) | st.sampled_from([m.id.upper() for m in SHIPPED.models]))

@@ -64,7 +64,7 @@ STUBS: Final = {
         "create_note": "async def create_note(*, contact_id: int, text: str) -> dict[str, Any]: ...",
     },
     "files": {
-        "list_files": "async def list_files(*, folder: str | None = None) -> list[str]: ...",
+        "list_files": "async def list_files(*, directory: str | None = None) -> list[str]: ...",
         "read_text": "async def read_text(*, path: str) -> str: ...",
     },
     "weather": {
@@ -121,8 +121,8 @@ class World:
         await self.get_contact(contact_id)
         return {"id": 9000 + len(self.made), "contact_id": contact_id, "chars": len(text)}
 
-    async def list_files(self, folder: str | None = None) -> Any:
-        return sorted(path for path in FILES if folder is None or path.startswith(f"{folder}/"))
+    async def list_files(self, directory: str | None = None) -> Any:
+        return sorted(path for path in FILES if directory is None or path.startswith(f"{directory}/"))
 
     async def read_text(self, path: str) -> Any:
         if path not in FILES:

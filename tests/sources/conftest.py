@@ -79,8 +79,8 @@ async def other_api() -> AsyncIterator[Api]:
 class Context:
     """What a source's tool uses of its call."""
 
-    def __init__(self, folder: Path, timeout_s: float = 60.0) -> None:
-        self.files = FileAccess([folder])
+    def __init__(self, directory: Path, timeout_s: float = 60.0) -> None:
+        self.files = FileAccess([directory])
         self.reports: list[str] = []
         self.stood_aside = 0
         self._deadline = asyncio.get_running_loop().time() + timeout_s

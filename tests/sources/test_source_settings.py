@@ -124,7 +124,7 @@ def test_what_is_wrong_with_a_server_is_said(fields: dict[str, Any], said: str) 
 
 
 def test_a_program_runs_beside_its_file(tmp_path: Path) -> None:
-    """Its folder and the files of its secrets start where toold.toml is."""
+    """Its directory and the files of its secrets start where toold.toml is."""
     table = MCP | {"env": {"TOKEN": {"file": "token"}}}
     assert anchored({"s": table}, tmp_path) == {
         "s": table | {"cwd": tmp_path, "env": {"TOKEN": {"file": tmp_path / "token"}}}

@@ -1,4 +1,4 @@
-"""A store in a folder of its own, and rows to put in."""
+"""A store in a directory of its own, and rows to put in."""
 
 import json
 import time

@@ -95,12 +95,12 @@ async def test_a_copy_of_the_files_has_what_was_told(
     assert await store.start(call.starts("1"))
     assert await store.start(call.starts("2"))
     await store.end(call.ends("1", b"[1]"))
-    folder = tmp_path / "after the crash"
-    folder.mkdir()
+    directory = tmp_path / "after the crash"
+    directory.mkdir()
     for file in database.parent.glob("toold.db*"):
-        (folder / file.name).write_bytes(file.read_bytes())
+        (directory / file.name).write_bytes(file.read_bytes())
     await store.close()
-    copy = folder / database.name
+    copy = directory / database.name
     assert read(copy, "SELECT request_key, state, result FROM journal LEFT JOIN result USING (number)") == [
         ("1", "done", b"[1]"),
         ("2", "started", None),

@@ -60,9 +60,9 @@ def test_a_file_that_was_replaced_is_missed(opened: OpenedFiles, database: Path,
     assert opened.gone() is None
 
 
-def test_a_folder_that_was_moved_is_missed(opened: OpenedFiles, database: Path) -> None:
+def test_a_directory_that_was_moved_is_missed(opened: OpenedFiles, database: Path) -> None:
     """All of it is gone from where the next daemon looks for it."""
-    folder = database.parent
-    moved = folder.rename(folder.with_name(f"{folder.name}-moved"))
+    directory = database.parent
+    moved = directory.rename(directory.with_name(f"{directory.name}-moved"))
     assert opened.gone() == database
-    os.replace(moved, folder)  # noqa: PTH105 - pytest removes it there
+    os.replace(moved, directory)  # noqa: PTH105 - pytest removes it there

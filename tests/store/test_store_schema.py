@@ -151,7 +151,7 @@ def test_a_file_that_is_no_database_is_refused(open_store: Callable[..., Store],
     assert database.read_text().startswith("not a database")
 
 
-def test_a_folder_that_is_not_there_is_told(open_store: Callable[..., Store], database: Path) -> None:
+def test_a_directory_that_is_not_there_is_told(open_store: Callable[..., Store], database: Path) -> None:
     """Where the file cannot be made the error names it."""
     database.mkdir()
     with pytest.raises(StoreError, match=r"toold\.db cannot be used"):

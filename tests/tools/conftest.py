@@ -1,4 +1,4 @@
-"""A context for tools under test: a real catalogue, real files, and a model that says what the test tells it.
+"""A context for tools under test: a real catalog, real files, and a model that says what the test tells it.
 
 And a real daemon with a real client, whose vendors are a simulator that counts what it is asked.
 """
@@ -68,7 +68,7 @@ class Daemon:
     """The daemon as the tools see it; ``available`` names the providers that have a key."""
 
     def __init__(self) -> None:
-        self.catalogue = ModelCatalog(MODELS)
+        self.catalog = ModelCatalog(MODELS)
         self.simulated = False
         self.available = ["kimi", "glm"]
         self.lists: set[str] | None = None
@@ -283,10 +283,10 @@ Serve = Callable[..., Awaitable[Served]]
 
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
-    """``await serve(folder, **environment)``: a daemon with this workspace, whose vendors are simulated."""
+    """``await serve(directory, **environment)``: a daemon with this workspace, whose vendors are simulated."""
     async with AsyncExitStack() as daemons:
 
-        async def served(folder: Path, **env: str) -> Served:
+        async def served(directory: Path, **env: str) -> Served:
             stack = await daemons.enter_async_context(AsyncExitStack())
             simulator = await stack.enter_async_context(Simulator())
             environment = {
@@ -297,7 +297,7 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
                 "TOOLD_GRACE_PERIOD_S": "0.1",
                 "TOOLD_KIMI_SDK": "http",
                 "TOOLD_GLM_SDK": "http",
-                "TOOLD_WORKSPACE": str(folder),
+                "TOOLD_WORKSPACE": str(directory),
                 "KIMI_API_KEY": SIMULATOR_KEY,
                 "KIMI_BASE_URL": simulator.kimi_base_url,
                 "GLM_API_KEY": SIMULATOR_KEY,
@@ -314,9 +314,9 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A root that may be read."""
-    folder = tmp_path / "workspace"
-    folder.mkdir()
-    return folder
+    directory = tmp_path / "workspace"
+    directory.mkdir()
+    return directory
 
 
 @pytest.fixture

@@ -98,20 +98,20 @@ print("LOADED", json.dumps([{tool.name: tool.source for tool in registry.tools},
 """
 
 
-def installed(folder: Path, package: str, entry_points: str, **modules: str) -> None:
+def installed(directory: Path, package: str, entry_points: str, **modules: str) -> None:
     """Lay out a distribution as pip installs it: its modules, and its dist-info beside them."""
     for name, source in modules.items():
-        (folder / f"{name}.py").write_text(source)
-    info = folder / f"{package}-1.0.dist-info"
+        (directory / f"{name}.py").write_text(source)
+    info = directory / f"{package}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[toold.tools]\n{entry_points}\n")
 
 
-def load_with(folder: Path) -> tuple[dict[str, str], list[str], list[str], str]:
+def load_with(directory: Path) -> tuple[dict[str, str], list[str], list[str], str]:
     """In a process of its own: the tools and their sources, the problems, the SDKs imported, and the log."""
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(folder)!r}){LOAD}"],
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(directory)!r}){LOAD}"],
         capture_output=True,
         text=True,
         check=True,

@@ -75,27 +75,28 @@ async def test_what_looks_like_a_secret_is_not_read(workspace: Path, write: Writ
     assert (await access.read_text(".env")).text == "KEY=s3cret"
 
 
-async def test_a_clients_folder_from_where_nothing_can_be_read_is_objected_to(
+async def test_a_clients_directory_from_where_nothing_can_be_read_is_objected_to(
     access: FileAccess, workspace: Path, write: Write
 ) -> None:
     """Outside the roots, by a link too, or denied; one that holds a root or lies in one, there or not, is well."""
     write("state/token", "x")
     (workspace / "link").symlink_to(workspace.parent / "elsewhere")
-    for folder in (None, "", str(workspace), "src", str(workspace / "gone"), str(workspace.parent), "/"):
-        assert await access.objection_to(folder) is None
-    for folder in (str(workspace.parent / "elsewhere"), "../elsewhere", "link", str(workspace / "state"), "\ud800"):
-        assert "they are refused; name a folder there" in (await access.objection_to(folder) or "")
-    for folder in ("a\0b", "x" * 5_000):
+    for directory in (None, "", str(workspace), "src", str(workspace / "gone"), str(workspace.parent), "/"):
+        assert await access.objection_to(directory) is None
+    for directory in (str(workspace.parent / "elsewhere"), "../elsewhere", "link", str(workspace / "state"), "\ud800"):
+        assert "they are refused; name a directory there" in (await access.objection_to(directory) or "")
+    for directory in ("a\0b", "x" * 5_000):
         assert (
-            await access.objection_to(folder) == "it is no path, so relative paths start at the first workspace folder"
+            await access.objection_to(directory)
+            == "it is no path, so relative paths start at the first workspace directory"
         )
     access.look_below([workspace.parent / "elsewhere"])
     assert await access.objection_to("link") is None
     assert await access.objection_to(str(workspace)) is not None
 
 
-async def test_nobody_waits_long_to_hear_of_a_folder(access: FileAccess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that hangs keeps out nobody who names a folder on it, and is no objection."""
+async def test_nobody_waits_long_to_hear_of_a_directory(access: FileAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that hangs keeps out nobody who names a directory on it, and is no objection."""
     answers = threading.Event()
     monkeypatch.setattr(FileAccess, "_objection_to", lambda *_: answers.wait(10) or "late")
     monkeypatch.setattr("toold.tools.workspace_files._LOOK_S", 0.01)
@@ -134,7 +135,7 @@ async def test_a_root_that_is_a_link_is_what_it_leads_to(tmp_path: Path, workspa
 
 
 async def test_relative_paths_start_where_the_client_works(access: FileAccess, workspace: Path, write: Write) -> None:
-    """A client's folder below a root is where its relative paths start; one outside opens nothing."""
+    """A client's directory below a root is where its relative paths start; one outside opens nothing."""
     write("sub/a.txt", "below")
     assert (await access.starting_at(str(workspace / "sub")).read_text("a.txt")).text == "below"
     assert (await access.starting_at(None).read_text("sub/a.txt")).text == "below"
@@ -148,13 +149,13 @@ async def test_relative_paths_start_where_the_client_works(access: FileAccess, w
 async def test_a_relative_path_that_leads_nowhere_is_told_with_where_it_starts(
     access: FileAccess, workspace: Path
 ) -> None:
-    """As the client knows that folder: the one that it named, else the workspace's first, whose path is not told."""
+    """As the client knows that directory: the one that it named, else the workspace's first, whose path is not told."""
     (workspace / "sub").mkdir()
     elsewhere = access.starting_at("/elsewhere")
     for there, error, start in (
-        (access, NotFoundError, "the first workspace folder."),
-        (access.starting_at("sub"), NotFoundError, "'sub', the folder that this client named."),
-        (elsewhere, PermissionDeniedError, "'/elsewhere', the folder that this client named."),
+        (access, NotFoundError, "the first workspace directory."),
+        (access.starting_at("sub"), NotFoundError, "'sub', the directory that this client named."),
+        (elsewhere, PermissionDeniedError, "'/elsewhere', the directory that this client named."),
     ):
         with pytest.raises(error) as caught:
             await there.read_text("nowhere.txt")
@@ -172,9 +173,9 @@ async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Pat
     for path in (str(secret), "../secret.txt", "x/../../secret.txt", "/", "/dev/null/..", ".."):
         with pytest.raises(PermissionDeniedError) as caught:
             await access.read_text(path)
-        assert caught.value.message.removesuffix(" Relative paths start at the first workspace folder.") == (
-            f"{path!r} is not below the folders that this daemon may read; name a file there, or let the operator "
-            "add its folder to TOOLD_WORKSPACE."
+        assert caught.value.message.removesuffix(" Relative paths start at the first workspace directory.") == (
+            f"{path!r} is not below the directories that this daemon may read; name a file there, or let the operator "
+            "add its directory to TOOLD_WORKSPACE."
         )
 
 
@@ -182,14 +183,14 @@ async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Pat
 async def test_a_link_out_of_the_roots_is_refused(
     access: FileAccess, workspace: Path, secret: Path, target: str
 ) -> None:
-    """Links are resolved before the check: neither a file nor a folder outside is reached through one."""
+    """Links are resolved before the check: neither a file nor a directory outside is reached through one."""
     (workspace / "way-out").symlink_to(secret.parent / target)
     for path in ("way-out", "way-out/secret.txt"):
         with pytest.raises(PermissionDeniedError):
             await access.read_text(path)
 
 
-async def test_a_folder_that_only_begins_like_a_root_is_outside(access: FileAccess, workspace: Path) -> None:
+async def test_a_directory_that_only_begins_like_a_root_is_outside(access: FileAccess, workspace: Path) -> None:
     """``workspace-2`` is not below ``workspace``."""
     sibling = workspace.with_name(workspace.name + "-2")
     sibling.mkdir()
@@ -211,7 +212,7 @@ async def test_state_and_settings_are_never_read(access: FileAccess, workspace: 
 async def test_a_link_put_there_after_the_check_is_not_followed(
     access: FileAccess, workspace: Path, secret: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file or folder that becomes a link between the check and the read is not read through."""
+    """A file or directory that becomes a link between the check and the read is not read through."""
     write("a.txt", "harmless")
     write("sub/secret.txt", "harmless")
     found = {path: access._located(path) for path in ("a.txt", "sub/secret.txt")}
@@ -235,8 +236,10 @@ async def test_a_missing_file_is_not_found(access: FileAccess, write: Write) -> 
 
 
 async def test_only_regular_files_are_read(access: FileAccess, workspace: Path) -> None:
-    """Folders, pipes and sockets are refused at once, each with what it is; a pipe that nobody writes hangs nothing."""
-    (workspace / "folder").mkdir()
+    """Directories, pipes and sockets are refused at once, each with what it is; a pipe that nobody writes hangs
+    nothing.
+    """
+    (workspace / "directory").mkdir()
     os.mkfifo(workspace / "pipe")
     here = Path.cwd()
     os.chdir(workspace)  # a socket's path is bounded to some 100 bytes
@@ -245,7 +248,12 @@ async def test_only_regular_files_are_read(access: FileAccess, workspace: Path) 
             listener.bind("socket")
     finally:
         os.chdir(here)
-    for path, says in {"folder": "is a folder", ".": "is a folder", "pipe": "is a pipe", "socket": "is a pipe"}.items():
+    for path, says in {
+        "directory": "is a directory",
+        ".": "is a directory",
+        "pipe": "is a pipe",
+        "socket": "is a pipe",
+    }.items():
         with pytest.raises(InvalidArgumentsError, match=says):
             await asyncio.wait_for(access.read_text(path), 20)
 
@@ -268,7 +276,9 @@ async def test_no_path_at_all_is_refused(access: FileAccess, path: str, says: st
 
 
 async def test_a_path_of_any_length_is_refused_at_once(access: FileAccess) -> None:
-    """It is not resolved: that would take minutes, in which nobody is answered. A folder of a client's is no other."""
+    """It is not resolved: that would take minutes, in which nobody is answered. A directory of a client's is no
+    other.
+    """
     path = "a/" * 1_500_000
     with pytest.raises(InvalidArgumentsError, match="longer than a path"):
         await access.read_text(path)
@@ -377,6 +387,6 @@ async def test_no_path_escapes(access: FileAccess, workspace: Path, write: Write
     assert read == TextFile("a/a", "inside")
 
 
-def test_repr_says_which_folders() -> None:
+def test_repr_says_which_directories() -> None:
     """The roots are what one wants to see of a FileAccess."""
     assert repr(FileAccess(())) == "<FileAccess below nothing>"

@@ -47,14 +47,14 @@ def machine() -> Machine:
     )
 
 
-def commit(folder: Path) -> str | None:
+def commit(directory: Path) -> str | None:
     """The commit that is checked out, with ``+`` where files differ from it; None where there is no git or checkout."""
     git = shutil.which("git")
     if git is None:
         return None
 
     def ask(*words: str) -> str | None:
-        done = subprocess.run([git, "-C", folder, *words], capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
+        done = subprocess.run([git, "-C", directory, *words], capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
         return done.stdout.strip() if done.returncode == 0 else None
 
     head = ask("rev-parse", "HEAD")

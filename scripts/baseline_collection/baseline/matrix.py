@@ -99,7 +99,7 @@ def _in_which(document: dict[str, Any], error: msgspec.ValidationError) -> str:
 
 
 def workspace_of(path: Path) -> Path:
-    """Where relative paths in the matrix's arguments start: the folder ``workspace`` beside it, else its own.
+    """Where relative paths in the matrix's arguments start: the directory ``workspace`` beside it, else its own.
 
     The shipped one has files that stay the same in every version, so that what is made of them compares.
     """

@@ -52,7 +52,9 @@ def record_path(text: str) -> Path:
 
 
 def daemon_or_checkout(text: str) -> str | Path:
-    """A daemon's address as it stands, or the folder of a checkout: one that is there, or what only a path can be."""
+    """A daemon's address as it stands, or the directory of a checkout: one that is there, or what only a path can
+    be.
+    """
     path = Path(text)
     return path if path.is_dir() or ("/" in text and "://" not in text) else text
 

@@ -40,13 +40,13 @@ def own_daemon(workspace: Path, python: Path | None = None) -> Iterator[OwnDaemo
         CollectionError: it did not start; the message has the end of what it said.
     """
     with tempfile.TemporaryDirectory(prefix="toold-baseline-", ignore_cleanup_errors=True) as temporary:
-        folder = Path(temporary)
-        state, log = folder / "state", folder / "daemon.log"
+        directory = Path(temporary)
+        state, log = directory / "state", directory / "daemon.log"
         flags = ["--simulate", "--port", "0", "--http-port", "0", "--state-dir", str(state)]
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603 - our own daemon
                 [str(python or sys.executable), "-m", "toold", "serve", *flags],
-                cwd=folder,
+                cwd=directory,
                 env=environment_for(os.environ, workspace),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -42,17 +42,17 @@ th:first-child,td:first-child{position:sticky;left:0;background:#fff;white-space
 """
 
 
-def write_report(record: Record, folder: Path) -> Path:
-    """Write ``index.html`` and the pictures into the folder, which is made where it is not there; the page's path.
+def write_report(record: Record, directory: Path) -> Path:
+    """Write ``index.html`` and the pictures into the directory, which is made where it is not there; the page's path.
 
     Raises:
         OSError: they cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     drawn = {name: png(figure) for name, figure in pictures(record).items()}
     for name, content in drawn.items():
-        (folder / f"{name}.png").write_bytes(content)
-    page = folder / "index.html"
+        (directory / f"{name}.png").write_bytes(content)
+    page = directory / "index.html"
     page.write_text(html(record, drawn), "utf-8")
     return page
 

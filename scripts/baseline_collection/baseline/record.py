@@ -59,7 +59,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Money(msgspec.Struct, frozen=True, kw_only=True):
-    """By the catalogue's list price."""
+    """By the catalog's list price."""
 
     amount: float
     currency: str

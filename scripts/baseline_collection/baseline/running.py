@@ -45,7 +45,9 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] | None = None
     """None: all that the toolset has."""
     beside: str | Path | None = None
-    """Another daemon, which takes each turn too: as ``daemon``, or the folder of a checkout that it is started from."""
+    """Another daemon, which takes each turn too: as ``daemon``, or the directory of a checkout that it is started
+    from.
+    """
     beside_matrix: Path | None = None
     """Its arguments, where they are what makes it slower."""
     toolset: str | None = None

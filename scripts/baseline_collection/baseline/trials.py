@@ -89,11 +89,11 @@ def run_trials(plan: Plan, keep: Path | None) -> int:
         CollectionError, RecordError: a run could not be made, or one that was kept is of another trial.
     """
     tally = Tally()
-    with _folder(keep) as folder:
-        matrices = _matrices(plan, folder)
+    with _directory(keep) as directory:
+        matrices = _matrices(plan, directory)
         for number in range(1, plan.comparisons + 1):
             runs = [
-                _runs(plan, matrices, numbered(folder / f"{number:03}.json", pair), beside_first=pair % 2 == 0)
+                _runs(plan, matrices, numbered(directory / f"{number:03}.json", pair), beside_first=pair % 2 == 0)
                 for pair in range(1, plan.pairs + 1)
             ]
             sys.stdout.write(f"{number:3}: {_note(plan, runs, tally)}\n")
@@ -211,11 +211,11 @@ def _runs(plan: Plan, matrices: tuple[Path, Path], out: Path, *, beside_first: b
     return before, msgspec.structs.replace(after, configuration=same)
 
 
-def _matrices(plan: Plan, folder: Path) -> tuple[Path, Path]:
+def _matrices(plan: Plan, directory: Path) -> tuple[Path, Path]:
     """How either side's tools are called: as the shipped matrix has it, or some made to wait."""
     if plan.slower is None:
         return SHIPPED, SHIPPED
-    before, after = folder / "before.toml", folder / "after.toml"
+    before, after = directory / "before.toml", directory / "after.toml"
     for path, wait_s in ((before, WAIT_S), (after, WAIT_S * plan.slower)):
         path.write_text(
             f'[tools.echo]\narguments = {{ text = "a line", delay_ms = {1000 * wait_s:g} }}\n'
@@ -227,10 +227,10 @@ def _matrices(plan: Plan, folder: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def _directory(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep
         return
-    with tempfile.TemporaryDirectory(prefix="toold-baseline-aa-") as folder:
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix="toold-baseline-aa-") as directory:
+        yield Path(directory)

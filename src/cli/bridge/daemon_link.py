@@ -38,7 +38,7 @@ class _DaemonClient:
     """A client, and how many wait for answers by it."""
 
     client: MCPWebSocketClient
-    folder: Path | None
+    directory: Path | None
     waiting: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -74,18 +74,18 @@ class DaemonLink:
     """
 
     def __init__(
-        self, starter: DaemonStarter, toolset: str | None, folder: Path | None, on_tools_changed: Callable[[], None]
+        self, starter: DaemonStarter, toolset: str | None, directory: Path | None, on_tools_changed: Callable[[], None]
     ) -> None:
         self.editor = ClientInfo("toold-mcp")
         """Who the daemon is told that it is."""
-        self.folder = folder
+        self.directory = directory
         """Where relative paths start. Another one holds from the next question on."""
         self._starter = starter
         self._toolset = toolset
         self._on_tools_changed = on_tools_changed
         self._way: _DaemonClient | None = None
         self._connecting = asyncio.Lock()
-        # Clients of folders from before, on their way out.
+        # Clients of directories from before, on their way out.
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def instructions(self) -> str:
@@ -147,21 +147,21 @@ class DaemonLink:
     async def _ready(self) -> _DaemonClient:
         async with self._connecting:
             way = self._way
-            if way is None or way.folder != self.folder:
+            if way is None or way.directory != self.directory:
                 way = self._begin(way)
             if not way.client.connected:
                 await self._connect(way.client)
             return way
 
     def _begin(self, before: _DaemonClient | None) -> _DaemonClient:
-        """A client that names the folder; the one before leaves once nobody waits by it."""
+        """A client that names the directory; the one before leaves once nobody waits by it."""
         client = MCPWebSocketClient(
             client_name=self.editor.name or "toold-mcp",
-            workspace=self.folder,
+            workspace=self.directory,
             toolset=self._toolset,
             on_tools_changed=lambda _: self._on_tools_changed(),
         )
-        self._way = _DaemonClient(client, self.folder)
+        self._way = _DaemonClient(client, self.directory)
         if before is not None:
             if not before.waiting:
                 before.idle.set()

@@ -41,13 +41,13 @@ from .daemon_link import DaemonLink
 from .daemon_starter import DaemonStarter
 from .line_channel import LineChannel, LineTooLong
 from .progress_reports import reporting
-from .workspace_roots import first_folder
+from .workspace_roots import first_directory
 
 LAST_ANSWERS_S: Final = 1.0
 """What was asked before the editor closed its end is answered for so long: editors wait about twice as long for the
 process to end."""
 ROOTS_S: Final = 2.0
-"""How long calls wait for the editor to say which folders it has open."""
+"""How long calls wait for the editor to say which directories it has open."""
 MAX_BATCH: Final = 32
 """Messages of one line, as of one POST."""
 
@@ -63,17 +63,19 @@ _Method = Callable[[RpcRequest, RequestEnvelope], Awaitable[Any]]
 class StdioBridge:
     """One editor's channel. ``serve`` returns when the editor closes it.
 
-    Relative paths in arguments start in ``folder``, unless the editor tells of one that it has open.
+    Relative paths in arguments start in ``directory``, unless the editor tells of one that it has open.
     """
 
-    def __init__(self, lines: LineChannel, starter: DaemonStarter, *, toolset: str | None, folder: Path | None) -> None:
+    def __init__(
+        self, lines: LineChannel, starter: DaemonStarter, *, toolset: str | None, directory: Path | None
+    ) -> None:
         self._lines = lines
-        self._upstream = DaemonLink(starter, toolset, folder, self._tools_changed)
+        self._upstream = DaemonLink(starter, toolset, directory, self._tools_changed)
         self._subscriptions = BridgeSubscriptions(lines)
         # What ``initialize`` agreed on, and whether the editor takes notifications already.
         self._spoken = UNSAID
         self._ready = False
-        # Whether the editor tells of its folders, and whether it has, once it was asked.
+        # Whether the editor tells of its directories, and whether it has, once it was asked.
         self._has_roots = False
         self._told_roots: asyncio.Future[None] | None = None
         # Requests under way, by the editor's ids.
@@ -235,7 +237,8 @@ class StdioBridge:
             result = await calling
         return fault_of_request(result.error) or call_result(result, envelope.revision)
 
-    # --- the editor's folders ----------------------------------------------------------------------------------------
+    # --- the editor's directories
+    # ----------------------------------------------------------------------------------------
 
     async def _ask_for_roots(self) -> None:
         if self._has_roots and (self._told_roots is None or self._told_roots.done()):
@@ -244,7 +247,7 @@ class StdioBridge:
 
     def _hear_of_roots(self, reply: RpcReply) -> None:
         if reply.id == _ROOTS and self._told_roots is not None and not self._told_roots.done():
-            self._upstream.folder = first_folder(reply.result) or self._upstream.folder
+            self._upstream.directory = first_directory(reply.result) or self._upstream.directory
             self._told_roots.set_result(None)
 
     async def _roots_known(self) -> None:

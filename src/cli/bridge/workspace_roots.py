@@ -1,4 +1,4 @@
-"""Which folder an editor has open, by its answer to ``roots/list``. Pure."""
+"""Which directory an editor has open, by its answer to ``roots/list``. Pure."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,17 +6,17 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 
-def first_folder(result: Mapping[str, Any] | None) -> Path | None:
-    """The first root that is a folder of this machine; None where there is none, or the answer is an error."""
+def first_directory(result: Mapping[str, Any] | None) -> Path | None:
+    """The first root that is a directory of this machine; None where there is none, or the answer is an error."""
     roots = result.get("roots") if result is not None else None
     for root in roots if isinstance(roots, list) else []:
-        folder = _folder(root.get("uri")) if isinstance(root, dict) else None
-        if folder is not None:
-            return folder
+        directory = _directory(root.get("uri")) if isinstance(root, dict) else None
+        if directory is not None:
+            return directory
     return None
 
 
-def _folder(uri: object) -> Path | None:
+def _directory(uri: object) -> Path | None:
     if not isinstance(uri, str):
         return None
     try:

@@ -37,10 +37,10 @@ def _checks(place: EditorFile, state_dir: Path) -> Iterator[CheckResult]:
         yield CheckResult(name, "warn", f"{place.file} names a command that is not there: {command!r}", f"run: {again}")
         return
     variables = found.get("env")
-    folder = default_state_dir(variables if isinstance(variables, dict) else {})
-    if folder != state_dir:
-        message = f"{place.file} leads to the daemon of {folder}, not to that of {state_dir}"
-        yield CheckResult(name, "warn", message, f"run: {again}; or set TOOLD_STATE_DIR here to the same folder")
+    directory = default_state_dir(variables if isinstance(variables, dict) else {})
+    if directory != state_dir:
+        message = f"{place.file} leads to the daemon of {directory}, not to that of {state_dir}"
+        yield CheckResult(name, "warn", message, f"run: {again}; or set TOOLD_STATE_DIR here to the same directory")
         return
     yield CheckResult(name, "ok", f"{place.file} starts {command}")
 

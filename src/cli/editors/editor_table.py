@@ -110,12 +110,12 @@ EDITORS: Final = (
     ),
 )
 
-_FOLDERS: Final[Mapping[str, str]] = {
+_DIRECTORIES: Final[Mapping[str, str]] = {
     "CLAUDE_CONFIG_DIR": "",
     "XDG_CONFIG_HOME": ".config",
     "CODEX_HOME": ".codex",
 }
-"""Below the home folder, where the variable is not set."""
+"""Below the home directory, where the variable is not set."""
 
 
 def place_of(editor: Editor, *, platform: str, home: Path, env: Mapping[str, str]) -> EditorFile:
@@ -125,4 +125,4 @@ def place_of(editor: Editor, *, platform: str, home: Path, env: Mapping[str, str
         return EditorFile(editor, home / rest)
     name = first.removeprefix("$")
     named = env.get(name)
-    return EditorFile(editor, (Path(named) if named else home / _FOLDERS[name]) / rest)
+    return EditorFile(editor, (Path(named) if named else home / _DIRECTORIES[name]) / rest)

@@ -1,4 +1,4 @@
-"""The file of the named tokens in the state folder. Commands write it whether or not the daemon runs, which reads it
+"""The file of the named tokens in the state directory. Commands write it whether or not the daemon runs, which reads it
 again when it is another one.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from ..config.config_watcher import Mark, mark_of
-from ..persistence.state_folder import StateError, read_private, write_private
+from ..persistence.state_directory import StateError, read_private, write_private
 from .token_book import NamedToken, TokenBook
 
 TOKENS_FILE: Final = "tokens.json"
@@ -36,13 +36,13 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError("a name stands there twice")  # msgspec makes a DecodeError of it
 
 
-def read_tokens(folder: Path) -> TokenBook:
-    """The tokens of a state folder; none where there is no file.
+def read_tokens(directory: Path) -> TokenBook:
+    """The tokens of a state directory; none where there is no file.
 
     Raises:
         StateError: the file cannot be read, belongs to another user, or is none of ours.
     """
-    path = folder / TOKENS_FILE
+    path = directory / TOKENS_FILE
     try:
         content = read_private(path, _MAX_BYTES)
     except FileNotFoundError:
@@ -58,25 +58,25 @@ def read_tokens(folder: Path) -> TokenBook:
         ) from None
 
 
-def change_tokens(folder: Path, change: Callable[[TokenBook], TokenBook]) -> None:
+def change_tokens(directory: Path, change: Callable[[TokenBook], TokenBook]) -> None:
     """Put what ``change`` makes of the tokens in their place; one command at a time does so.
 
     Raises:
-        StateError: the folder or the file cannot be used.
+        StateError: the directory or the file cannot be used.
         TokenError: ``change`` refused; nothing is written.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StateError(f"the state folder {folder} cannot be used ({error.strerror})") from None
+        raise StateError(f"the state directory {directory} cannot be used ({error.strerror})") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        tokens = change(read_tokens(folder)).tokens
+        tokens = change(read_tokens(directory)).tokens
         content = msgspec.json.format(msgspec.json.encode(_File(list(tokens))))
-        write_private(folder / TOKENS_FILE, content + b"\n")
+        write_private(directory / TOKENS_FILE, content + b"\n")
     except OSError as error:
-        raise StateError(f"{folder / TOKENS_FILE} cannot be written ({error.strerror})") from None
+        raise StateError(f"{directory / TOKENS_FILE} cannot be written ({error.strerror})") from None
     finally:
         os.close(lock)
 
@@ -89,11 +89,11 @@ class TokenFile:
         StateError: it cannot be used at the start.
     """
 
-    def __init__(self, folder: Path, on_change: Callable[[TokenBook], None]) -> None:
-        self._folder = folder
+    def __init__(self, directory: Path, on_change: Callable[[TokenBook], None]) -> None:
+        self._directory = directory
         self._on_change = on_change
         self._mark = self._look()
-        self._book = read_tokens(folder)
+        self._book = read_tokens(directory)
         on_change(self._book)
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class TokenFile:
         if mark != self._mark:
             self._mark = mark
             try:
-                self._book = read_tokens(self._folder)
+                self._book = read_tokens(self._directory)
             except StateError as error:
                 _log.error("named tokens cannot be read: none is good", reason=str(error))
                 self._book = TokenBook()
@@ -123,4 +123,4 @@ class TokenFile:
                 turn_out()
 
     def _look(self) -> Mark | None:
-        return mark_of(self._folder / TOKENS_FILE)
+        return mark_of(self._directory / TOKENS_FILE)

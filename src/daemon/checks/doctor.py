@@ -7,7 +7,7 @@ from typing import Final
 
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ..config.settings import ENV_PREFIX, Settings
-from ..persistence.state_folder import DATABASE_FILE, read_address
+from ..persistence.state_directory import DATABASE_FILE, read_address
 from . import audit_checks, machine_checks, tool_checks, vendor_checks
 from .check_result import CheckResult
 
@@ -28,7 +28,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         *await vendor_checks.reachable(settings),
         machine_checks.port(settings.host, settings.port, setting="port", ours=running),
         machine_checks.port(settings.host, settings.http_port, setting="http_port", ours=running),
-        *machine_checks.state_folder(settings.state_dir, token_given=settings.token is not None),
+        *machine_checks.state_directory(settings.state_dir, token_given=settings.token is not None),
         machine_checks.database(settings.state_dir / DATABASE_FILE),
         machine_checks.workspace(settings.workspace),
         *tool_checks.files(settings),

@@ -1,4 +1,6 @@
-"""What the doctor looks at of this machine: ports, the state folder and what lies in it, and the daemon that runs."""
+"""What the doctor looks at of this machine: ports, the state directory and what lies in it, and the daemon that
+runs.
+"""
 
 import os
 import stat
@@ -34,37 +36,48 @@ def port(host: str, number: int, *, setting: Literal["port", "http_port"], ours:
     return CheckResult(setting, "ok", f"{number} is free")
 
 
-def state_folder(folder: Path, *, token_given: bool) -> list[CheckResult]:
-    """The state folder and its token file: there, ours, and closed to others."""
+def state_directory(directory: Path, *, token_given: bool) -> list[CheckResult]:
+    """The state directory and its token file: there, ours, and closed to others."""
     try:
-        status = folder.stat()
+        status = directory.stat()
     except FileNotFoundError:
-        return [_future_folder(folder)]
+        return [_future_directory(directory)]
     except OSError as error:
         return [
             CheckResult(
-                "state folder", "fail", f"{folder}: {error.strerror}", "set TOOLD_STATE_DIR to a folder of your own"
+                "state directory",
+                "fail",
+                f"{directory}: {error.strerror}",
+                "set TOOLD_STATE_DIR to a directory of your own",
             )
         ]
-    if not stat.S_ISDIR(status.st_mode) or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+    if not stat.S_ISDIR(status.st_mode) or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         return [
             CheckResult(
-                "state folder", "fail", f"{folder} is no writable folder", "set TOOLD_STATE_DIR to a folder of your own"
+                "state directory",
+                "fail",
+                f"{directory} is no writable directory",
+                "set TOOLD_STATE_DIR to a directory of your own",
             )
         ]
     if stat.S_IMODE(status.st_mode) & 0o022:
-        first = CheckResult("state folder", "warn", f"others can write to {folder}", f"run: chmod go-w {folder}")
+        first = CheckResult(
+            "state directory", "warn", f"others can write to {directory}", f"run: chmod go-w {directory}"
+        )
     else:
-        first = CheckResult("state folder", "ok", str(folder))
-    return [first, _token_file(folder / TOKEN_FILE, token_given=token_given)]
+        first = CheckResult("state directory", "ok", str(directory))
+    return [first, _token_file(directory / TOKEN_FILE, token_given=token_given)]
 
 
-def _future_folder(folder: Path) -> CheckResult:
-    ancestor = next(parent for parent in folder.parents if parent.exists())
+def _future_directory(directory: Path) -> CheckResult:
+    ancestor = next(parent for parent in directory.parents if parent.exists())
     if ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK):
-        return CheckResult("state folder", "ok", f"{folder} is made at the first start")
+        return CheckResult("state directory", "ok", f"{directory} is made at the first start")
     return CheckResult(
-        "state folder", "fail", f"{folder} cannot be made in {ancestor}", "set TOOLD_STATE_DIR to a folder of your own"
+        "state directory",
+        "fail",
+        f"{directory} cannot be made in {ancestor}",
+        "set TOOLD_STATE_DIR to a directory of your own",
     )
 
 
@@ -113,17 +126,17 @@ def database(path: Path) -> CheckResult:
     )
 
 
-def workspace(folders: Iterable[Path]) -> CheckResult:
+def workspace(directories: Iterable[Path]) -> CheckResult:
     """Whether files can be read where tools may read them."""
-    for folder in folders:
-        if not os.access(folder, os.R_OK | os.X_OK):
+    for directory in directories:
+        if not os.access(directory, os.R_OK | os.X_OK):
             return CheckResult(
                 "workspace",
                 "fail",
-                f"{folder} cannot be read",
-                "set TOOLD_WORKSPACE to folders that this user can read",
+                f"{directory} cannot be read",
+                "set TOOLD_WORKSPACE to directories that this user can read",
             )
-    return CheckResult("workspace", "ok", ", ".join(map(str, folders)))
+    return CheckResult("workspace", "ok", ", ".join(map(str, directories)))
 
 
 def tls(settings: Settings) -> CheckResult:
@@ -134,9 +147,9 @@ def tls(settings: Settings) -> CheckResult:
 
 
 async def daemon(address: DaemonAddress | None) -> CheckResult:
-    """Whether the daemon that says it runs in this state folder is well."""
+    """Whether the daemon that says it runs in this state directory is well."""
     if address is None:
-        return CheckResult("daemon", "ok", "none runs in this state folder")
+        return CheckResult("daemon", "ok", "none runs in this state directory")
     who = f"pid {address.pid} on port {address.port}"
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=ANSWER_TIMEOUT_S) as client:

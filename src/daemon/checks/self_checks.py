@@ -76,7 +76,7 @@ def disk(free: int | None) -> CheckResult:
     """Whether there is room for what is written down; None where the system does not say."""
     if free is None:
         return CheckResult(
-            "disk", "warn", "the system does not say how much room is left", "look at the state folder's disk"
+            "disk", "warn", "the system does not say how much room is left", "look at the state directory's disk"
         )
     told = f"{free / 1024**2:,.0f} MiB are free where the database lies"
     if free < ROOM_TO_FAIL:

@@ -4,22 +4,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...sources import PINS_FOLDER, may_have
+from ...sources import PINS_DIRECTORY, may_have
 from ...tools import EFFECT_LOG, Tool, find_tools, named_by, pipelines_in, simulated_tools, workflows_in
 from ..config.settings import Settings
 from .check_result import CheckResult
 
 
 def files(settings: Settings) -> list[CheckResult]:
-    """For each folder whether its files can be used; nothing where there is no folder."""
+    """For each directory whether its files can be used; nothing where there is no directory."""
     checks = []
-    for setting, folder, read in (
+    for setting, directory, read in (
         ("workflow_dir", settings.workflow_dir, workflows_in),
         ("pipeline_dir", settings.pipeline_dir, pipelines_in),
     ):
-        if folder is None:
+        if directory is None:
             continue
-        tools, problems = read(folder)
+        tools, problems = read(directory)
         checks += [
             CheckResult(setting, "warn", problem, "mend the file; the daemon serves the others") for problem in problems
         ]
@@ -27,7 +27,7 @@ def files(settings: Settings) -> list[CheckResult]:
         checks += unknown
         if not problems and not unknown:
             checks.append(
-                CheckResult(setting, "ok", f"{folder} has {', '.join(tool.name for tool in tools) or 'no tools'}")
+                CheckResult(setting, "ok", f"{directory} has {', '.join(tool.name for tool in tools) or 'no tools'}")
             )
     return checks
 
@@ -37,7 +37,7 @@ def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[CheckResult]
     simulated = simulated_tools(settings.state_dir / EFFECT_LOG) if settings.simulated else ()
     registry = find_tools(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
     known = [tool.name for tool in registry.tools]
-    pins = settings.state_dir / PINS_FOLDER
+    pins = settings.state_dir / PINS_DIRECTORY
     for pipeline in pipelines:
         for name in named_by(Path(pipeline.source)):
             if name in registry or any(may_have(*source, name, pins=pins) for source in settings.sources.items()):

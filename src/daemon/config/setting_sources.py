@@ -94,7 +94,7 @@ def _hint(name: str) -> str:
 
 
 def _anchored(name: str, given: _Given, base: Path) -> _Given:
-    """Relative paths mean the folder of the file that says them, or the one where the daemon starts."""
+    """Relative paths mean the directory of the file that says them, or the one where the daemon starts."""
     if name == "sources":
         return _Given(anchored(given.value, base), given.origin)
     if name == "bind" and isinstance(given.value, Mapping):
@@ -106,8 +106,8 @@ def _anchored(name: str, given: _Given, base: Path) -> _Given:
         absolute: object = _absolute(given.value, base)
     else:
         pieces = given.value.split(os.pathsep) if isinstance(given.value, str) else given.value
-        folders = [pieces] if isinstance(pieces, Path) else pieces
-        absolute = [_absolute(folder, base) for folder in folders if folder]
+        directories = [pieces] if isinstance(pieces, Path) else pieces
+        absolute = [_absolute(directory, base) for directory in directories if directory]
     return _Given(absolute, given.origin)
 
 
@@ -129,7 +129,7 @@ def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.en
     named = flags.get("config") or env.get("TOOLD_CONFIG")
     given = {
         "state_dir": _Given(default_state_dir({}), "default"),
-        "workspace": _Given([cwd], "the folder where the daemon starts"),
+        "workspace": _Given([cwd], "the directory where the daemon starts"),
     }
     config = _config_file(named, cwd)
     if config is not None:

@@ -100,9 +100,9 @@ def _api_key(key: SecretStr) -> SecretStr:
     return SecretStr(stripped)
 
 
-def _folder(path: Path) -> Path:
+def _directory(path: Path) -> Path:
     if not path.is_dir():
-        raise PydanticCustomError("folder", "must be existing folders; {path} is none", {"path": str(path)})
+        raise PydanticCustomError("directory", "must be existing directories; {path} is none", {"path": str(path)})
     return path.resolve()
 
 
@@ -207,5 +207,5 @@ Bindings = Annotated[tuple[SkipValidation[Binding], ...], NoDecode, BeforeValida
 """Arguments that callers neither see nor set, in the configuration's order."""
 Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_sources)]
 """By name: what others have, as tools."""
-Folder = Annotated[Path, AfterValidator(_folder)]
-Folders = Annotated[tuple[Folder, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]
+Directory = Annotated[Path, AfterValidator(_directory)]
+Directories = Annotated[tuple[Directory, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

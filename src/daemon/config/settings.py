@@ -21,9 +21,9 @@ from .setting_types import (
     Bindings,
     CaseInsensitive,
     Count,
+    Directories,
+    Directory,
     FilePatterns,
-    Folder,
-    Folders,
     FrameBytes,
     Host,
     HttpUrl,
@@ -41,7 +41,7 @@ from .setting_types import (
 )
 
 CONFIG_FILE: Final = "toold.toml"
-"""Read from the folder where the daemon starts, unless ``--config`` or ``TOOLD_CONFIG`` names another file."""
+"""Read from the directory where the daemon starts, unless ``--config`` or ``TOOLD_CONFIG`` names another file."""
 ENV_PREFIX: Final = "TOOLD_"
 
 
@@ -72,10 +72,10 @@ class Settings(BaseSettings):
     oauth_resource: HttpUrl | None = None
     oauth_audience: str | None = None
     oauth_scopes: Scopes = {}
-    workspace: Folders = Field(default_factory=lambda: (Path.cwd(),))
+    workspace: Directories = Field(default_factory=lambda: (Path.cwd(),))
     readable_secrets: FilePatterns = ()
-    workflow_dir: Folder | None = None
-    pipeline_dir: Folder | None = None
+    workflow_dir: Directory | None = None
+    pipeline_dir: Directory | None = None
     toolsets: Toolsets = {}
     sources: Sources = {}
     bind: Bindings = ()

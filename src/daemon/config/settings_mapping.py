@@ -32,13 +32,13 @@ from .settings import CONFIG_FILE, Settings
 _log = structlog.get_logger("toold.daemon")
 
 
-def default_model(settings: Settings, catalogue: ModelCatalog, vendors: ConfiguredProviders) -> str | None:
+def default_model(settings: Settings, catalog: ModelCatalog, vendors: ConfiguredProviders) -> str | None:
     """The operator's choice, or the default of the first vendor that can be asked; None where none can."""
     if settings.default_model is not None:
         return settings.default_model
     for vendor in VENDORS:
         if vendor.name in vendors.providers:
-            return catalogue.default(vendor.name).id
+            return catalog.default(vendor.name).id
     return None
 
 
@@ -59,7 +59,7 @@ def copying(settings: Settings) -> bool:
 
 
 def denied(settings: Settings) -> tuple[Path, ...]:
-    """What no call may read: the state folder has the token and the database, a configuration file may have keys."""
+    """What no call may read: the state directory has the token and the database, a configuration file may have keys."""
     bound = (binding.file for binding in _bindings(settings))
     files = (settings.config, settings.tls_key, *bound, *(root / CONFIG_FILE for root in settings.workspace))
     return (settings.state_dir, *(file for file in files if file is not None))

@@ -34,7 +34,7 @@ STORE_PATIENCE_S: Final = 2.0
 class LiveDaemonView:
     """Reads only; takes no permit."""
 
-    catalogue: ModelCatalog
+    catalog: ModelCatalog
     started_at: float
     """Unix time in seconds."""
     started_monotonic: float
@@ -97,8 +97,8 @@ class LiveDaemonView:
         expected = self.started_at + time.monotonic() - self.started_monotonic
         problem, newest, remote = await self._try_the_store()
         free = await asyncio.to_thread(_free_bytes, self.store.path)
-        model = None if self.chosen_model is None else self.catalogue.resolve(self.chosen_model)
-        askable = [one for one in self.catalogue.models if one.provider in self.gates and self.listed(one) is not False]
+        model = None if self.chosen_model is None else self.catalog.resolve(self.chosen_model)
+        askable = [one for one in self.catalog.models if one.provider in self.gates and self.listed(one) is not False]
         checks = [
             self_checks.store(self.store.problem, self.store.damage, dropped=self.store.dropped),
             self_checks.journal(problem),

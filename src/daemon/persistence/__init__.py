@@ -1,1 +1,1 @@
-"""State on disk: the state folder, the journal, conversations and retained results."""
+"""State on disk: the state directory, the journal, conversations and retained results."""

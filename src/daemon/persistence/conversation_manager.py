@@ -97,10 +97,10 @@ def newest(turns: Sequence[StoredTurn], max_tokens: int) -> Sequence[StoredTurn]
 class ConversationManager:
     """All conversations of this daemon. ``max_tokens`` bounds each, and may change."""
 
-    def __init__(self, store: Store, catalogue: ModelCatalog, *, max_tokens: int) -> None:
+    def __init__(self, store: Store, catalog: ModelCatalog, *, max_tokens: int) -> None:
         self.max_tokens = max_tokens
         self._store = store
-        self._catalogue = catalogue
+        self._catalogue = catalog
         self._places: dict[tuple[str, str], _Place] = {}
 
     def __repr__(self) -> str:
@@ -173,7 +173,7 @@ class ConversationManager:
         content: dict[str, Any] = {"tool": turn.tool, "text": turn.text, "files": list(turn.files)}
         provider = None
         if turn.model:
-            with suppress(InvalidArgumentsError):  # the vendor named one that the catalogue does not know
+            with suppress(InvalidArgumentsError):  # the vendor named one that the catalog does not know
                 provider = self._catalogue.resolve(turn.model).provider
         return NewCopy(number=number, role=turn.role, content=content, at=turn.at, provider=provider, model=turn.model)
 

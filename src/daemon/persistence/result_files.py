@@ -16,10 +16,10 @@ from ...protocol.error_codes import NotFoundError, ResultExpiredError, ResultToo
 from ...protocol.tool_call import Json, Principal
 from ...shaping import ShapingError, as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
 from ...tools import ResultFormat, RetainedResult
-from .result_folder import NoRoomError, ResultFolder, ResultGoneError, ResultUnknownError
+from .result_directory import NoRoomError, ResultDirectory, ResultGoneError, ResultUnknownError
 
-RESULTS_FOLDER: Final = "results"
-"""Below the state folder."""
+RESULTS_DIRECTORY: Final = "results"
+"""Below the state directory."""
 TIDY_EVERY_S: Final = 60.0
 
 _SHOWN_HANDLE_CHARS: Final = 120
@@ -39,17 +39,17 @@ _log = structlog.get_logger(__name__)
 class ResultFiles:
     """The files of all principals, on one thread of their own."""
 
-    def __init__(self, folder: ResultFolder) -> None:
-        self._folder = folder
+    def __init__(self, directory: ResultDirectory) -> None:
+        self._directory = directory
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="result-files")
 
     def __repr__(self) -> str:
-        return f"<ResultFiles keep_s={self._folder.keep_s:g} keep_bytes={self._folder.keep_bytes}>"
+        return f"<ResultFiles keep_s={self._directory.keep_s:g} keep_bytes={self._directory.keep_bytes}>"
 
     def go_by(self, *, keep_s: float, keep_bytes: int) -> None:
         """Keep files for so long, and so many bytes, from now on."""
-        self._folder.keep_s = keep_s
-        self._folder.keep_bytes = keep_bytes
+        self._directory.keep_s = keep_s
+        self._directory.keep_bytes = keep_bytes
 
     async def keep(
         self, principal: Principal, handle: str, value: Json, rows: list[Any] | None, file_format: ResultFormat
@@ -57,18 +57,18 @@ class ResultFiles:
         now = time.time()
 
         def write() -> int:
-            return self._folder.write(principal.name, handle, file_format, _pieces(value, rows, file_format), now)
+            return self._directory.write(principal.name, handle, file_format, _pieces(value, rows, file_format), now)
 
         try:
             size = await self._run(write)
         except NoRoomError:
             raise ResultTooLargeError(
-                f"The result is larger than the {self._folder.keep_bytes:,} bytes that all result files together may "
-                "have; ask for less, or have results_keep_bytes raised."
+                f"The result is larger than the {self._directory.keep_bytes:,} bytes that all result files together may"
+                " have; ask for less, or have results_keep_bytes raised."
             ) from None
         except OSError as error:
             raise _refused(error, "written", executed_maybe=True) from None
-        expires = dt.datetime.fromtimestamp(int(now + self._folder.keep_s), dt.UTC)
+        expires = dt.datetime.fromtimestamp(int(now + self._directory.keep_s), dt.UTC)
         count = 1 if rows is None else len(rows)
         return RetainedResult(handle, count, size, file_format, expires.isoformat().replace("+00:00", "Z"))
 
@@ -76,7 +76,7 @@ class ResultFiles:
         shown = repr(handle[:_SHOWN_HANDLE_CHARS])
 
         def read() -> Json:
-            extension, data = self._folder.read(principal.name, handle, time.time())
+            extension, data = self._directory.read(principal.name, handle, time.time())
             return _READERS[extension](data)
 
         try:
@@ -103,7 +103,7 @@ class ResultFiles:
         """For as long as the daemon runs: remove what is too old."""
         while True:
             try:
-                await self._run(lambda: self._folder.tidy(time.time()))
+                await self._run(lambda: self._directory.tidy(time.time()))
             except OSError as error:
                 _log.warning("result files cannot be tidied", reason=_reason(error))
             await asyncio.sleep(TIDY_EVERY_S)
@@ -116,9 +116,9 @@ class ResultFiles:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
-def open_results(folder: Path, *, keep_s: float, keep_bytes: int) -> ResultFiles:
-    """The result files below a folder, which is made when there is something to keep."""
-    return ResultFiles(ResultFolder(folder, keep_s=keep_s, keep_bytes=keep_bytes))
+def open_results(directory: Path, *, keep_s: float, keep_bytes: int) -> ResultFiles:
+    """The result files below a directory, which is made when there is something to keep."""
+    return ResultFiles(ResultDirectory(directory, keep_s=keep_s, keep_bytes=keep_bytes))
 
 
 def _pieces(value: Json, rows: list[Any] | None, file_format: ResultFormat) -> Iterable[bytes]:

@@ -24,7 +24,7 @@ class SessionEntry:
     resumed: bool
     """It is the session that the client came back to."""
     workspace_objection: str | None = None
-    """Why files cannot be read from the folder that the client names."""
+    """Why files cannot be read from the directory that the client names."""
 
 
 async def enter(router: Router, standing: HelloAccepted) -> SessionEntry:

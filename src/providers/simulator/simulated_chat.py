@@ -19,11 +19,11 @@ from .vendor_rules import objection
 
 
 class SimulatedChat(SimulatorEndpoint):
-    """Completions by the models of the catalogue."""
+    """Completions by the models of the catalog."""
 
-    def __init__(self, vendor: ProviderName, catalogue: ModelCatalog, census: RequestLog) -> None:
+    def __init__(self, vendor: ProviderName, catalog: ModelCatalog, census: RequestLog) -> None:
         super().__init__(vendor, "chat", census, _wishes)
-        self._models = {model.id: model for model in catalogue.models if model.provider == vendor}
+        self._models = {model.id: model for model in catalog.models if model.provider == vendor}
 
     async def serve(
         self, incoming: SimulatorRequest, wish: Directives, scope: Scope, receive: Receive, send: Send

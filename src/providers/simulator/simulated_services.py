@@ -14,19 +14,19 @@ from .simulator_endpoint import SimulatorRequest
 from .vendor_responses import Json, VendorFailure
 
 
-def list_models(vendor: ProviderName, catalogue: ModelCatalog) -> Callable[[SimulatorRequest], Response]:
+def list_models(vendor: ProviderName, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response]:
     """``GET …/models``."""
     models = [
         {"id": model.id, "object": "model", "created": vendor_responses.CREATED, "owned_by": "simulator"}
-        for model in catalogue.models
+        for model in catalog.models
         if model.provider == vendor
     ]
     return lambda _: JSONResponse({"object": "list", "data": models, SIMULATED: True})
 
 
-def count(vendor: ProviderName, catalogue: ModelCatalog) -> Callable[[SimulatorRequest], Response | VendorFailure]:
+def count(vendor: ProviderName, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response | VendorFailure]:
     """Kimi's ``POST …/tokenizers/estimate-token-count``, GLM's ``POST …/tokenizer``."""
-    known = {model.id for model in catalogue.models if model.provider == vendor}
+    known = {model.id for model in catalog.models if model.provider == vendor}
 
     def answer(incoming: SimulatorRequest) -> Response | VendorFailure:
         body = incoming.document

@@ -17,12 +17,12 @@ from .vendor_responses import VendorFailure
 ROOTS: Mapping[ProviderName, str] = {"kimi": "/kimi/v1", "glm": "/glm/api/paas/v4"}
 
 
-def simulator_app(catalogue: ModelCatalog, census: RequestLog) -> Starlette:
+def simulator_app(catalog: ModelCatalog, census: RequestLog) -> Starlette:
     """Serves ``/kimi/v1`` and ``/glm/api/paas/v4``."""
-    return Starlette(routes=[route for vendor in ROOTS for route in _routes(vendor, catalogue, census)])
+    return Starlette(routes=[route for vendor in ROOTS for route in _routes(vendor, catalog, census)])
 
 
-def _routes(vendor: ProviderName, catalogue: ModelCatalog, census: RequestLog) -> list[Route]:
+def _routes(vendor: ProviderName, catalog: ModelCatalog, census: RequestLog) -> list[Route]:
     root = ROOTS[vendor]
     shelf = FileStorage(vendor)
 
@@ -36,8 +36,8 @@ def _routes(vendor: ProviderName, catalogue: ModelCatalog, census: RequestLog) -
         return Route(f"{root}{path}", SimulatorService(vendor, operation, census, answer, wishes), methods=[method])
 
     routes = [
-        Route(f"{root}/chat/completions", SimulatedChat(vendor, catalogue, census), methods=["POST"]),
-        route("GET", "/models", "models", list_models(vendor, catalogue)),
+        Route(f"{root}/chat/completions", SimulatedChat(vendor, catalog, census), methods=["POST"]),
+        route("GET", "/models", "models", list_models(vendor, catalog)),
         route("POST", "/files", "files", shelf.upload, upload_wishes),
         route("GET", "/files", "files", shelf.list),
         route("DELETE", "/files/{file_id}", "files", shelf.delete),
@@ -45,8 +45,8 @@ def _routes(vendor: ProviderName, catalogue: ModelCatalog, census: RequestLog) -
     ]
     if vendor == "kimi":
         routes.append(route("GET", "/files/{file_id}", "files", shelf.info))
-        routes.append(route("POST", "/tokenizers/estimate-token-count", "tokens", count(vendor, catalogue)))
+        routes.append(route("POST", "/tokenizers/estimate-token-count", "tokens", count(vendor, catalog)))
     else:
-        routes.append(route("POST", "/tokenizer", "tokens", count(vendor, catalogue)))
+        routes.append(route("POST", "/tokenizer", "tokens", count(vendor, catalog)))
         routes.append(route("POST", "/web_search", "search", search, search_wishes))
     return routes

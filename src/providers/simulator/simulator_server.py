@@ -13,11 +13,11 @@ from .simulator_app import simulator_app
 class Simulator:
     """Both vendors on one port: ``async with Simulator() as sim: … sim.kimi_base_url``."""
 
-    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, catalogue: ModelCatalog | None = None) -> None:
-        """``port`` 0 takes a free one; ``catalogue`` says which models there are."""
+    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, catalog: ModelCatalog | None = None) -> None:
+        """``port`` 0 takes a free one; ``catalog`` says which models there are."""
         self._host = host
         self._census = RequestLog()
-        app = simulator_app(catalogue or ModelCatalog.load(), self._census)
+        app = simulator_app(catalog or ModelCatalog.load(), self._census)
         self._server = HttpServer(app, host, port, "--port")
 
     @property

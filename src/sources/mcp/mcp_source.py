@@ -16,7 +16,7 @@ from ..source import SourceOutlet
 from ..source_settings import McpSettings
 from .server_log import ServerLog
 from .tool_pins import PinError, PinFile, Pins, accepted
-from .upstream_catalog import UpstreamCatalog, catalogued, prepare
+from .upstream_catalog import UpstreamCatalog, catalogd, prepare
 from .upstream_definition import UpstreamListing
 from .upstream_reconnect import UpstreamUnavailableError, explained, pause_before, unavailable
 from .upstream_result import failure, read_answer
@@ -41,7 +41,7 @@ class McpSource:
     """Satisfies ``Source``, and ``Quarantine``."""
 
     def __init__(self, name: str, settings: McpSettings, pins: Path, taken: Callable[[], Container[str]]) -> None:
-        """``pins`` is the folder that has them; ``taken`` tells the names that others' tools have here."""
+        """``pins`` is the directory that has them; ``taken`` tells the names that others' tools have here."""
         self._name = name
         self._settings = settings
         self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
@@ -242,7 +242,7 @@ class McpSource:
 
     async def _catalogue_of(self, listing: UpstreamListing) -> None:
         prepared = await asyncio.to_thread(prepare, listing, self._pins)
-        self._catalogue = catalogued(self._name, listing, self._pins, self._taken(), prepared)
+        self._catalogue = catalogd(self._name, listing, self._pins, self._taken(), prepared)
         self._listing = listing
 
     def _put(self, outlet: SourceOutlet) -> None:

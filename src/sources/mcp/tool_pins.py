@@ -1,4 +1,4 @@
-"""Pins: what each of a server's tools was when the operator accepted it, in a file of the state folder.
+"""Pins: what each of a server's tools was when the operator accepted it, in a file of the state directory.
 
 The first listing of a source is accepted as it is. From then on a tool that is another one, or a new one, is
 quarantined until the operator approves it (decision 45).
@@ -14,8 +14,8 @@ import msgspec
 
 from .upstream_definition import UpstreamDefinition, changes, served_name
 
-PINS_FOLDER: Final = "pins"
-"""Of the state folder: a file a source, mode 0600."""
+PINS_DIRECTORY: Final = "pins"
+"""Of the state directory: a file a source, mode 0600."""
 _MAX_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -103,8 +103,8 @@ def accepted(pins: Pins | None, judged: Iterable[PinComparison]) -> Pins:
 class PinFile:
     """The pins of one source, on the disk."""
 
-    def __init__(self, folder: Path, source: str) -> None:
-        self._path = folder / f"{source}.json"
+    def __init__(self, directory: Path, source: str) -> None:
+        self._path = directory / f"{source}.json"
 
     def __repr__(self) -> str:
         return f"<PinFile {self._path.name}>"

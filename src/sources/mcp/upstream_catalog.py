@@ -87,7 +87,7 @@ def prepare(listing: UpstreamListing, pins: Pins | None) -> PreparedTool:
     )
 
 
-def catalogued(
+def catalogd(
     source: str, listing: UpstreamListing, pins: Pins | None, taken: Container[str], prepared: PreparedTool
 ) -> UpstreamCatalog:
     """What becomes of a listing. Nothing may come between that and its being put out: of two sources that are listed at

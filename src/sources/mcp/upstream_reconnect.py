@@ -29,7 +29,7 @@ def explained(error: BaseException) -> str:
     if isinstance(error, UpstreamUnavailableError):
         return str(error)
     if isinstance(error, FileNotFoundError):
-        return f"its command, or the folder it is to run in, is not there ({error.filename})"
+        return f"its command, or the directory it is to run in, is not there ({error.filename})"
     if isinstance(error, OSError):
         return f"it cannot be started or reached ({error.strerror or type(error).__name__})"
     return f"it cannot be used ({type(error).__name__}: {one_line(str(error), 300)})"

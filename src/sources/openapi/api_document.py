@@ -83,7 +83,7 @@ def absolute(reference: str, base: str) -> tuple[str, str]:
 
 def may_follow(uri: str, root: str) -> bool:
     """Whether the document at ``root`` may draw in the one at ``uri``: one of its own server, or for a file, one that
-    ends as documents do, below the folder above its own. Else it could have other files shown, or others asked.
+    ends as documents do, below the directory above its own. Else it could have other files shown, or others asked.
     """
     try:
         other, own = urlsplit(uri), urlsplit(root)

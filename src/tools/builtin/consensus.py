@@ -154,7 +154,7 @@ def _require_known(name: str, field: str, context: ToolContext) -> str:
     if name.strip().lower() == AUTO:
         return AUTO
     try:
-        return context.daemon.catalogue.resolve(name).id
+        return context.daemon.catalog.resolve(name).id
     except InvalidArgumentsError as error:
         hint = error.message
         details = {**(error.details or {}), "fields": {field: hint}}

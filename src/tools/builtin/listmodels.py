@@ -28,7 +28,7 @@ async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> An
     providers = {provider["name"]: provider for provider in context.daemon.providers()}
     models = [
         _row(model, providers[model.provider], context.daemon.listed(model))
-        for model in context.daemon.catalogue.models
+        for model in context.daemon.catalog.models
         if arguments.provider in {None, model.provider}
     ]
     default, today = _default_model(context.daemon), dt.datetime.now(dt.UTC).date()

@@ -29,7 +29,7 @@ async def provider_capabilities(arguments: ProviderCapabilitiesArguments, contex
 
 
 def _abilities(context: ToolContext, provider: str) -> dict[str, Any]:
-    models = [model for model in context.daemon.catalogue.models if model.provider == provider]
+    models = [model for model in context.daemon.catalog.models if model.provider == provider]
     return {
         "models": [model.id for model in models],
         "default_model": next((model.id for model in models if model.default), None),

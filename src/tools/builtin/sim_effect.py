@@ -11,7 +11,7 @@ from ..tool import Arguments, Tool, tool
 from ..tool_context import ToolContext
 
 EFFECT_LOG: Final = "sim_effect.log"
-"""In the state folder; a line an execution."""
+"""In the state directory; a line an execution."""
 
 
 class EffectArguments(Arguments):
@@ -26,7 +26,7 @@ def simulated_tools(log: Path) -> list[Tool]:
 
     @tool("sim_effect", read_only=False, open_world=False)
     async def sim_effect(arguments: EffectArguments, context: ToolContext) -> str:  # noqa: ARG001 - every tool's signature
-        """SIMULATED write: append `text` as a line to `sim_effect.log` in the state folder, then wait `delay_ms`."""
+        """SIMULATED write: append `text` as a line to `sim_effect.log` in the state directory, then wait `delay_ms`."""
         # One write of one line to a file opened for appending: lines of concurrent calls do not mix, and what is
         # written outlives a kill of the process.
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -97,21 +97,19 @@ def pick(
     providers = daemon.providers()
     available = [row["name"] for row in providers if row["available"]]
     whole = [row["name"] for row in providers if row["lists_all"]]
-    absent = [
-        model.id for model in daemon.catalogue.models if model.provider in whole and daemon.listed(model) is False
-    ]
-    usable = usable_models(daemon.catalogue, available, dt.datetime.now(dt.UTC).date(), absent=absent)
+    absent = [model.id for model in daemon.catalog.models if model.provider in whole and daemon.listed(model) is False]
+    usable = usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), absent=absent)
     if need.provider is not None:
         context.abilities(need.provider)  # raises where it is not configured
-        default = daemon.catalogue.default(need.provider).id
+        default = daemon.catalog.default(need.provider).id
     else:
         default = daemon.default_model()
         if not available:
-            context.abilities(daemon.catalogue.resolve(default).provider)
+            context.abilities(daemon.catalog.resolve(default).provider)
     choice = choose(
         name if name and available else None,
         need,
-        daemon.catalogue,
+        daemon.catalog,
         usable,
         default=default,
         answer_tokens=ANSWER_TOKENS,

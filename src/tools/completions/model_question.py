@@ -24,7 +24,7 @@ class ModelQuestion:
     system: str | None = None
     """Instructions that stand above everything."""
     model: str | None = None
-    """An id or alias of the catalogue: that model or an error. ``AUTO`` chooses; None takes the default one,
+    """An id or alias of the catalog: that model or an error. ``AUTO`` chooses; None takes the default one,
     and chooses where that cannot do what is asked."""
     provider: ProviderName | None = None
     """Only a model of this provider, whose default one is then meant where none is named."""
@@ -70,7 +70,7 @@ class QuestionResult:
 
     completion: Completion
     model: Model
-    """Of the catalogue; ``completion.model`` is what the vendor calls it."""
+    """Of the catalog; ``completion.model`` is what the vendor calls it."""
     completions: int = 1
     """As many were made and paid for: more than one only where Kimi searched the web, which takes one a search."""
     chosen_because: str | None = None

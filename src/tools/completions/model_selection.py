@@ -53,13 +53,13 @@ class ModelChoice:
 
 
 def usable_models(
-    catalogue: ModelCatalog, providers: Iterable[str], today: dt.date, *, absent: Collection[str] = ()
+    catalog: ModelCatalog, providers: Iterable[str], today: dt.date, *, absent: Collection[str] = ()
 ) -> tuple[Model, ...]:
     """The models of these providers that are not switched off, nor ``absent`` by what their vendors say."""
     wanted = set(providers)
     return tuple(
         model
-        for model in catalogue.models
+        for model in catalog.models
         if model.provider in wanted and model.id not in absent and (model.retired is None or model.retired > today)
     )
 
@@ -157,7 +157,7 @@ def too_long(model: Model, need: ModelRequirements, usable: Sequence[Model]) -> 
 def choose(
     name: str | None,
     need: ModelRequirements,
-    catalogue: ModelCatalog,
+    catalog: ModelCatalog,
     usable: Sequence[Model],
     *,
     default: str,
@@ -177,7 +177,7 @@ def choose(
     """
     able = partial(cheapest, usable=usable, answer_tokens=answer_tokens, room=room, unlisted=unlisted)
     if name is None:
-        model = catalogue.resolve(default)
+        model = catalog.resolve(default)
         same = replace(need, provider=need.provider or model.provider)
         missing = lacking(model, need)
         if missing is not None:
@@ -190,7 +190,7 @@ def choose(
         return replace(choice, because=f"{choice.because}; the default model was passed over: {why}")
     if name.strip().lower() == AUTO:
         return able(need)
-    model = catalogue.resolve(name)
+    model = catalog.resolve(name)
     require_able(model, need, usable)
     return ModelChoice(model)
 
@@ -208,7 +208,7 @@ def cheapest(
     Those that can think exactly as deeply as is asked go before those that can nearly.
 
     An answer without a bound counts as ``answer_tokens``. Models whose price is not known come after all others; of
-    those that cost the same it is the catalogue's first one. Where none has the room, it is the one with the most room:
+    those that cost the same it is the catalog's first one. Where none has the room, it is the one with the most room:
     what the question can do without is then left out of it. Models that their vendor does not list (``unlisted``, by
     their ids) are only taken where no other one can.
 

@@ -45,14 +45,14 @@ class SavedPipelineError(ValueError):
     """A file is no pipeline; the message says where it is wrong, and what to write."""
 
 
-def pipelines_in(folder: Path) -> tuple[list[Tool], list[str]]:
-    """The tools that the files of a folder are, and for each file that cannot be used a sentence that says why."""
+def pipelines_in(directory: Path) -> tuple[list[Tool], list[str]]:
+    """The tools that the files of a directory are, and for each file that cannot be used a sentence that says why."""
     tools: list[Tool] = []
     problems: list[str] = []
     try:
-        found = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+        found = sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES)
     except OSError as error:
-        return [], [f"the pipelines of {folder} were left out: the folder cannot be read ({error.strerror})"]
+        return [], [f"the pipelines of {directory} were left out: the directory cannot be read ({error.strerror})"]
     for path in found:
         try:
             tools.append(saved_pipeline(path))

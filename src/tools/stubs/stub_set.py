@@ -158,7 +158,7 @@ def module_for(tools: Iterable[Tool]) -> StubSet:
 
 
 def _group(source: str) -> str:
-    """What tools of a source stand together as: those of a folder's files by the folder's name."""
+    """What tools of a source stand together as: those of a directory's files by the directory's name."""
     return PurePath(source).parent.name if "/" in source else source
 
 

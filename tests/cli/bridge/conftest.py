@@ -98,7 +98,7 @@ Connect = Callable[..., Awaitable[Editor]]
 async def editor(daemon: object, tmp_path: Path) -> AsyncIterator[Editor]:
     """An editor whose bridge leads to the stub."""
     async with channel() as (lines, editor, close):
-        bridge = StdioBridge(lines, DaemonStarter(os.environ), toolset="standard", folder=tmp_path)
+        bridge = StdioBridge(lines, DaemonStarter(os.environ), toolset="standard", directory=tmp_path)
         serving = asyncio.create_task(bridge.serve())
         yield editor
         close()

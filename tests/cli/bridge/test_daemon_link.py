@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tests.cli.conftest import StubDaemon
 
 
-def upstream(folder: Path | None = None) -> DaemonLink:
-    return DaemonLink(DaemonStarter(os.environ), None, folder, lambda: None)
+def upstream(directory: Path | None = None) -> DaemonLink:
+    return DaemonLink(DaemonStarter(os.environ), None, directory, lambda: None)
 
 
 async def test_a_daemon_elsewhere_that_is_away(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:
@@ -47,8 +47,8 @@ async def test_a_call_whose_daemon_goes_away_for_good(daemon: StubDaemon) -> Non
     assert (result.error.code, result.error.executed) == (ErrorCode.OUTCOME_UNKNOWN, "maybe")
 
 
-async def test_a_folder_from_before_is_left_when_its_calls_are_done(daemon: StubDaemon, tmp_path: Path) -> None:
-    """What runs goes on by the client that it was asked by; what comes after names the other folder."""
+async def test_a_directory_from_before_is_left_when_its_calls_are_done(daemon: StubDaemon, tmp_path: Path) -> None:
+    """What runs goes on by the client that it was asked by; what comes after names the other directory."""
     answer = asyncio.Event()
     loop = asyncio.get_running_loop()
     echo = daemon.on_call
@@ -62,7 +62,7 @@ async def test_a_folder_from_before_is_left_when_its_calls_are_done(daemon: Stub
     slow = asyncio.create_task(way.call(ToolCall("slow", "echo", {"text": "slow"}), None))
     await asyncio.to_thread(daemon.wait_for, "call_tool")
     daemon.on_call = echo
-    way.folder = tmp_path
+    way.directory = tmp_path
     assert (await way.call(ToolCall("c", "echo", {"text": "new"}), None)).outputs
     answer.set()
     assert (await slow).structured == {"text": "slow"}

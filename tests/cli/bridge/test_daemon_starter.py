@@ -1,4 +1,4 @@
-"""The daemon of the state folder: found, or started."""
+"""The daemon of the state directory: found, or started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from toold.cli.bridge import daemon_starter
 from toold.cli.bridge.daemon_starter import DaemonStarter, DaemonStartError, daemon_environment, port_flags
-from toold.daemon.persistence.state_folder import StateFolder
+from toold.daemon.persistence.state_directory import StateDirectory
 from toold.protocol.daemon_address import DaemonAddress
 
 
@@ -29,8 +29,8 @@ def test_whose_daemon_it_is(env: dict[str, str], named: bool, local: bool, tmp_p
     assert (starter.named, starter.local) == (named, local)
 
 
-def test_relative_paths_mean_the_editors_folder(tmp_path: Path) -> None:
-    """The daemon starts in its state folder, and so gets them whole."""
+def test_relative_paths_mean_the_editors_directory(tmp_path: Path) -> None:
+    """The daemon starts in its state directory, and so gets them whole."""
     env = {"TOOLD_STATE_DIR": "state", "TOOLD_CONFIG": "my.toml", "TOOLD_WORKSPACE": f".{os.pathsep}/other", "X": "y"}
     assert daemon_environment(env, tmp_path / "state", tmp_path) == {
         "TOOLD_STATE_DIR": str(tmp_path / "state"),
@@ -54,7 +54,7 @@ def test_a_port_that_nobody_chose_gives_way(tmp_path: Path) -> None:
 async def test_a_daemon_that_runs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its lock and its address; nothing is started then."""
     monkeypatch.setattr(DaemonStarter, "_start", None)
-    with StateFolder(tmp_path) as state:
+    with StateDirectory(tmp_path) as state:
         state.write_address(DaemonAddress(os.getpid(), "127.0.0.1", 1, 2, tls=False, auth=True, version="1"))
         await DaemonStarter({"TOOLD_STATE_DIR": str(tmp_path)}).ensure_running()
 
@@ -67,7 +67,7 @@ async def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
     assert (tmp_path / "state" / daemon_starter.LOG_FILE).stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+async def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
     """Says which, and what to do."""
     (tmp_path / "file").touch()
     with pytest.raises(DaemonStartError, match="set TOOLD_STATE_DIR"):

@@ -158,7 +158,7 @@ async def test_the_daemon_refuses(editor: Editor, daemon: StubDaemon) -> None:
     assert (await editor.initialize())["protocolVersion"] == "2025-11-25"
 
 
-async def test_the_editors_folder(editor: Editor, daemon: StubDaemon, tmp_path: Path) -> None:
+async def test_the_editors_directory(editor: Editor, daemon: StubDaemon, tmp_path: Path) -> None:
     """Relative paths start where the editor works: where it was started, or in the root that it tells of."""
     await editor.initialize(roots={"listChanged": True})
     asked = await editor.receive()
@@ -169,8 +169,8 @@ async def test_the_editors_folder(editor: Editor, daemon: StubDaemon, tmp_path: 
         b'{"jsonrpc":"2.0","id":"%s","result":{"roots":[{"uri":"%s"}]}}\n' % (asked["id"].encode(), uri.encode())
     )
     assert (await editor.receive())["id"] == 1
-    folders = [frame["client"]["workspace"] for frame in daemon.frames if frame["op"] == "hello"]
-    assert folders == [str(tmp_path), str(tmp_path / "my project")]
+    directories = [frame["client"]["workspace"] for frame in daemon.frames if frame["op"] == "hello"]
+    assert directories == [str(tmp_path), str(tmp_path / "my project")]
 
 
 async def test_other_tools_are_told_of(editor: Editor, daemon: StubDaemon) -> None:

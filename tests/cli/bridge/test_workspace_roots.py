@@ -1,14 +1,14 @@
-"""Which folder an editor has open."""
+"""Which directory an editor has open."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.cli.bridge.workspace_roots import first_folder
+from toold.cli.bridge.workspace_roots import first_directory
 
 
 @pytest.mark.parametrize(
-    ("roots", "folder"),
+    ("roots", "directory"),
     [
         ([{"uri": "file:///home/me/my%20project"}, {"uri": "file:///other"}], "/home/me/my project"),
         ([{"uri": "file://localhost/x"}], "/x"),
@@ -19,11 +19,11 @@ from toold.cli.bridge.workspace_roots import first_folder
         ("nonsense", None),
     ],
 )
-def test_the_first_that_is_a_folder_here(roots: Any, folder: str | None) -> None:
+def test_the_first_that_is_a_directory_here(roots: Any, directory: str | None) -> None:
     """Others are skipped, and so is what is no root at all."""
-    assert first_folder({"roots": roots}) == (None if folder is None else Path(folder))
+    assert first_directory({"roots": roots}) == (None if directory is None else Path(directory))
 
 
 def test_an_error_tells_of_none() -> None:
-    """An editor that cannot say leaves the folder as it is."""
-    assert first_folder(None) is None
+    """An editor that cannot say leaves the directory as it is."""
+    assert first_directory(None) is None

@@ -33,8 +33,8 @@ def test_its_file(name: str, linux: str, darwin: str) -> None:
     assert place_of(editor, platform="darwin", home=HOME, env={}).file == HOME / darwin
 
 
-def test_a_folder_that_was_moved() -> None:
-    """Variables by which editors are told another folder count."""
+def test_a_directory_that_was_moved() -> None:
+    """Variables by which editors are told another directory count."""
     codex = next(editor for editor in EDITORS if editor.name == "codex")
     assert place_of(codex, platform="linux", home=HOME, env={"CODEX_HOME": "/c"}).file == Path("/c/config.toml")
 

@@ -22,7 +22,7 @@ LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 """As the oldest revision has it: by its body alone."""
 
 
-def make_token(folder: Path, name: str, **limits: Any) -> str:
+def make_token(directory: Path, name: str, **limits: Any) -> str:
     made: list[str] = []
 
     def add(book: TokenBook) -> TokenBook:
@@ -30,12 +30,12 @@ def make_token(folder: Path, name: str, **limits: Any) -> str:
         made.append(token)
         return changed
 
-    change_tokens(folder, add)
+    change_tokens(directory, add)
     return made[0]
 
 
-def revoke(folder: Path, name: str) -> None:
-    change_tokens(folder, lambda book: book.revoked(name, 2.0))
+def revoke(directory: Path, name: str) -> None:
+    change_tokens(directory, lambda book: book.revoked(name, 2.0))
 
 
 @pytest.fixture

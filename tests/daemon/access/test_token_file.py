@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from toold.daemon.access.token_book import TokenBook, TokenError
 from toold.daemon.access.token_file import TOKENS_FILE, TokenFile, change_tokens, read_tokens
-from toold.daemon.persistence.state_folder import StateError
+from toold.daemon.persistence.state_directory import StateError
 
 
-def make(folder: Path, name: str) -> str:
+def make(directory: Path, name: str) -> str:
     made: list[str] = []
 
     def add(book: TokenBook) -> TokenBook:
@@ -20,22 +20,22 @@ def make(folder: Path, name: str) -> str:
         made.append(token)
         return changed
 
-    change_tokens(folder, add)
+    change_tokens(directory, add)
     return made[0]
 
 
 def test_tokens_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
-    """The folder is made where there is none; the file is private and holds no token."""
-    folder = tmp_path / "state"
-    token = make(folder, "ci")
-    path = folder / TOKENS_FILE
+    """The directory is made where there is none; the file is private and holds no token."""
+    directory = tmp_path / "state"
+    token = make(directory, "ci")
+    path = directory / TOKENS_FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert read_tokens(folder).find(token) is not None
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert read_tokens(directory).find(token) is not None
     assert token.encode() not in path.read_bytes()
 
 
-def test_a_folder_without_the_file_has_none(tmp_path: Path) -> None:
+def test_a_directory_without_the_file_has_none(tmp_path: Path) -> None:
     """Nothing is made by looking."""
     assert read_tokens(tmp_path).tokens == ()
     assert list(tmp_path.iterdir()) == []
@@ -136,14 +136,14 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_what_a_link_leads_to_is_not_closed(tmp_path: Path) -> None:
     """It may be everybody's, such as a file of the system's; one that is private already is read."""
     elsewhere = tmp_path / "elsewhere.json"
-    folder = tmp_path / "state"
-    token = make(folder, "ci")
-    (folder / TOKENS_FILE).replace(elsewhere)
-    (folder / TOKENS_FILE).symlink_to(elsewhere)
-    assert read_tokens(folder).find(token) is not None
+    directory = tmp_path / "state"
+    token = make(directory, "ci")
+    (directory / TOKENS_FILE).replace(elsewhere)
+    (directory / TOKENS_FILE).symlink_to(elsewhere)
+    assert read_tokens(directory).find(token) is not None
     elsewhere.chmod(0o644)
     with pytest.raises(StateError, match="leads to a file that others may read"):
-        read_tokens(folder)
+        read_tokens(directory)
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o644
 
 

@@ -25,10 +25,10 @@ def named(checks: list[CheckResult], name: str) -> CheckResult:
 
 
 async def test_a_fresh_machine_is_well_and_stays_untouched(settings_with: MakeSettings, tmp_path: Path) -> None:
-    """Before the first start nothing is wrong, and looking makes neither folder nor file."""
+    """Before the first start nothing is wrong, and looking makes neither directory nor file."""
     checks = await diagnose(settings_with(), env={})
     assert {check.status for check in checks} <= {"ok", "warn"}
-    assert "made at the first start" in named(checks, "state folder").message
+    assert "made at the first start" in named(checks, "state directory").message
     assert list(tmp_path.iterdir()) == []
 
 
@@ -42,7 +42,7 @@ async def test_every_complaint_has_its_remedy(settings_with: MakeSettings, state
         "kimi key",
         "glm key",
         "http_port",
-        "state folder",
+        "state directory",
     }
     for check in checks:
         assert (check.remedy is None) == (check.status == "ok"), check

@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import Response
 from toold.daemon.checks import machine_checks
 from toold.daemon.checks.check_result import CheckResult
-from toold.daemon.persistence.state_folder import StateFolder, read_address
+from toold.daemon.persistence.state_directory import StateDirectory, read_address
 from toold.daemon.transports.http_port import side_app
 from toold.protocol.daemon_address import DaemonAddress
 from toold.serving import HttpServer
@@ -32,7 +32,7 @@ async def health() -> dict[str, object]:
 
 @pytest.fixture
 async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[DaemonAddress]:
-    """What a running daemon shows: its state folder and its HTTP port."""
+    """What a running daemon shows: its state directory and its HTTP port."""
     app = side_app(
         health=lambda: health,
         metrics=bytes,
@@ -44,7 +44,7 @@ async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[D
     )
     server = HttpServer(app, "127.0.0.1", 0, "--http-port")
     await server.start()
-    with StateFolder(state_dir) as state:
+    with StateDirectory(state_dir) as state:
         state.load_or_create_token()
         state.write_address(address(server.port))
         yield address(server.port)
@@ -62,21 +62,21 @@ def test_ports(taken_port: int) -> None:
     assert (elsewhere.status, elsewhere.remedy) == ("fail", "choose another --port or --host")
 
 
-def test_a_good_state_folder(state_dir: Path) -> None:
-    """Folder and token that the daemon made are in order."""
-    with StateFolder(state_dir) as state:
+def test_a_good_state_directory(state_dir: Path) -> None:
+    """Directory and token that the daemon made are in order."""
+    with StateDirectory(state_dir) as state:
         state.load_or_create_token()
-    assert [check.status for check in machine_checks.state_folder(state_dir, token_given=False)] == ["ok", "ok"]
+    assert [check.status for check in machine_checks.state_directory(state_dir, token_given=False)] == ["ok", "ok"]
 
 
-def test_an_open_state_folder(state_dir: Path) -> None:
+def test_an_open_state_directory(state_dir: Path) -> None:
     """Permissions that are too wide are told with the command that mends them, and not mended here."""
     state_dir.mkdir()
     state_dir.chmod(0o777)
     (state_dir / "token").write_text("t" * 40)
     (state_dir / "token").chmod(0o644)
-    folder, token = machine_checks.state_folder(state_dir, token_given=False)
-    assert (folder.status, folder.remedy) == ("warn", f"run: chmod go-w {state_dir}")
+    directory, token = machine_checks.state_directory(state_dir, token_given=False)
+    assert (directory.status, directory.remedy) == ("warn", f"run: chmod go-w {state_dir}")
     assert token.status == "warn"
     assert state_dir.stat().st_mode & 0o777 == 0o777
 
@@ -86,8 +86,8 @@ def test_a_short_token(state_dir: Path) -> None:
     state_dir.mkdir(mode=0o700)
     (state_dir / "token").write_text("short")
     (state_dir / "token").chmod(0o600)
-    assert machine_checks.state_folder(state_dir, token_given=False)[1].status == "fail"
-    assert machine_checks.state_folder(state_dir, token_given=True)[1].status == "ok"
+    assert machine_checks.state_directory(state_dir, token_given=False)[1].status == "fail"
+    assert machine_checks.state_directory(state_dir, token_given=True)[1].status == "ok"
 
 
 def test_databases(tmp_path: Path) -> None:

@@ -6,31 +6,31 @@ import pytest
 from toold.daemon.checks.tool_checks import files
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.config.settings import Settings
-from toold.sources import PINS_FOLDER
+from toold.sources import PINS_DIRECTORY
 from toold.sources.mcp.tool_pins import PinFile, ToolPin
 from toold.sources.mcp.upstream_definition import UpstreamDefinition
 
 
-def settings(folder: Path, **env: str) -> Settings:
-    return load_settings({}, env={"TOOLD_STATE_DIR": str(folder / "state"), **env}, cwd=folder)
+def settings(directory: Path, **env: str) -> Settings:
+    return load_settings({}, env={"TOOLD_STATE_DIR": str(directory / "state"), **env}, cwd=directory)
 
 
-def test_without_folders_there_is_nothing_to_look_at(tmp_path: Path) -> None:
+def test_without_directories_there_is_nothing_to_look_at(tmp_path: Path) -> None:
     """No line is made of it."""
     assert files(settings(tmp_path)) == []
 
 
 @pytest.fixture
 def pipelines(tmp_path: Path) -> Path:
-    """A folder for pipelines."""
-    folder = tmp_path / "pipelines"
-    folder.mkdir()
-    return folder
+    """A directory for pipelines."""
+    directory = tmp_path / "pipelines"
+    directory.mkdir()
+    return directory
 
 
-def save(folder: Path, name: str, *tools: str) -> None:
+def save(directory: Path, name: str, *tools: str) -> None:
     steps = "".join(f'[[steps]]\nid = "s{number}"\ntool_name = "{tool}"\n' for number, tool in enumerate(tools))
-    (folder / f"{name}.toml").write_text(f'description = "Calls."\n{steps}')
+    (directory / f"{name}.toml").write_text(f'description = "Calls."\n{steps}')
 
 
 def test_a_tool_that_a_pipeline_names_and_that_there_is_not_is_told(tmp_path: Path, pipelines: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_server_has_what_was_accepted_of_it(tmp_path: Path, pipelines: Path) -
     save(pipelines, "first", "remote")
     (tmp_path / "toold.toml").write_text('[sources.far]\ntype = "mcp"\ncommand = ["far"]\n')
     read = settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines))
-    pins = PinFile(read.state_dir / PINS_FOLDER, "far")
+    pins = PinFile(read.state_dir / PINS_DIRECTORY, "far")
 
     def status() -> list[str]:
         return [check.status for check in files(read)]
@@ -70,12 +70,12 @@ def test_a_server_has_what_was_accepted_of_it(tmp_path: Path, pipelines: Path) -
     assert status() == ["warn"]
     pins.write({"away": ToolPin("remote", UpstreamDefinition("away"))})
     assert status() == ["ok"]
-    (read.state_dir / PINS_FOLDER / "far.json").write_text("{")
+    (read.state_dir / PINS_DIRECTORY / "far.json").write_text("{")
     assert status() == ["ok"]
 
 
 def test_each_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    """With what is wrong; a folder whose files are right says how many tools there are."""
+    """With what is wrong; a directory whose files are right says how many tools there are."""
     flows, pipelines = tmp_path / "flows", tmp_path / "pipelines"
     flows.mkdir()
     pipelines.mkdir()

@@ -83,7 +83,7 @@ def test_addresses_are_read_under_their_usual_names(tmp_path: Path, variable: st
 
 
 def test_the_config_file_may_be_named(tmp_path: Path) -> None:
-    """TOOLD_CONFIG or the flag names another file; its relative paths start at its folder."""
+    """TOOLD_CONFIG or the flag names another file; its relative paths start at its directory."""
     (tmp_path / "etc" / "work").mkdir(parents=True)
     (tmp_path / "etc" / "my.toml").write_text('workspace = ["work"]\nstate_dir = "state"\n')
     for settings in (load(cwd=tmp_path, TOOLD_CONFIG="etc/my.toml"), load({"config": "etc/my.toml"}, cwd=tmp_path)):
@@ -91,16 +91,16 @@ def test_the_config_file_may_be_named(tmp_path: Path) -> None:
         assert settings.state_dir == tmp_path / "etc" / "state"
 
 
-def test_the_folder_of_workflow_tools_must_be_there(tmp_path: Path) -> None:
-    """It starts where the source does that names it; a folder that is not there would be a misspelling unnoticed."""
+def test_the_directory_of_workflow_tools_must_be_there(tmp_path: Path) -> None:
+    """It starts where the source does that names it; a directory that is not there would be a misspelling unnoticed."""
     (tmp_path / "toold.toml").write_text('workflow_dir = "flows"\n')
-    assert "workflow_dir (toold.toml): must be existing folders" in refusal(cwd=tmp_path)
+    assert "workflow_dir (toold.toml): must be existing directories" in refusal(cwd=tmp_path)
     (tmp_path / "flows").mkdir()
     assert load(cwd=tmp_path).workflow_dir == tmp_path / "flows"
 
 
 def test_lists_are_split_as_their_variables_are_written(tmp_path: Path) -> None:
-    """TOOLD_WORKSPACE is split like PATH, TOOLD_ALLOWED_ORIGINS at commas; relative folders start at the cwd."""
+    """TOOLD_WORKSPACE is split like PATH, TOOLD_ALLOWED_ORIGINS at commas; relative directories start at the cwd."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     origins = "https://a.example, http://localhost:3000"
@@ -141,7 +141,10 @@ def test_lists_are_split_as_their_variables_are_written(tmp_path: Path) -> None:
         ({"KIMI_BASE_URL": "ftp://x"}, "kimi_base_url (KIMI_BASE_URL): must be a URL that starts with http://"),
         ({"GLM_BASE_URL": "https://"}, "glm_base_url (GLM_BASE_URL): must be a URL"),
         ({"GLM_BASE_URL": "https://h:99999/"}, "glm_base_url (GLM_BASE_URL): must be a URL"),
-        ({"TOOLD_WORKSPACE": "/nowhere/at/all"}, "workspace (TOOLD_WORKSPACE): must be existing folders; /nowhere/at"),
+        (
+            {"TOOLD_WORKSPACE": "/nowhere/at/all"},
+            "workspace (TOOLD_WORKSPACE): must be existing directories; /nowhere/at",
+        ),
         ({"TOOLD_WORKSPACE": os.pathsep}, "workspace (TOOLD_WORKSPACE): "),
         ({"TOOLD_ALLOWED_ORIGINS": "*"}, "allowed_origins (TOOLD_ALLOWED_ORIGINS): must be origins such as https://"),
         ({"TOOLD_CONFIG": "none.toml"}, "none.toml: cannot be read"),
@@ -242,7 +245,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
         "pipeline_dir",
         "tls_cert",
         "tls_key",
-    }:  # folders and files are named, or nobody finds them
+    }:  # directories and files are named, or nobody finds them
         assert SECRET not in told
 
 

@@ -48,7 +48,7 @@ def test_no_origins(origin: str) -> None:
 
 @pytest.mark.parametrize("pattern", [".env.test", "certs/*.pem", "*.pem"])
 def test_file_patterns(pattern: str) -> None:
-    """Names, and folders before them, separated by commas in one string."""
+    """Names, and directories before them, separated by commas in one string."""
     assert TypeAdapter(FilePatterns).validate_python(f"{pattern}, other.key") == (pattern, "other.key")
 
 

@@ -401,10 +401,10 @@ class FakeView:
     simulated = False
 
     def __init__(self) -> None:
-        self.catalogue = ModelCatalog.load()
+        self.catalog = ModelCatalog.load()
 
     def default_model(self) -> str:
-        return self.catalogue.default("kimi").id
+        return self.catalog.default("kimi").id
 
     def providers(self) -> list[dict[str, Any]]:
         return []
@@ -567,7 +567,7 @@ class House:
 
 
 async def _ask(arguments: AnyArguments, context: ToolContext) -> str:
-    model = context.daemon.catalogue.default(arguments.get("vendor", "kimi"))
+    model = context.daemon.catalog.default(arguments.get("vendor", "kimi"))
     request = CompletionRequest(model=model, messages=(Message("user", arguments.get("prompt", "")),))
 
     def pass_on(delta: Delta) -> None:

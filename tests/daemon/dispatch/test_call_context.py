@@ -48,7 +48,7 @@ class Priced:
 
 
 def question(context: Any, vendor: str) -> CompletionRequest:
-    return CompletionRequest(model=context.daemon.catalogue.default(vendor), messages=(Message("user", "x"),))
+    return CompletionRequest(model=context.daemon.catalog.default(vendor), messages=(Message("user", "x"),))
 
 
 async def once(request: CompletionRequest, on_delta: OnDelta | None) -> str:

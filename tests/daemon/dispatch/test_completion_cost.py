@@ -14,7 +14,7 @@ REQUEST = CompletionRequest(MODEL, (Message("user", "word " * 1000),))
 
 
 def test_what_the_vendor_counted_is_taken_as_it_is() -> None:
-    """Under the catalogue's name of the model."""
+    """Under the catalog's name of the model."""
     usage, cost = Usage(7, 3), Cost(0.5, "USD")
     completion = Completion("hi", "kimi-k2-0905", "stop", usage, cost=cost)
     assert completion_cost.answered(REQUEST, completion, simulated=False) == ModelUsage(

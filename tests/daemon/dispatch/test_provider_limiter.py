@@ -194,7 +194,7 @@ async def test_what_a_tool_left_asking_ends_with_its_call(house: Any, make: Any)
 
     async def both(arguments: Any, context: Any) -> Any:
         def ask(vendor: str) -> Any:
-            model = context.daemon.catalogue.default(vendor)
+            model = context.daemon.catalog.default(vendor)
             return context.complete(CompletionRequest(model=model, messages=(Message("user", "x"),)))
 
         return await asyncio.gather(ask("kimi"), ask("glm"), ask("glm"))

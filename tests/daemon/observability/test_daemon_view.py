@@ -62,7 +62,9 @@ Open = Callable[..., Awaitable[House]]
 
 @pytest.fixture
 async def open_house(settings_with: Any, tmp_path: Path) -> AsyncIterator[Open]:
-    """``await open_house(**environment)``: one at a time in the same state folder; what is open ends with the test."""
+    """``await open_house(**environment)``: one at a time in the same state directory; what is open ends with the
+    test.
+    """
     (tmp_path / "a.txt").write_text("words")
     async with AsyncExitStack() as houses:
 

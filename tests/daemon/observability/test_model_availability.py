@@ -9,8 +9,8 @@ from toold.daemon.observability.model_availability import ModelAvailability
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.providers import ModelCatalog, Provider
 
-CATALOGUE = ModelCatalog.load()
-KIMI, GLM = CATALOGUE.default("kimi"), CATALOGUE.default("glm")
+CATALOG = ModelCatalog.load()
+KIMI, GLM = CATALOG.default("kimi"), CATALOG.default("glm")
 
 
 class Lister:
@@ -45,7 +45,7 @@ async def test_a_list_says_of_each_model_of_its_vendor_whether_it_is_there() -> 
     availability = ModelAvailability({"kimi": gate})
     assert availability.listed(KIMI) is None
     assert await availability.ask(gate)
-    others = [model for model in CATALOGUE.models if model.provider == "kimi" and model is not KIMI]
+    others = [model for model in CATALOG.models if model.provider == "kimi" and model is not KIMI]
     assert (availability.listed(KIMI), availability.listed(others[0]), availability.listed(GLM)) == (True, False, None)
     assert (lister.in_use, gate.permits.in_use) == ([1], 0)
 

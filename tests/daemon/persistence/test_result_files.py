@@ -58,7 +58,7 @@ async def test_what_is_larger_than_the_bound_is_refused(results: ResultFiles) ->
 
 async def test_a_disk_that_refuses_is_told_without_its_path(tmp_path: Path) -> None:
     """The caller learns why, and nothing of where."""
-    (tmp_path / "results").write_text("no folder")
+    (tmp_path / "results").write_text("no directory")
     results = open_results(tmp_path / "results", keep_s=60, keep_bytes=1000)
     with pytest.raises(CallError) as caught:
         await results.keep(LOCAL, "e-1", 1, None, "json")

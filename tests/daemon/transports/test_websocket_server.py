@@ -96,12 +96,14 @@ async def test_a_session_that_is_resumed_keeps_its_toolset(daemon: Any) -> None:
     assert other["notice"] == "toolset: a session keeps its own, 'lean'; open a new one for another"
 
 
-async def test_a_clients_folder_from_where_no_file_can_be_read_is_told(daemon: Any) -> None:
+async def test_a_clients_directory_from_where_no_file_can_be_read_is_told(daemon: Any) -> None:
     """At the hello, which is accepted all the same: not each tool reads files."""
     (root,) = daemon.router.files.roots
     ack = await hello(daemon, session_id="my-label", client={"workspace": str(root.parent / "elsewhere")})
     assert ack["ok"]
-    assert ack["notice"].startswith("client.workspace: relative paths start there, and it is not below the folders ")
+    assert ack["notice"].startswith(
+        "client.workspace: relative paths start there, and it is not below the directories "
+    )
     assert "notice" not in await hello(daemon, session_id="my-label", client={"workspace": str(root)})
     assert "notice" not in await hello(daemon, session_id="my-label", client={"name": "x"})
 

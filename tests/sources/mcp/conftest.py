@@ -102,12 +102,12 @@ async def opened(
 
 @asynccontextmanager
 async def at_work(
-    folder: Path, context_with: Callable[[float], Any], name: str, taken: Any, table: dict[str, Any]
+    directory: Path, context_with: Callable[[float], Any], name: str, taken: Any, table: dict[str, Any]
 ) -> AsyncIterator[Shelf]:
     """A source, until the block ends."""
     settings = read_sources({name: {"type": "mcp", **table}})[name]
     assert isinstance(settings, McpSettings)
-    source = McpSource(name, settings, folder / "pins", lambda: taken)
+    source = McpSource(name, settings, directory / "pins", lambda: taken)
     shelf = Shelf(source, context_with)
     running = asyncio.create_task(source.run(shelf))
     try:

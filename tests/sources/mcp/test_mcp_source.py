@@ -200,9 +200,9 @@ async def test_a_changed_tool_is_quarantined_until_it_is_approved(opened: Any, b
     assert shelf.source.approve(None) == ()
 
 
-async def pinned(shelf: Any, folder: Path) -> None:
+async def pinned(shelf: Any, directory: Path) -> None:
     """Return once the pins are on the disk, which is after the tools are put out."""
-    await shelf.until(lambda: any((folder / "pins").glob("*.json")))
+    await shelf.until(lambda: any((directory / "pins").glob("*.json")))
 
 
 async def test_pins_hold_over_a_restart(opened: Any, behave: Any, tmp_path: Path) -> None:

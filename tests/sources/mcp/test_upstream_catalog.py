@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from toold.sources.mcp.upstream_catalog import UpstreamCatalog, catalogued, prepare
+from toold.sources.mcp.upstream_catalog import UpstreamCatalog, catalogd, prepare
 from toold.sources.mcp.upstream_definition import UpstreamDefinition, UpstreamListing
 
 
-def catalogue_of(*tools: UpstreamDefinition) -> UpstreamCatalog:
+def catalog_of(*tools: UpstreamDefinition) -> UpstreamCatalog:
     listing = UpstreamListing(tools)
-    return catalogued("s", listing, None, (), prepare(listing, None))
+    return catalogd("s", listing, None, (), prepare(listing, None))
 
 
 async def never_called(*_: Any) -> str:
@@ -26,13 +26,13 @@ async def never_called(*_: Any) -> str:
 def test_a_wrong_output_schema_is_not_shown(schema: dict[str, Any]) -> None:
     """Clients would refuse every answer of the tool; it is told, and the tool is there without it."""
     right = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    catalogue = catalogue_of(
+    catalog = catalog_of(
         UpstreamDefinition("wrong", output_schema=schema),
         UpstreamDefinition("right", output_schema=right),
         UpstreamDefinition("none"),
     )
-    shown = {tool.name: tool.output_schema for tool in catalogue.tools(never_called, 30.0)}
+    shown = {tool.name: tool.output_schema for tool in catalog.tools(never_called, 30.0)}
     assert shown == {"wrong": None, "right": right, "none": None}
-    (note,) = catalogue.notes
+    (note,) = catalog.notes
     assert (note.kind, note.where) == ("mended", "wrong")
     assert note.what.startswith("its outputSchema is not shown: the schema ")

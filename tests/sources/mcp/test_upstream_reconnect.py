@@ -21,7 +21,7 @@ def test_pauses_grow_up_to_a_minute(attempt: int) -> None:
         (ExceptionGroup("", [ExceptionGroup("", [UpstreamUnavailableError("it hangs")])]), "it hangs"),
         (
             FileNotFoundError(2, "No such file", "server"),
-            "its command, or the folder it is to run in, is not there (server)",
+            "its command, or the directory it is to run in, is not there (server)",
         ),
         (PermissionError(13, "Permission denied"), "it cannot be started or reached (Permission denied)"),
         (RuntimeError("odd"), "it cannot be used (RuntimeError: odd)"),

@@ -71,5 +71,5 @@ def test_a_reference_is_relative_to_its_document() -> None:
     ],
 )
 def test_a_document_draws_in_its_neighbours_alone(uri: str, root: str, may: bool) -> None:
-    """Of its own server; or for a file, documents below the folder above: no other file, no other host."""
+    """Of its own server; or for a file, documents below the directory above: no other file, no other host."""
     assert may_follow(uri, root) is may

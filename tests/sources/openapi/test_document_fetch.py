@@ -98,7 +98,7 @@ async def test_a_document_at_a_private_address_is_not_fetched(api: Any) -> None:
 
 
 async def test_what_is_no_file_is_told(tmp_path: Path, network: CheckedNetwork) -> None:
-    """A folder, or nothing at all; by its name, and without its path."""
+    """A directory, or nothing at all; by its name, and without its path."""
     for path in (tmp_path, tmp_path / "gone.json"):
         with pytest.raises(ApiDocumentError, match="is not there, or is no file") as caught:
             await fetch(str(path), network)

@@ -76,7 +76,7 @@ def test_the_path_has_each_style(style: str, explode: bool, value: Any, path: st
 
 @pytest.mark.parametrize("value", ["", ".", "..", "../x", "x/../../y", "..\\x", "x/.", [], None])
 def test_no_value_of_the_path_leads_to_another_operation(value: Any, read_one: Any) -> None:
-    """Empty ones, and those that mean a folder, are refused by name: DELETE /x/{id} must not become DELETE /x/."""
+    """Empty ones, and those that mean a directory, are refused by name: DELETE /x/{id} must not become DELETE /x/."""
     with pytest.raises(InvalidArgumentsError, match=r"^color .* another operation") as refused:
         written_url(operation(read_one, "path", "/x/{color}"), {"color": value})
     assert refused.value.details is not None

@@ -82,8 +82,8 @@ async def test_images_stand_beside_the_question(context: "Context", write: Write
     )
 
 
-async def test_relative_paths_start_at_the_clients_folder(context: "Context", workspace: Path, write: Write) -> None:
-    """An editor that works in a folder below the root names files from there."""
+async def test_relative_paths_start_at_the_clients_directory(context: "Context", workspace: Path, write: Write) -> None:
+    """An editor that works in a directory below the root names files from there."""
     write("project/a.txt", "hi")
     context.client = ClientInfo(workspace=str(workspace / "project"))
     await ask(context, files=["a.txt"])
@@ -224,7 +224,7 @@ async def test_more_than_the_model_ever_answers_is_refused(context: "Context") -
     ("files", "kind", "says"),
     [
         (["ok.txt", "gone.txt"], NotFoundError, "files.1: 'gone.txt' does not exist"),
-        (["../x.txt"], PermissionDeniedError, "files.0: '../x.txt' is not below the folders"),
+        (["../x.txt"], PermissionDeniedError, "files.0: '../x.txt' is not below the directories"),
         (["a.gif"], InvalidArgumentsError, "files.0: 'a.gif' is a binary file"),
     ],
 )
@@ -333,9 +333,9 @@ async def test_what_the_default_model_cannot_do_another_one_does(
     context: "Context", arguments: dict[str, Any], model: str
 ) -> None:
     """Where the caller named none; answer and metadata say which one, and that the default one could not."""
-    see, *others = context.daemon.catalogue.models
+    see, *others = context.daemon.catalog.models
     eyes = replace(others[1], id="glm-eyes", inputs=("text", "image"), thinking="none", efforts=(), default=False)
-    context.daemon.catalogue = ModelCatalog((replace(see, max_output=200_000), *others, eyes))
+    context.daemon.catalog = ModelCatalog((replace(see, max_output=200_000), *others, eyes))
     answer = await ask(context, **arguments)
     assert context.asked[0].model.id == model
     assert "the default model was passed over: kimi-see " in answer.data["chosen_because"]

@@ -1,4 +1,4 @@
-"""``listmodels``: the catalogue, and what of it can be asked."""
+"""``listmodels``: the catalog, and what of it can be asked."""
 
 import datetime as dt
 from dataclasses import replace
@@ -62,8 +62,8 @@ async def test_the_text_is_a_line_a_model(context: "Context") -> None:
 
 async def test_a_date_to_come_is_no_past(context: "Context") -> None:
     """A model that will be switched off retires; until then it can be asked."""
-    first, *others = context.daemon.catalogue.models
-    context.daemon.catalogue = ModelCatalog((replace(first, retired=dt.date(9999, 1, 1)), *others))
+    first, *others = context.daemon.catalog.models
+    context.daemon.catalog = ModelCatalog((replace(first, retired=dt.date(9999, 1, 1)), *others))
     lines = str((await run(context)).text).splitlines()
     assert lines[0].endswith("; retires 9999-01-01")
     assert lines[3].endswith("; retired 2020-01-01")

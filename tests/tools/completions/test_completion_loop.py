@@ -27,7 +27,7 @@ class Answers(dict[str, Completion | Exception]):
 
 
 def request(context: "Context") -> CompletionRequest:
-    model = context.daemon.catalogue.resolve("kimi-see")
+    model = context.daemon.catalog.resolve("kimi-see")
     return CompletionRequest(model, (Message("user", "Why?"),), tools=(WebSearch(),))
 
 

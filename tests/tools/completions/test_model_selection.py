@@ -96,7 +96,7 @@ def test_what_a_provider_cannot_is_told_by_its_own_models() -> None:
 
 
 def test_a_price_that_is_not_known_counts_as_the_highest() -> None:
-    """It may be anything; and among equals the catalogue's first one is taken."""
+    """It may be anything; and among equals the catalog's first one is taken."""
     assert chosen(ModelRequirements(100), (UNPRICED, THINKER)) is THINKER
     twin = known("twin", "glm", 8_000, price=SMALL.price)
     assert chosen(ModelRequirements(100), (SMALL, twin)) is SMALL
@@ -181,18 +181,16 @@ def test_models_that_think_to_the_very_depth_go_before_others() -> None:
 def test_the_default_model_goes_before_others_but_for_those_that_think_to_the_very_depth() -> None:
     """A depth is something that the call asks for, though no reason to ask another vendor."""
     low = known("low", "glm", 200_000, thinking="always", efforts=("low",), price=ModelPrice("USD", 50, 50))
-    catalogue = ModelCatalog(replace(model, default=model in {THINKER, SEEKER}) for model in (*MODELS, low))
+    catalog = ModelCatalog(replace(model, default=model in {THINKER, SEEKER}) for model in (*MODELS, low))
     by = partial(choose, None, answer_tokens=1_000, room=lambda model: model.context_window, default="seeker")
-    assert by(ModelRequirements(100, thinking="max"), catalogue, catalogue.models) == ModelChoice(
-        catalogue.resolve("seeker")
+    assert by(ModelRequirements(100, thinking="max"), catalog, catalog.models) == ModelChoice(catalog.resolve("seeker"))
+    assert by(ModelRequirements(100, thinking="medium"), catalog, catalog.models) == ModelChoice(
+        catalog.resolve("seeker")
     )
-    assert by(ModelRequirements(100, thinking="medium"), catalogue, catalogue.models) == ModelChoice(
-        catalogue.resolve("seeker")
+    assert by(ModelRequirements(100, thinking="low"), catalog, catalog.models[:-1]) == ModelChoice(
+        catalog.resolve("seeker")
     )
-    assert by(ModelRequirements(100, thinking="low"), catalogue, catalogue.models[:-1]) == ModelChoice(
-        catalogue.resolve("seeker")
-    )
-    other = by(ModelRequirements(100, thinking="low"), catalogue, catalogue.models)
+    other = by(ModelRequirements(100, thinking="low"), catalog, catalog.models)
     assert other.model.id == "low"
     assert other.because is not None
     assert other.because.endswith("the default model was passed over: seeker can think minimal or max, not low")
@@ -261,8 +259,8 @@ def test_retired_models_and_absent_providers_are_never_chosen(
 ) -> None:
     """A model counts as switched off from its day on, and one without a key cannot be asked."""
     gone = known("gone", "glm", 1000, default=True, retired=dt.date(2026, 7, 1))
-    catalogue = ModelCatalog([known("new", "kimi", 1000, default=True), gone])
-    assert [model.id for model in usable_models(catalogue, providers, today)] == usable
+    catalog = ModelCatalog([known("new", "kimi", 1000, default=True), gone])
+    assert [model.id for model in usable_models(catalog, providers, today)] == usable
 
 
 needs = st.builds(
@@ -306,14 +304,14 @@ def test_a_model_that_its_vendor_does_not_list_is_taken_where_no_other_can() -> 
 
 def test_a_model_that_cannot_be_asked_is_not_chosen_but_may_be_named() -> None:
     """By what its vendor lists; the vendor has the last word on a name."""
-    catalogue, today = ModelCatalog.load(), dt.date(2026, 1, 1)
-    all_of_them = usable_models(catalogue, ["kimi"], today)
-    fewer = usable_models(catalogue, ["kimi"], today, absent=[all_of_them[0].id])
+    catalog, today = ModelCatalog.load(), dt.date(2026, 1, 1)
+    all_of_them = usable_models(catalog, ["kimi"], today)
+    fewer = usable_models(catalog, ["kimi"], today, absent=[all_of_them[0].id])
     assert fewer == all_of_them[1:]
     named = choose(
         all_of_them[0].id,
         ModelRequirements(100),
-        catalogue,
+        catalog,
         fewer,
         default="kimi-k2.6",
         answer_tokens=100,
@@ -340,14 +338,14 @@ def test_where_none_is_named_the_default_one_answers_if_it_can(
     """Else it is the one that ``auto`` would have taken of the same vendor's models, or of all where none of those can;
     the reason says what the default one lacks.
     """
-    catalogue = ModelCatalog(replace(model, default=model in {THINKER, EYES}) for model in MODELS)
+    catalog = ModelCatalog(replace(model, default=model in {THINKER, EYES}) for model in MODELS)
     by = partial(choose, answer_tokens=1_000, room=lambda model: model.context_window - 1_000, default="thinker")
-    choice = by(None, need, catalogue, catalogue.models)
+    choice = by(None, need, catalog, catalog.models)
     if says is None:
         assert (choice.model.id, choice.because) == ("thinker", None)
         return
-    auto = by("auto", replace(need, provider=vendor), catalogue, catalogue.models)
+    auto = by("auto", replace(need, provider=vendor), catalog, catalog.models)
     assert choice.model is auto.model
     assert choice.because == f"{auto.because}; the default model was passed over: {says}"
     with pytest.raises(InvalidArgumentsError, match=says):
-        by("thinker", need, catalogue, catalogue.models)
+        by("thinker", need, catalog, catalog.models)

@@ -52,7 +52,7 @@ def question(words: int, **fields: Any) -> ModelQuestion:
 )
 def test_near_is_where_the_error_decides(context: "Context", words: int, is_near: bool) -> None:
     """What surely fits beside its answer, and what surely does not, needs no count."""
-    model = context.daemon.catalogue.resolve(SMALL)
+    model = context.daemon.catalog.resolve(SMALL)
     size = PromptSizes(words, (), ())
     window = model.context_window - answer_tokens(model, question(1))
     assert window == 7_000

@@ -57,13 +57,13 @@ def test_no_block_is_left_out() -> None:
 
 
 async def test_the_saved_pipeline_of_the_page_is_a_tool(serve: Any, workspace: Path, tmp_path: Path) -> None:
-    """It is served from its folder, and runs."""
-    folder = tmp_path / "pipelines"
-    folder.mkdir()
+    """It is served from its directory, and runs."""
+    directory = tmp_path / "pipelines"
+    directory.mkdir()
     (text,) = re.findall(r"```toml\n(.+?)```", PAGE, re.DOTALL)
-    (folder / "describe_model.toml").write_text(text)
-    assert pipelines_in(folder)[1] == []
-    served = await serve(workspace, TOOLD_PIPELINE_DIR=str(folder))
+    (directory / "describe_model.toml").write_text(text)
+    assert pipelines_in(directory)[1] == []
+    served = await serve(workspace, TOOLD_PIPELINE_DIR=str(directory))
     answer = await served.client.call("describe_model", {"model": "kimi"})
     assert answer.structured["success"] is True
     assert answer.metadata.provider_calls == 1

@@ -40,8 +40,8 @@ steps:
 """
 
 
-def write(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
+def write(directory: Path, name: str, text: str) -> Path:
+    path = directory / name
     path.write_text(text)
     return path
 
@@ -145,7 +145,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, name: str, text: str,
     assert told in str(raised.value)
 
 
-def test_a_folder_has_the_tools_of_its_files(tmp_path: Path) -> None:
+def test_a_directory_has_the_tools_of_its_files(tmp_path: Path) -> None:
     """What cannot be used is told and left out; other files do not matter."""
     write(tmp_path, "greet.toml", GOOD)
     write(tmp_path, "bad.yaml", "steps: 1")

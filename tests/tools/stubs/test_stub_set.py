@@ -28,7 +28,7 @@ def make(name: str, source: str = "toold", description: str = "Do it. Well.", **
 
 
 def test_functions_stand_in_modules_by_their_sources() -> None:
-    """The daemon's own in ``tools``; those of files by their folder; none hides what programs import or call."""
+    """The daemon's own in ``tools``; those of files by their directory; none hides what programs import or call."""
     sources = {"own": "toold", "b": "my-crm", "c": "json", "d": "/home/me/pipelines/d.toml", "e": "tools", "f": "map"}
     stubs = module_for(make(name, source) for name, source in sources.items())
     modules = {name: stubs.python_name(name)[0] for name in sources}
@@ -100,14 +100,14 @@ def test_a_function_outside_the_sandbox_says_where_it_runs(tmp_path: Path) -> No
         module["echo"]().send(None)
 
 
-def accepted(stubs: StubSet, folder: Path) -> str:
+def accepted(stubs: StubSet, directory: Path) -> str:
     """What mypy says of all modules, in its strictest way; empty where it is content."""
-    folder.mkdir(exist_ok=True)
+    directory.mkdir(exist_ok=True)
     for module in stubs.modules:
-        (folder / f"{module}.py").write_text(stubs.source_for(module), encoding="utf-8")
-    files = [str(folder / f"{module}.py") for module in stubs.modules]
+        (directory / f"{module}.py").write_text(stubs.source_for(module), encoding="utf-8")
+    files = [str(directory / f"{module}.py") for module in stubs.modules]
     found, failed, code = mypy.api.run(
-        ["--strict", "--config-file=", f"--cache-dir={folder.parent / 'cache'}", "--no-color-output", *files]
+        ["--strict", "--config-file=", f"--cache-dir={directory.parent / 'cache'}", "--no-color-output", *files]
     )
     return "" if code == 0 else found + failed
 
@@ -195,6 +195,6 @@ def test_whatever_a_schema_says_type_checkers_take_it(
     tmp_path_factory: pytest.TempPathFactory, tools: Sequence[Tool]
 ) -> None:
     """In the strictest way."""
-    folder = tmp_path_factory.getbasetemp() / "checked"
-    folder.mkdir(exist_ok=True)
-    assert accepted(module_for(tools), folder / "stubs") == ""
+    directory = tmp_path_factory.getbasetemp() / "checked"
+    directory.mkdir(exist_ok=True)
+    assert accepted(module_for(tools), directory / "stubs") == ""

@@ -1,4 +1,4 @@
-"""From TOML files to workflow tools: the daemon's own, and those of a folder of the operator's."""
+"""From TOML files to workflow tools: the daemon's own, and those of a directory of the operator's."""
 
 import re
 import tomllib
@@ -52,14 +52,16 @@ def own_workflows() -> list[Tool]:
     return [workflow_tool(read_definition(file)) for file in own]
 
 
-def workflows_in(folder: Path) -> tuple[list[Tool], list[str]]:
-    """The tools that the files of a folder define, and for each file that cannot be used a sentence that says why."""
+def workflows_in(directory: Path) -> tuple[list[Tool], list[str]]:
+    """The tools that the files of a directory define, and for each file that cannot be used a sentence that says
+    why.
+    """
     tools: list[Tool] = []
     problems: list[str] = []
     try:
-        found = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
+        found = sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
     except OSError as error:
-        return [], [f"the workflow tools of {folder} were left out: the folder cannot be read ({error.strerror})"]
+        return [], [f"the workflow tools of {directory} were left out: the directory cannot be read ({error.strerror})"]
     for path in found:
         try:
             tools.append(workflow_tool(read_definition(path), source=str(path)))

@@ -128,4 +128,4 @@ def _can_be_held(model: str | None, context: ToolContext) -> bool:
     """
     if model is not None and model.strip().lower() == AUTO:
         return True
-    return context.daemon.catalogue.resolve(model or context.daemon.default_model()).structured != "none"
+    return context.daemon.catalog.resolve(model or context.daemon.default_model()).structured != "none"

@@ -22,15 +22,15 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 @dataclass
 class House:
-    """A client, its daemon's vendors, and the folder that it may read."""
+    """A client, its daemon's vendors, and the directory that it may read."""
 
     client: MCPWebSocketClient
     simulator: Simulator
-    folder: Path
+    directory: Path
 
     def write(self, name: str, content: str | bytes) -> str:
         """A file of the workspace; gives its name back."""
-        path = self.folder / name
+        path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return name
@@ -107,10 +107,10 @@ def open_house(serve: "Serve", tmp_path: Path) -> OpenHouse:
     """``await open_house(**environment)``."""
 
     async def open_with(**env: str) -> House:
-        folder = tmp_path / "work"
-        folder.mkdir()
-        served = await serve(folder, **env)
-        return House(served.client, served.simulator, folder)
+        directory = tmp_path / "work"
+        directory.mkdir()
+        served = await serve(directory, **env)
+        return House(served.client, served.simulator, directory)
 
     return open_with
 

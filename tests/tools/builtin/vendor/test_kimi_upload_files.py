@@ -51,7 +51,7 @@ async def test_the_purpose_goes_with_them(house: "House") -> None:
         ({"files": ["a.txt"], "purpose": "fun"}, "purpose should be 'file-extract', 'image', 'video' or 'batch'"),
         ({"files": ["a.txt"], "purpose": "batch"}, "takes for batch files of the types .jsonl, not 'a.txt'"),
         ({"files": ["a.txt", "empty.txt"]}, "files.1: 'empty.txt' is empty"),
-        ({"files": ["a.txt", "folder"]}, "files.1: 'folder' is a folder"),
+        ({"files": ["a.txt", "directory"]}, "files.1: 'directory' is a directory"),
         ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),
     ],
 )
@@ -59,7 +59,7 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
     """Before anything is sent, also where the first file could be."""
     house.write("a.txt", "alpha")
     house.write("empty.txt", "")
-    house.write("folder/x", "")
+    house.write("directory/x", "")
     error = await house.refuse(UPLOAD, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
@@ -67,7 +67,7 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
 
 async def test_only_files_of_the_workspace_are_sent(house: "House") -> None:
     """What lies elsewhere stays there, and what is missing is told."""
-    (house.folder.parent / "secret.txt").write_text("s3cret")
+    (house.directory.parent / "secret.txt").write_text("s3cret")
     assert isinstance(await house.refuse(UPLOAD, files=["../secret.txt"]), PermissionDeniedError)
     assert isinstance(await house.refuse(UPLOAD, files=["none.txt"]), NotFoundError)
 

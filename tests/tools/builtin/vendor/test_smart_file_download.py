@@ -24,9 +24,9 @@ async def at_glm(house: "House", content: str | bytes) -> str:
 
 
 async def test_what_kimi_read_comes_back(house: "House") -> None:
-    """One request; the folder is as it was."""
+    """One request; the directory is as it was."""
     file_id = await at_kimi(house, "alpha\n")
-    before, files = house.asked, sorted(house.folder.rglob("*"))
+    before, files = house.asked, sorted(house.directory.rglob("*"))
     result = await house.call(DOWNLOAD, file_id=file_id)
     assert house.asked - before == {"kimi files": 1}
     assert "alpha\n" in result.text
@@ -34,7 +34,7 @@ async def test_what_kimi_read_comes_back(house: "House") -> None:
         "file_id": file_id, "provider": "kimi", "offset": 0, "text": result.text,
         "chars": len(result.text), "total_chars": len(result.text),
     }  # fmt: skip
-    assert sorted(house.folder.rglob("*")) == files
+    assert sorted(house.directory.rglob("*")) == files
 
 
 async def test_a_batch_of_glms_comes_back(house: "House") -> None:

@@ -132,13 +132,13 @@ async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str)
         ({"model": "kimi-k9"}, "is no known model"),
         ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
         ({"path": "a.txt"}, "path is not an argument; did you mean 'file_path'"),
-        ({"file_path": "folder"}, "file_path: 'folder' is a folder"),
+        ({"file_path": "directory"}, "file_path: 'directory' is a directory"),
     ],
 )
 async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
     """Before a file is sent."""
     house.write("a.pdf", PDF)
-    house.write("folder/x", "")
+    house.write("directory/x", "")
     error = await house.refuse(QUERY, **{"question": "?", "file_path": "a.pdf", **arguments})
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
@@ -146,7 +146,7 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
 
 async def test_only_files_of_the_workspace_are_read(house: "House") -> None:
     """Outside, missing, and a conversation that nobody had."""
-    (house.folder.parent / "secret.txt").write_text("s3cret")
+    (house.directory.parent / "secret.txt").write_text("s3cret")
     assert isinstance(await house.refuse(QUERY, question="?", file_path="../secret.txt"), PermissionDeniedError)
     assert isinstance(await house.refuse(QUERY, question="?", file_path="none.txt"), NotFoundError)
     house.write("a.pdf", PDF)

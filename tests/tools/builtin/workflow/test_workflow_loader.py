@@ -24,8 +24,8 @@ prompt = "You look at things."
 """
 
 
-def write(folder: Path, name: str, text: str | bytes = GOOD) -> Path:
-    path = folder / name
+def write(directory: Path, name: str, text: str | bytes = GOOD) -> Path:
+    path = directory / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
@@ -103,7 +103,7 @@ def test_a_file_is_named_as_a_tool_may_be(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """A folder that ends in .toml, say."""
+    """A directory that ends in .toml, say."""
     (tmp_path / "mine.toml").mkdir()
     with pytest.raises(DefinitionError, match=r"it cannot be read \(Is a directory\)"):
         read_definition(tmp_path / "mine.toml")
@@ -120,11 +120,11 @@ def test_a_bad_file_does_not_spoil_the_good_one(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
     """The daemon starts without it."""
     tools, (problem,) = workflows_in(tmp_path / "gone")
     assert tools == []
-    assert "the folder cannot be read (No such file or directory)" in problem
+    assert "the directory cannot be read (No such file or directory)" in problem
 
 
 def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
@@ -139,12 +139,12 @@ def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
 
 async def test_a_tool_of_the_operators_works_as_the_daemons_do(open_house: "OpenHouse", tmp_path: Path) -> None:
     """Listed, called in steps, its own result read; and health names the file that was left out."""
-    folder = tmp_path / "workflows"
-    folder.mkdir()
+    directory = tmp_path / "workflows"
+    directory.mkdir()
     own = '[result.colour]\ntype = "string"\ndescription = "Its colour."'
-    write(folder, "inspect.toml", GOOD + own)
-    write(folder, "bad.toml", "nonsense")
-    house = await open_house(TOOLD_WORKFLOW_DIR=str(folder))
+    write(directory, "inspect.toml", GOOD + own)
+    write(directory, "bad.toml", "nonsense")
+    house = await open_house(TOOLD_WORKFLOW_DIR=str(directory))
     assert "inspect" in [tool.name for tool in await house.client.list_tools()]
     first = await house.step("inspect", "Look.", total_steps=2)
     assert (first["next"], house.asked) == (["Look closer."], 0)

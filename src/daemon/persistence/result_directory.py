@@ -1,5 +1,5 @@
-"""The folder of result files: written whole or not at all, bounded in bytes and time. Blocks, and is for one thread at
-a time; ``results`` is how the daemon asks it.
+"""The directory of result files: written whole or not at all, bounded in bytes and time. Blocks, and is for one thread
+at a time; ``results`` is how the daemon asks it.
 
 Exceptions::
 
@@ -66,8 +66,8 @@ class _Shelf:
         self.size -= self.files.pop(place).size
 
 
-class ResultFolder:
-    """Files below ``path``, a folder a principal: ``<principal>/<handle>.<extension>``, for the daemon's user alone.
+class ResultDirectory:
+    """Files below ``path``, a directory a principal: ``<principal>/<handle>.<extension>``, for the daemon's user alone.
 
     Of a file that is removed an empty one stays for ``REMEMBERED_S``. ``keep_s`` and ``keep_bytes`` may change.
     """
@@ -76,7 +76,7 @@ class ResultFolder:
         self.keep_s = keep_s
         self.keep_bytes = keep_bytes
         self._path = path
-        # By the principal's folder. None until the folder was looked at.
+        # By the principal's directory. None until the directory was looked at.
         self._shelves: defaultdict[Path, _Shelf] | None = None
 
     def write(self, principal: str, handle: str, extension: str, pieces: Iterable[bytes], now: float) -> int:
@@ -154,15 +154,15 @@ class ResultFolder:
     def _all(self) -> list[Path]:
         return [path for path in self._path.glob("*/*") if path.is_file() and not path.is_symlink()]
 
-    def _make_room(self, folder: Path, size: int) -> None:
-        """Have so many bytes more in this principal's folder be within the bound: whoever has most gives its oldest, so
-        that nobody's many files are another's loss.
+    def _make_room(self, directory: Path, size: int) -> None:
+        """Have so many bytes more in this principal's directory be within the bound: whoever has most gives its
+        oldest, so that nobody's many files are another's loss.
         """
         shelves = self._known()
         excess = sum(shelf.size for shelf in shelves.values()) + size - self.keep_bytes
         while excess > 0:
             given = [
-                (shelf.size + (size if of == folder else 0), -kept.at, place)
+                (shelf.size + (size if of == directory else 0), -kept.at, place)
                 for of, shelf in shelves.items()
                 for place, kept in islice(shelf.files.items(), 1)
             ]

@@ -1,4 +1,6 @@
-"""The folder of result files: whole or not at all, for the daemon's user alone, bounded, and remembered when gone."""
+"""The directory of result files: whole or not at all, for the daemon's user alone, bounded, and remembered when
+gone.
+"""
 
 import os
 import stat
@@ -7,32 +9,34 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from toold.daemon.persistence.result_folder import (
+from toold.daemon.persistence.result_directory import (
     REMEMBERED_S,
     NoRoomError,
-    ResultFolder,
+    ResultDirectory,
     ResultGoneError,
     ResultUnknownError,
 )
 
-MakeFolder = Callable[..., ResultFolder]
+MakeDirectory = Callable[..., ResultDirectory]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> MakeFolder:
-    """Open the folder of the test, as a start of the daemon does."""
-    return lambda keep_s=60.0, keep_bytes=100: ResultFolder(tmp_path / "results", keep_s=keep_s, keep_bytes=keep_bytes)
+def make(tmp_path: Path) -> MakeDirectory:
+    """Open the directory of the test, as a start of the daemon does."""
+    return lambda keep_s=60.0, keep_bytes=100: ResultDirectory(
+        tmp_path / "results", keep_s=keep_s, keep_bytes=keep_bytes
+    )
 
 
 def files(tmp_path: Path) -> dict[str, int]:
-    """What is in the folder, with its sizes."""
+    """What is in the directory, with its sizes."""
     return {
         path.relative_to(tmp_path / "results").as_posix(): path.stat().st_size
         for path in sorted((tmp_path / "results").glob("*/*"))
     }
 
 
-def test_a_file_is_for_the_daemons_user_alone(make: MakeFolder, tmp_path: Path) -> None:
+def test_a_file_is_for_the_daemons_user_alone(make: MakeDirectory, tmp_path: Path) -> None:
     """Whatever the process's mask is."""
     before = os.umask(0)
     try:
@@ -44,7 +48,7 @@ def test_a_file_is_for_the_daemons_user_alone(make: MakeFolder, tmp_path: Path) 
     assert (stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode)) == (0o600, 0o700)
 
 
-def test_it_is_read_after_a_restart_too(make: MakeFolder) -> None:
+def test_it_is_read_after_a_restart_too(make: MakeDirectory) -> None:
     """What is on the disk is what counts."""
     now = time.time()
     make().write("local", "e1-2", "csv", [b"a\n1\n"], now)
@@ -52,61 +56,61 @@ def test_it_is_read_after_a_restart_too(make: MakeFolder) -> None:
 
 
 @pytest.mark.parametrize("other", ["Local", "somebody", "../local", "local/..", "", "x" * 300, "\ud800"])
-def test_a_handle_is_its_principals_alone(make: MakeFolder, tmp_path: Path, other: str) -> None:
-    """Whatever a principal is called, it reaches none of another's files, and no place outside the folder."""
-    folder = make()
-    folder.write("local", "e1-2", "json", [b"1"], 5.0)
+def test_a_handle_is_its_principals_alone(make: MakeDirectory, tmp_path: Path, other: str) -> None:
+    """Whatever a principal is called, it reaches none of another's files, and no place outside the directory."""
+    directory = make()
+    directory.write("local", "e1-2", "json", [b"1"], 5.0)
     with pytest.raises(ResultUnknownError):
-        folder.read(other, "e1-2", 5.0)
-    folder.write(other, "e1-2", "json", [b"2"], 5.0)
-    assert folder.read("local", "e1-2", 5.0) == ("json", b"1")
+        directory.read(other, "e1-2", 5.0)
+    directory.write(other, "e1-2", "json", [b"2"], 5.0)
+    assert directory.read("local", "e1-2", 5.0) == ("json", b"1")
     assert {path.parent.parent for path in tmp_path.rglob("*.json")} == {tmp_path / "results"}
 
 
 @pytest.mark.parametrize("handle", ["../../token", "e1-2/step#2", "x" * 400, "a/b", "a-b", "A-B", "a.json", ""])
-def test_no_two_handles_share_a_file(make: MakeFolder, tmp_path: Path, handle: str) -> None:
+def test_no_two_handles_share_a_file(make: MakeDirectory, tmp_path: Path, handle: str) -> None:
     """Handles are data: they lead nowhere else, and each to its own file."""
-    folder = make()
+    directory = make()
     for other in ("a-b", "e1-2"):
         if other != handle:
-            folder.write("local", other, "json", [b"other"], 5.0)
-    folder.write("local", handle, "json", [b"this"], 5.0)
-    assert folder.read("local", handle, 5.0) == ("json", b"this")
+            directory.write("local", other, "json", [b"other"], 5.0)
+    directory.write("local", handle, "json", [b"this"], 5.0)
+    assert directory.read("local", handle, 5.0) == ("json", b"this")
     assert {path.parent for path in tmp_path.rglob("*.json")} == {tmp_path / "results" / "local"}
 
 
-def test_past_its_time_it_is_gone_and_then_forgotten(make: MakeFolder, tmp_path: Path) -> None:
+def test_past_its_time_it_is_gone_and_then_forgotten(make: MakeDirectory, tmp_path: Path) -> None:
     """It is refused at once, removed at the next tidying, and known to have been there for seven days."""
-    folder, now = make(keep_s=60), time.time()
-    folder.write("local", "e1-2", "json", [b"1"], now)
+    directory, now = make(keep_s=60), time.time()
+    directory.write("local", "e1-2", "json", [b"1"], now)
     with pytest.raises(ResultGoneError):
-        folder.read("local", "e1-2", now + 61)
-    folder.tidy(now + 61)
+        directory.read("local", "e1-2", now + 61)
+    directory.tidy(now + 61)
     assert files(tmp_path) == {"local/e1-2.gone": 0}
     with pytest.raises(ResultGoneError):
         make().read("local", "e1-2", now + 61)
-    folder.tidy(now + REMEMBERED_S + 62)
+    directory.tidy(now + REMEMBERED_S + 62)
     with pytest.raises(ResultUnknownError):
-        folder.read("local", "e1-2", now)
+        directory.read("local", "e1-2", now)
 
 
-def test_the_oldest_make_room(make: MakeFolder, tmp_path: Path) -> None:
+def test_the_oldest_make_room(make: MakeDirectory, tmp_path: Path) -> None:
     """All files together keep to their bound, whoever they belong to; a lowered one is kept at the next tidying."""
-    folder = make(keep_bytes=10)
+    directory = make(keep_bytes=10)
     for at, (principal, handle) in enumerate((("local", "a"), ("ann", "b"), ("local", "c"))):
-        folder.write(principal, handle, "json", [b"xxxx"], float(at))
+        directory.write(principal, handle, "json", [b"xxxx"], float(at))
     assert files(tmp_path) == {"ann/b.json": 4, "local/a.gone": 0, "local/c.json": 4}
-    folder.keep_bytes = 5
-    folder.tidy(3.0)
+    directory.keep_bytes = 5
+    directory.tidy(3.0)
     assert files(tmp_path) == {"ann/b.gone": 0, "local/a.gone": 0, "local/c.json": 4}
 
 
-def test_one_principals_many_files_are_not_anothers_loss(make: MakeFolder, tmp_path: Path) -> None:
+def test_one_principals_many_files_are_not_anothers_loss(make: MakeDirectory, tmp_path: Path) -> None:
     """Whoever has most makes room, with its own oldest: also whom the new file is of, and after a restart."""
-    folder = make(keep_bytes=10)
-    folder.write("ann", "old", "json", [b"xx"], 0.0)
+    directory = make(keep_bytes=10)
+    directory.write("ann", "old", "json", [b"xx"], 0.0)
     for at in range(1, 6):
-        folder.write("local", str(at), "json", [b"xxxx"], float(at))
+        directory.write("local", str(at), "json", [b"xxxx"], float(at))
     kept = {"ann/old.json": 2, "local/4.json": 4, "local/5.json": 4}
     assert {name: size for name, size in files(tmp_path).items() if size} == kept
     for name, size in kept.items():
@@ -115,10 +119,10 @@ def test_one_principals_many_files_are_not_anothers_loss(make: MakeFolder, tmp_p
     assert {name: size for name, size in files(tmp_path).items() if size} == {"ann/old.json": 2, "bob/new.json": 8}
 
 
-def test_what_is_too_large_leaves_everything_as_it_was(make: MakeFolder, tmp_path: Path) -> None:
+def test_what_is_too_large_leaves_everything_as_it_was(make: MakeDirectory, tmp_path: Path) -> None:
     """It is refused while it is written: others do not go for what cannot stay."""
-    folder = make(keep_bytes=10)
-    folder.write("local", "a", "json", [b"xxxx"], 1.0)
+    directory = make(keep_bytes=10)
+    directory.write("local", "a", "json", [b"xxxx"], 1.0)
     asked = []
 
     def pieces() -> Iterator[bytes]:
@@ -127,40 +131,40 @@ def test_what_is_too_large_leaves_everything_as_it_was(make: MakeFolder, tmp_pat
             yield b"yyyy"
 
     with pytest.raises(NoRoomError):
-        folder.write("local", "b", "json", pieces(), 2.0)
+        directory.write("local", "b", "json", pieces(), 2.0)
     assert len(asked) == 3
     assert files(tmp_path) == {"local/a.json": 4}
 
 
-def test_what_fails_in_between_leaves_nothing(make: MakeFolder, tmp_path: Path) -> None:
+def test_what_fails_in_between_leaves_nothing(make: MakeDirectory, tmp_path: Path) -> None:
     """Half a result is none; what a crash left is removed at the next start."""
-    folder = make()
+    directory = make()
 
     def pieces() -> Iterator[bytes]:
         yield b"half"
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        folder.write("local", "a", "json", pieces(), 1.0)
+        directory.write("local", "a", "json", pieces(), 1.0)
     assert files(tmp_path) == {}
     (tmp_path / "results" / "local" / "b.new").write_bytes(b"half")
     make().tidy(1.0)
     assert files(tmp_path) == {}
 
 
-def test_a_handle_is_written_anew_in_another_format(make: MakeFolder, tmp_path: Path) -> None:
+def test_a_handle_is_written_anew_in_another_format(make: MakeDirectory, tmp_path: Path) -> None:
     """One handle has one result."""
-    folder = make()
-    folder.write("local", "a", "json", [b"[]"], 1.0)
-    folder.write("local", "a", "csv", [b"x\n"], 2.0)
-    assert folder.read("local", "a", 2.0) == ("csv", b"x\n")
+    directory = make()
+    directory.write("local", "a", "json", [b"[]"], 1.0)
+    directory.write("local", "a", "csv", [b"x\n"], 2.0)
+    assert directory.read("local", "a", 2.0) == ("csv", b"x\n")
     assert not (tmp_path / "results" / "local" / "a.json").exists()
 
 
-def test_a_file_that_somebody_removed_is_gone(make: MakeFolder, tmp_path: Path) -> None:
-    """The folder is on the operator's disk."""
-    folder = make()
-    folder.write("local", "a", "json", [b"[]"], 1.0)
+def test_a_file_that_somebody_removed_is_gone(make: MakeDirectory, tmp_path: Path) -> None:
+    """The directory is on the operator's disk."""
+    directory = make()
+    directory.write("local", "a", "json", [b"[]"], 1.0)
     (tmp_path / "results" / "local" / "a.json").unlink()
     with pytest.raises(ResultGoneError):
-        folder.read("local", "a", 1.0)
+        directory.read("local", "a", 1.0)

@@ -1,4 +1,4 @@
-"""The state folder: one daemon each, its token, its address."""
+"""The state directory: one daemon each, its token, its address."""
 
 import fcntl
 import os
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from toold.daemon.persistence.state_folder import (
+from toold.daemon.persistence.state_directory import (
     AlreadyRunningError,
+    StateDirectory,
     StateError,
-    StateFolder,
     read_address,
     read_audit_key,
     read_pid,
@@ -30,47 +30,47 @@ def mode(path: Path) -> int:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[StateFolder]:
-    with StateFolder(tmp_path / "state") as folder:
-        yield folder
+def state(tmp_path: Path) -> Iterator[StateDirectory]:
+    with StateDirectory(tmp_path / "state") as directory:
+        yield directory
 
 
-def test_the_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
-    """A folder that is not there is made, parents included, with mode 0700."""
-    with StateFolder(tmp_path / "a" / "b") as state:
+def test_the_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    """A directory that is not there is made, parents included, with mode 0700."""
+    with StateDirectory(tmp_path / "a" / "b") as state:
         assert mode(state.path) == 0o700
 
 
-def test_a_folder_open_to_writers_is_closed(tmp_path: Path) -> None:
-    """A folder of ours that others can write to loses that, and stays readable as it was."""
+def test_a_directory_open_to_writers_is_closed(tmp_path: Path) -> None:
+    """A directory of ours that others can write to loses that, and stays readable as it was."""
     tmp_path.chmod(0o775)
-    with StateFolder(tmp_path):
+    with StateDirectory(tmp_path):
         assert mode(tmp_path) == 0o755
 
 
-def test_a_shared_folder_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    """A sticky folder such as /tmp is nobody's state folder, and its mode is not touched."""
+def test_a_shared_directory_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """A sticky directory such as /tmp is nobody's state directory, and its mode is not touched."""
     tmp_path.chmod(0o1777)
     with pytest.raises(StateError, match="TOOLD_STATE_DIR"):
-        StateFolder(tmp_path)
+        StateDirectory(tmp_path)
     assert mode(tmp_path) == 0o1777
 
 
-def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
+def test_a_file_in_the_directories_place_is_refused(tmp_path: Path) -> None:
     """Where a file stands in the way the message says what to do."""
     (tmp_path / "state").write_text("")
-    with pytest.raises(StateError, match="set TOOLD_STATE_DIR to another folder"):
-        StateFolder(tmp_path / "state")
+    with pytest.raises(StateError, match="set TOOLD_STATE_DIR to another directory"):
+        StateDirectory(tmp_path / "state")
 
 
 # --- one daemon ------------------------------------------------------------------------------------------------------
 
 
-def test_a_second_start_learns_of_the_first(state: StateFolder) -> None:
+def test_a_second_start_learns_of_the_first(state: StateDirectory) -> None:
     """The second start is told pid and port of the first, and how to go on."""
     state.write_address(HERE)
     with pytest.raises(AlreadyRunningError) as caught:
-        StateFolder(state.path)
+        StateDirectory(state.path)
     message = str(caught.value)
     assert f"pid {os.getpid()} already runs on port 1234" in message
     assert f"kill {os.getpid()}" in message
@@ -78,49 +78,49 @@ def test_a_second_start_learns_of_the_first(state: StateFolder) -> None:
     assert caught.value.address == HERE
 
 
-def test_a_second_start_while_the_first_is_starting(state: StateFolder) -> None:
+def test_a_second_start_while_the_first_is_starting(state: StateDirectory) -> None:
     """Before the first one listens, its pid alone is told."""
     with pytest.raises(AlreadyRunningError, match=f"pid {os.getpid()} already runs in"):
-        StateFolder(state.path)
+        StateDirectory(state.path)
 
 
 def test_who_only_looks_keeps_no_daemon_from_starting(tmp_path: Path) -> None:
     """A lock that is held for the moment of a look is waited for."""
-    StateFolder(tmp_path).close()
+    StateDirectory(tmp_path).close()
     looking = os.open(tmp_path / "daemon.lock", os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
     end = threading.Timer(0.01, os.close, [looking])
     end.start()
-    with StateFolder(tmp_path):
+    with StateDirectory(tmp_path):
         end.join()
 
 
-def test_a_refused_start_leaves_the_first_alone(state: StateFolder) -> None:
+def test_a_refused_start_leaves_the_first_alone(state: StateDirectory) -> None:
     """The refused start removes neither address nor lock of the first."""
     state.write_address(HERE)
     for _ in range(2):
         with pytest.raises(AlreadyRunningError):
-            StateFolder(state.path)
+            StateDirectory(state.path)
     assert read_address(state.path) == HERE
 
 
 def test_closing_lets_the_next_one_in(tmp_path: Path) -> None:
-    """After the end the address is gone and the folder is free; closing twice does no harm."""
-    first = StateFolder(tmp_path)
+    """After the end the address is gone and the directory is free; closing twice does no harm."""
+    first = StateDirectory(tmp_path)
     first.write_address(HERE)
     first.close()
     first.close()
     assert read_address(tmp_path) is None
-    with StateFolder(tmp_path) as second, pytest.raises(AlreadyRunningError):
-        StateFolder(second.path)
+    with StateDirectory(tmp_path) as second, pytest.raises(AlreadyRunningError):
+        StateDirectory(second.path)
 
 
 def test_a_crash_blocks_nobody(tmp_path: Path) -> None:
     """A daemon that was killed leaves files, no lock: the next start takes over and removes its address."""
     script = (
-        "import sys, pathlib, time; from toold.daemon.persistence.state_folder import StateFolder\n"
+        "import sys, pathlib, time; from toold.daemon.persistence.state_directory import StateDirectory\n"
         "from toold.protocol.daemon_address import Address\n"
-        "state = StateFolder(pathlib.Path(sys.argv[1]))\n"
+        "state = StateDirectory(pathlib.Path(sys.argv[1]))\n"
         "state.write_address(Address(1, '127.0.0.1', 2, 3, False, True, '1'))\n"
         "print('up', flush=True); time.sleep(600)"
     )
@@ -128,10 +128,10 @@ def test_a_crash_blocks_nobody(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
         with pytest.raises(AlreadyRunningError, match=f"pid {process.pid} already runs on port 2"):
-            StateFolder(tmp_path)
+            StateDirectory(tmp_path)
         process.send_signal(signal.SIGKILL)
     assert read_address(tmp_path) is not None
-    with StateFolder(tmp_path):
+    with StateDirectory(tmp_path):
         assert read_address(tmp_path) is None
         assert read_pid(tmp_path) == os.getpid()
 
@@ -139,7 +139,7 @@ def test_a_crash_blocks_nobody(tmp_path: Path) -> None:
 # --- the token -------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_start_makes_a_token(state: StateFolder) -> None:
+def test_the_first_start_makes_a_token(state: StateDirectory) -> None:
     """The token is long, in a file of mode 0600, the same ever after, and shown by no repr."""
     token = state.load_or_create_token()
     path = state.path / TOKEN_FILE
@@ -150,13 +150,13 @@ def test_the_first_start_makes_a_token(state: StateFolder) -> None:
     assert token.get_secret_value() not in repr(token)
 
 
-def test_each_folder_has_its_own_token(tmp_path: Path) -> None:
+def test_each_directory_has_its_own_token(tmp_path: Path) -> None:
     """Tokens are made at random."""
-    with StateFolder(tmp_path / "a") as a, StateFolder(tmp_path / "b") as b:
+    with StateDirectory(tmp_path / "a") as a, StateDirectory(tmp_path / "b") as b:
         assert a.load_or_create_token() != b.load_or_create_token()
 
 
-def test_a_token_file_open_to_others_is_closed(state: StateFolder) -> None:
+def test_a_token_file_open_to_others_is_closed(state: StateDirectory) -> None:
     """A file that others could read is closed to them, and the log says so, without the token."""
     path = state.path / TOKEN_FILE
     path.write_text("a-token-of-the-operator\n")
@@ -171,7 +171,7 @@ def test_a_token_file_open_to_others_is_closed(state: StateFolder) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"short", b"two words but long enough", b"\xff" * 40, b"a" * 20 + b"\nb"]
 )
-def test_an_unusable_token_file_is_refused(state: StateFolder, content: bytes) -> None:
+def test_an_unusable_token_file_is_refused(state: StateDirectory, content: bytes) -> None:
     """An empty, short or broken token is no token; the message says what to remove and shows nothing of it."""
     path = state.path / TOKEN_FILE
     path.write_bytes(content)
@@ -180,8 +180,8 @@ def test_an_unusable_token_file_is_refused(state: StateFolder, content: bytes) -
     assert str(path) in str(caught.value)
 
 
-def test_a_token_that_cannot_be_read_is_refused(state: StateFolder) -> None:
-    """A folder in the token's place is told as what it is."""
+def test_a_token_that_cannot_be_read_is_refused(state: StateDirectory) -> None:
+    """A directory in the token's place is told as what it is."""
     (state.path / TOKEN_FILE).mkdir()
     with pytest.raises(StateError, match="cannot be used"):
         state.load_or_create_token()
@@ -190,7 +190,7 @@ def test_a_token_that_cannot_be_read_is_refused(state: StateFolder) -> None:
 # --- the audit's key -------------------------------------------------------------------------------------------------
 
 
-def test_the_first_start_makes_the_audits_key(state: StateFolder) -> None:
+def test_the_first_start_makes_the_audits_key(state: StateDirectory) -> None:
     """It is 32 random bytes, in a file of mode 0600, and the same ever after."""
     key = state.load_or_create_audit_key()
     path = state.path / "audit.key"
@@ -199,7 +199,7 @@ def test_the_first_start_makes_the_audits_key(state: StateFolder) -> None:
     assert state.load_or_create_audit_key() == read_audit_key(state.path) == key
 
 
-def test_a_key_that_signed_nothing_is_removed(state: StateFolder) -> None:
+def test_a_key_that_signed_nothing_is_removed(state: StateDirectory) -> None:
     """It is told from one that signed a chain, and the next start makes another; removing none does nothing."""
     had = [state.has_audit_key]
     key = state.load_or_create_audit_key()
@@ -209,7 +209,7 @@ def test_a_key_that_signed_nothing_is_removed(state: StateFolder) -> None:
     assert state.load_or_create_audit_key() != key
 
 
-def test_a_key_file_open_to_others_is_closed(state: StateFolder) -> None:
+def test_a_key_file_open_to_others_is_closed(state: StateDirectory) -> None:
     """Whoever could read it could forge; from now on nobody can, and the log says so, without the key."""
     key = state.load_or_create_audit_key()
     path = state.path / "audit.key"
@@ -221,7 +221,7 @@ def test_a_key_file_open_to_others_is_closed(state: StateFolder) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "not hexadecimal", "ab" * 31, "ab" * 33, "\udcff"])
-def test_what_is_no_key_is_refused(state: StateFolder, content: str) -> None:
+def test_what_is_no_key_is_refused(state: StateDirectory, content: str) -> None:
     """A broken key is not replaced in silence: the message says what that would mean."""
     (state.path / "audit.key").write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(StateError, match="put the right one back"):
@@ -235,8 +235,8 @@ def test_a_key_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_key_that_cannot_be_read_is_refused(state: StateFolder) -> None:
-    """A folder in its place is told as what it is."""
+def test_a_key_that_cannot_be_read_is_refused(state: StateDirectory) -> None:
+    """A directory in its place is told as what it is."""
     (state.path / "audit.key").mkdir()
     with pytest.raises(StateError, match="cannot be read"):
         state.load_or_create_audit_key()
@@ -245,7 +245,7 @@ def test_a_key_that_cannot_be_read_is_refused(state: StateFolder) -> None:
 # --- the address -----------------------------------------------------------------------------------------------------
 
 
-def test_the_address_can_be_read_back(state: StateFolder) -> None:
+def test_the_address_can_be_read_back(state: StateDirectory) -> None:
     """Clients read what the daemon wrote, in a file of its owner, with nothing unfinished beside it."""
     state.write_address(HERE)
     assert read_address(state.path) == HERE
@@ -260,7 +260,7 @@ def test_half_an_address_is_none(tmp_path: Path, content: str) -> None:
     assert read_address(tmp_path) is None
 
 
-def test_an_address_that_cannot_be_written_is_told(state: StateFolder) -> None:
+def test_an_address_that_cannot_be_written_is_told(state: StateDirectory) -> None:
     """Where the file cannot be replaced the start fails with its name."""
     (state.path / ADDRESS_FILE).mkdir()
     with pytest.raises(StateError, match=ADDRESS_FILE):

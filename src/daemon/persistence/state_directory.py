@@ -1,9 +1,9 @@
-"""The state folder: one running daemon each, its token, its address. The database lies there too.
+"""The state directory: one running daemon each, its token, its address. The database lies there too.
 
 Exceptions::
 
-    StateError                 the folder or one of its files cannot be used
-    └── AlreadyRunningError    another daemon holds the folder
+    StateError                 the directory or one of its files cannot be used
+    └── AlreadyRunningError    another daemon holds the directory
 """
 
 import contextlib
@@ -41,45 +41,47 @@ _log = structlog.get_logger(__name__)
 
 
 class StateError(Exception):
-    """The state folder cannot be used; the message says which file and what to do."""
+    """The state directory cannot be used; the message says which file and what to do."""
 
 
 class AlreadyRunningError(StateError):
-    """Another daemon runs in this state folder."""
+    """Another daemon runs in this state directory."""
 
-    def __init__(self, folder: Path, pid: int | None, address: DaemonAddress | None) -> None:
+    def __init__(self, directory: Path, pid: int | None, address: DaemonAddress | None) -> None:
         self.pid = pid
         self.address = address
         """Where it listens; None while it starts or stops."""
         who = f"a daemon with pid {pid}" if pid else "a daemon"
         where = f" on port {address.port}" if address else ""
         stop = f"stop it (kill {pid})" if pid else "stop it"
-        super().__init__(f"{who} already runs{where} in {folder}; {stop}, or set TOOLD_STATE_DIR to another folder")
+        super().__init__(
+            f"{who} already runs{where} in {directory}; {stop}, or set TOOLD_STATE_DIR to another directory"
+        )
 
 
-def read_address(folder: Path) -> DaemonAddress | None:
-    """Where the daemon of this state folder says it listens; None where no (whole) address file is."""
+def read_address(directory: Path) -> DaemonAddress | None:
+    """Where the daemon of this state directory says it listens; None where no (whole) address file is."""
     try:
-        return decode_address((folder / ADDRESS_FILE).read_bytes())
+        return decode_address((directory / ADDRESS_FILE).read_bytes())
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def read_pid(folder: Path) -> int | None:
-    """The pid of the daemon that has, or last had, this state folder."""
+def read_pid(directory: Path) -> int | None:
+    """The pid of the daemon that has, or last had, this state directory."""
     try:
-        return int((folder / LOCK_FILE).read_text(encoding="ascii"))
+        return int((directory / LOCK_FILE).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
 
 
-def read_audit_key(folder: Path) -> bytes:
-    """The key that signs the audit's chain of this state folder.
+def read_audit_key(directory: Path) -> bytes:
+    """The key that signs the audit's chain of this state directory.
 
     Raises:
         StateError: there is none, it cannot be read, belongs to another user, or is no key.
     """
-    path = folder / AUDIT_KEY_FILE
+    path = directory / AUDIT_KEY_FILE
     try:
         content = read_private(path, MAX_SECRET_BYTES)
     except FileNotFoundError:
@@ -98,18 +100,18 @@ def read_audit_key(folder: Path) -> bytes:
     return key
 
 
-class StateFolder:
-    """The folder of the running daemon, locked from opening to closing::
+class StateDirectory:
+    """The directory of the running daemon, locked from opening to closing::
 
-        with StateFolder(settings.state_dir) as state:
+        with StateDirectory(settings.state_dir) as state:
             token = settings.token or state.load_or_create_token()
 
-    Made with mode 0700 where it does not exist. A folder that others can write to is closed to them, or refused where
-    it is theirs too: they could swap the token.
+    Made with mode 0700 where it does not exist. A directory that others can write to is closed to them, or refused
+    where it is theirs too: they could swap the token.
 
     Raises:
         AlreadyRunningError: another daemon runs here.
-        StateError: the folder cannot be made, written or locked.
+        StateError: the directory cannot be made, written or locked.
     """
 
     def __init__(self, path: Path) -> None:
@@ -120,8 +122,8 @@ class StateFolder:
             self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StateError(
-                f"the state folder {path} cannot be used ({error.strerror}); make it writable for this user, "
-                "or set TOOLD_STATE_DIR to another folder"
+                f"the state directory {path} cannot be used ({error.strerror}); make it writable for this user, "
+                "or set TOOLD_STATE_DIR to another directory"
             ) from None
         try:
             self._take_lock()
@@ -143,7 +145,7 @@ class StateFolder:
         except OSError as error:
             raise StateError(
                 f"{self.path / LOCK_FILE} cannot be locked ({error.strerror}); "
-                "set TOOLD_STATE_DIR to a folder on a local disk with room"
+                "set TOOLD_STATE_DIR to a directory on a local disk with room"
             ) from None
         # What a crashed daemon left would send clients to a port that is nobody's now, or somebody else's.
         self.remove_address()
@@ -153,7 +155,7 @@ class StateFolder:
         return self.path / DATABASE_FILE
 
     def load_or_create_token(self) -> SecretStr:
-        """The token of this folder, made at the first start: 43 URL-safe characters in a file only its owner reads.
+        """The token of this directory, made at the first start: 43 URL-safe characters in a file only its owner reads.
 
         Raises:
             StateError: the file cannot be read or made, belongs to somebody else, or holds no usable token.
@@ -207,7 +209,7 @@ class StateFolder:
     def remove_address(self) -> None:
         """The daemon listens no more. Never raises: the next start removes what stayed.
 
-        Where the folder was moved away and another one made, another daemon's address may stand at the path.
+        Where the directory was moved away and another one made, another daemon's address may stand at the path.
         """
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(self._lock), (self.path / LOCK_FILE).stat()):
@@ -228,18 +230,18 @@ class StateFolder:
         self.close()
 
 
-def _keep_others_out(folder: Path) -> None:
-    status = folder.stat()
+def _keep_others_out(directory: Path) -> None:
+    status = directory.stat()
     mode = stat.S_IMODE(status.st_mode)
     if not mode & 0o022:
         return
-    # A sticky folder, such as /tmp, is shared on purpose and must stay as it is.
+    # A sticky directory, such as /tmp, is shared on purpose and must stay as it is.
     if mode & stat.S_ISVTX or status.st_uid != os.geteuid():
         raise StateError(
-            f"others can write to the state folder {folder}; set TOOLD_STATE_DIR to a folder of your own, "
+            f"others can write to the state directory {directory}; set TOOLD_STATE_DIR to a directory of your own, "
             "such as one below it"
         )
-    folder.chmod(mode & ~0o022)
+    directory.chmod(mode & ~0o022)
 
 
 def write_private(path: Path, content: bytes) -> None:
