@@ -14,7 +14,7 @@ Call = Any  # conftest.Journalled
 
 VICTIM = """
 import asyncio, itertools, pathlib, sys, time
-from toold.store import CallRow, Ended, Retention, SessionRow, Started, Store
+from toold.store import CallRow, CallEnd, Retention, SessionRow, CallStart, Store
 
 CALLERS = 16
 
@@ -26,12 +26,12 @@ def row(key, outcome):
 async def caller(store, round, name):
     for number in itertools.count():
         key = f"{round}-{name}-{number}"
-        started = Started(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"h",
+        started = CallStart(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"h",
                           row=row(key, "OUTCOME_UNKNOWN"))
         if not await store.start(started):
             raise SystemExit(f"{key} may not start")
         print("started", key, flush=True)
-        await store.end(Ended(session_id="s-1", request_key=key, result=key.encode(), at=time.time(),
+        await store.end(CallEnd(session_id="s-1", request_key=key, result=key.encode(), at=time.time(),
                               row=row(key, "ok")))
         print("ended", key, flush=True)
 
@@ -110,18 +110,18 @@ async def test_a_copy_of_the_files_has_what_was_told(
 
 FULL_DISK = """
 import asyncio, pathlib, resource, signal, sys, time
-from toold.store import CallRow, Ended, Retention, SessionRow, Started, Store, StoreError
+from toold.store import CallRow, CallEnd, Retention, SessionRow, CallStart, Store, StoreError
 
 def row(key, **fields):
     return CallRow(id=key, started_at=time.time(), transport="websocket", principal="local", session_id="s-1",
                    session_label="l", client="", request_id=key, tool="chat", latency_ms=1.0, **fields)
 
 def starts(key):
-    return Started(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"h",
+    return CallStart(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"h",
                    row=row(key, outcome="OUTCOME_UNKNOWN"))
 
 def ends(key, size):
-    return Ended(session_id="s-1", request_key=key, result=b"x" * size, at=time.time(), row=row(key, outcome="ok"))
+    return CallEnd(session_id="s-1", request_key=key, result=b"x" * size, at=time.time(), row=row(key, outcome="ok"))
 
 async def refused(waiting):
     try:

@@ -150,14 +150,14 @@ def test_a_locked_database_is_a_problem_that_passes(
 FULL_DISK = """
 import resource, signal, sys, pathlib
 from toold.store import KEY_BYTES, CallRow, Retention
-from toold.store.store_writer import Writer
+from toold.store.store_writer import StoreWriter
 
 def row(number):
     return CallRow(id=str(number), started_at=1e10, transport="t", principal="p", session_id="s", session_label="l",
                    client="c", request_id="1", tool="echo", outcome="ok", latency_ms=1.0, message="m" * 500)
 
 path = pathlib.Path(sys.argv[1])
-writer = Writer(path, content=str, retention=Retention(), key=b"k" * 32)
+writer = StoreWriter(path, content=str, retention=Retention(), key=b"k" * 32)
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
 for number in range(1000):

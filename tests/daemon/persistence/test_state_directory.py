@@ -119,9 +119,9 @@ def test_a_crash_blocks_nobody(tmp_path: Path) -> None:
     """A daemon that was killed leaves files, no lock: the next start takes over and removes its address."""
     script = (
         "import sys, pathlib, time; from toold.daemon.persistence.state_directory import StateDirectory\n"
-        "from toold.protocol.daemon_address import Address\n"
+        "from toold.protocol.daemon_address import DaemonAddress\n"
         "state = StateDirectory(pathlib.Path(sys.argv[1]))\n"
-        "state.write_address(Address(1, '127.0.0.1', 2, 3, False, True, '1'))\n"
+        "state.write_address(DaemonAddress(1, '127.0.0.1', 2, 3, False, True, '1'))\n"
         "print('up', flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
