@@ -92,7 +92,7 @@ def footer(metadata: Metadata) -> str:
         parts.append("simulated")
     if usage := metadata.usage:
         parts.append(f"{'about ' * usage.estimated}{usage.input_tokens}+{usage.output_tokens} tokens")
-    costs = [metadata.cost] if metadata.cost else [part.cost for part in metadata.spent if part.cost]
+    costs = [metadata.cost] if metadata.cost else [part.cost for part in metadata.usage_by_model if part.cost]
     if costs:  # of models in two currencies each by itself: their sum would be no number
         parts.append(" + ".join(f"{'about ' * cost.estimated}{cost.amount:.4f} {cost.currency}" for cost in costs))
     parts.append(f"{metadata.latency_ms / 1000:.2f} s")

@@ -179,7 +179,7 @@ class ClientSession:
     def _forget_received(self) -> bytes:
         self._stop_timer()
         received, self._received = self._received, []
-        return request_frames.about("forget", received)
+        return request_frames.about("acknowledge", received)
 
     def _stop_timer(self) -> None:
         if self._forgetting is not None:

@@ -72,5 +72,5 @@ def ask(op: str, request_id: str) -> bytes:
 
 
 def about(op: str, request_ids: Sequence[str]) -> bytes:
-    """``call_status`` or ``forget``."""
+    """``call_status`` or ``acknowledge``."""
     return encode({"op": op, "request_ids": request_ids})

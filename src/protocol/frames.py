@@ -80,10 +80,14 @@ class CallStatusQuery(_Frame, tag="call_status", frozen=True):
     request_ids: list[RequestId]
 
 
-class Forget(_Frame, tag="forget", frozen=True):
-    """The client has these results; they need not be kept. There is no answer."""
+class Acknowledge(_Frame, tag="acknowledge", frozen=True):
+    """The client has these answers, so the daemon may delete them. No frame answers it."""
 
     request_ids: list[RequestId]
+
+
+class ForgetAlias(Acknowledge, tag="forget", frozen=True):
+    """``acknowledge`` in the spelling of older clients."""
 
 
 class ListTools(_Frame, tag="list_tools", frozen=True):
@@ -104,7 +108,9 @@ class Health(_Frame, tag="health", frozen=True):
     request_id: RequestId | None = None
 
 
-ClientFrame = Hello | CallTool | ToolCallAlias | Cancel | CallStatusQuery | Forget | ListTools | Ping | Health
+ClientFrame = (
+    Hello | CallTool | ToolCallAlias | Cancel | CallStatusQuery | Acknowledge | ForgetAlias | ListTools | Ping | Health
+)
 
 # --- from the server -------------------------------------------------------------------------------------------------
 

@@ -193,7 +193,7 @@ class SessionCalls:
         arguments = (self._running.get(key) or self._done[key]).arguments
         return arguments if isinstance(arguments, bytes) else arguments_digest(arguments)
 
-    def forget(self, keys: Iterable[str]) -> list[str]:
+    def acknowledge(self, keys: Iterable[str]) -> list[str]:
         """The client has these results; they need not be kept. Returns the keys of those that were done, and where the
         book is incomplete some of which it does not know whether they were.
         """

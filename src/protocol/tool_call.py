@@ -150,7 +150,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Why ``model`` was asked, where the choice was left to the daemon."""
     provider_calls: int = 0
     """Requests that vendors were sent for it: completions, uploads, searches; those that failed too."""
-    spent: tuple[ModelUsage, ...] = ()
+    usage_by_model: tuple[ModelUsage, ...] = ()
     """What each model took, where it was more than one: ``usage`` and ``cost`` are their sums."""
     shaping: dict[str, Json] | None = None
     """What was done to a result before it was answered (docs/shaping.md, the report)."""

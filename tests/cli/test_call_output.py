@@ -52,7 +52,7 @@ def test_what_is_estimated_is_about() -> None:
         "kimi · k2 · about 10+20 tokens · about 0.5000 USD · 1.00 s"
     )
     spent = (ModelUsage("kimi", "k2", 1, usage, cost), ModelUsage("glm", "g", 1, usage, Cost(2.0, "CNY")))
-    several = Metadata(1000.0, Timings(), "glm", "g", usage, spent=spent)
+    several = Metadata(1000.0, Timings(), "glm", "g", usage, usage_by_model=spent)
     assert footer(several) == "glm · g · about 10+20 tokens · about 0.5000 USD + 2.0000 CNY · 1.00 s"
 
 

@@ -283,7 +283,7 @@ async def test_nothing_grows_over_many_breaks(
         await again.send("call_status_res", calls={call["request_id"]: "done"})
         await again.answer(call)
         await calling
-        assert set((await again.expect("forget"))["request_ids"]) >= {call["request_id"]}
+        assert set((await again.expect("acknowledge"))["request_ids"]) >= {call["request_id"]}
         return again
 
     def held() -> tuple[int, int, int, int]:

@@ -48,7 +48,7 @@ async def test_a_call_that_runs_on_just_returns(
     await again.answer(call, "paid")
     assert (await calling).text == "paid"
     assert (progress, chunks) == ([Progress("half")], ["the rest"])
-    assert (await again.expect("forget"))["request_ids"] == ["id"]
+    assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
 
 
 async def test_an_answer_that_was_missed_is_redelivered(
@@ -63,7 +63,7 @@ async def test_an_answer_that_was_missed_is_redelivered(
     await again.answer(call, "paid twice")
     await again.send("call_status_res", calls={"id": "done"})
     assert (await calling).text == "paid"
-    assert (await again.expect("forget"))["request_ids"] == ["id", "id"]
+    assert (await again.expect("acknowledge"))["request_ids"] == ["id", "id"]
 
 
 async def test_a_call_that_never_arrived_is_sent_again_under_its_id(
@@ -193,7 +193,7 @@ async def test_a_call_without_auto_reconnect_ends_with_its_connection(
     with pytest.raises(ConnectionLostError, match="may have run"):
         await calling
     await again.answer(call)
-    assert (await again.expect("forget"))["request_ids"] == ["id"]
+    assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
 
 
 # --- forgetting ------------------------------------------------------------------------------------------------------
@@ -216,10 +216,10 @@ async def test_answers_are_forgotten_together(
     monkeypatch.setattr(client_session, "FORGET_AFTER_S", 1000.0)
     monkeypatch.setattr(client_session, "FORGET_COUNT", 3)
     ids = await answered(client, resumable, 3)
-    assert (await resumable.expect("forget"))["request_ids"] == ids
+    assert (await resumable.expect("acknowledge"))["request_ids"] == ids
     ids = await answered(client, resumable, 2, "more")
     await client.disconnect()
-    assert (await resumable.expect("forget"))["request_ids"] == ids
+    assert (await resumable.expect("acknowledge"))["request_ids"] == ids
 
 
 async def test_few_answers_are_forgotten_soon(
@@ -229,7 +229,7 @@ async def test_few_answers_are_forgotten_soon(
     monkeypatch.setattr(client_session, "FORGET_AFTER_S", 0.01)
     for prefix in ("a", "b"):
         ids = await answered(client, resumable, 1, prefix)
-        assert (await resumable.expect("forget"))["request_ids"] == ids
+        assert (await resumable.expect("acknowledge"))["request_ids"] == ids
 
 
 async def test_what_a_break_kept_from_being_forgotten_is_forgotten_after_it(
@@ -239,7 +239,7 @@ async def test_what_a_break_kept_from_being_forgotten_is_forgotten_after_it(
     monkeypatch.setattr(client_session, "FORGET_AFTER_S", 1000.0)
     ids = await answered(client, resumable, 2)
     again = await broken_off(daemon, resumable)
-    assert (await again.expect("forget"))["request_ids"] == ids
+    assert (await again.expect("acknowledge"))["request_ids"] == ids
 
 
 async def test_without_a_session_to_resume_nothing_is_forgotten(
@@ -276,7 +276,7 @@ async def test_a_call_given_up_during_a_break_is_cancelled_after_it(
     again = await broken_off(daemon, again)
     assert (await again.expect("cancel"))["request_id"] == "id"
     await again.answer(call, outputs=[], error=CANCELLED)
-    assert (await again.expect("forget"))["request_ids"] == ["id"]
+    assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
     again = await broken_off(daemon, again)
     await answered(client, again, 1)  # no cancel before it
 
@@ -313,7 +313,7 @@ async def test_cancel_during_a_break_ends_the_call_after_it(
     assert await cancelling is True
     with pytest.raises(CallCancelledError):
         await calling
-    assert (await again.expect("forget"))["request_ids"] == ["id"]
+    assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
 
 
 async def test_cancel_of_a_call_that_never_arrived_ends_it(

@@ -175,7 +175,7 @@ async def test_while_the_daemon_goes_away_new_calls_wait_for_the_next(
     await health
     await resumable.socket.close(1012)
     again = await daemon.accept()
-    await again.expect("forget")
+    await again.expect("acknowledge")
     await again.answer(await again.expect("call_tool"), "next daemon")
     assert (await waiting).text == "next daemon"
 
@@ -206,7 +206,7 @@ async def test_a_call_that_crosses_the_going_away_is_sent_to_the_next_daemon(
     await resumable.answer(call, outputs=[], error=STOPPING)
     await resumable.socket.close(1012)
     again = await daemon.accept()
-    assert (await again.expect("forget"))["request_ids"] == [call["request_id"]]
+    assert (await again.expect("acknowledge"))["request_ids"] == [call["request_id"]]
     repeat = await again.expect("call_tool")
     assert repeat["request_id"] == call["request_id"]
     await again.answer(repeat, "here")

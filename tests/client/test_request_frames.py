@@ -85,7 +85,7 @@ def test_arguments_that_contain_themselves_are_refused() -> None:
         request_frames.call_tool("id", "echo", {}),
         CallFrame(request_frames.call_tool("id", "echo", {}), 1.5, False).frame(0.0),
         *(request_frames.ask(op, "id") for op in ("cancel", "list_tools", "ping", "health")),
-        *(request_frames.about(op, ["id"]) for op in ("call_status", "forget")),
+        *(request_frames.about(op, ["id"]) for op in ("call_status", "acknowledge")),
     ],
 )
 def test_the_protocol_knows_each_frame(frame: bytes) -> None:

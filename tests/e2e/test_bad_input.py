@@ -201,8 +201,8 @@ async def test_an_id_of_hundreds_of_digits_is_refused_and_the_connection_goes_on
 async def test_ids_may_be_forgotten_twice_or_never_have_been(peer: Any, request_ids: list[object]) -> None:
     """A client that says too much harms nothing."""
     await peer.call("done", "echo", text="x")
-    await peer.send(op="forget", request_ids=request_ids)
-    await peer.send(op="forget", request_ids=request_ids)
+    await peer.send(op="acknowledge", request_ids=request_ids)
+    await peer.send(op="acknowledge", request_ids=request_ids)
     assert (await peer.call("after", "echo", text="x"))["error"] is None
 
 

@@ -178,7 +178,7 @@ async def test_call_status_tells_what_is_known_and_forget_forgets(peer: Any) -> 
     await peer.send(op="call_status", request_ids=ids)
     known = await peer.until("call_status_res")
     assert known["calls"] == {"1": "running", "local": "done", "chat": "done", "never": "unknown"}
-    await peer.send(op="forget", request_ids=["local", "chat", "never"])
+    await peer.send(op="acknowledge", request_ids=["local", "chat", "never"])
     await peer.send(op="call_status", request_ids=ids)
     known = await peer.until("call_status_res")
     assert known["calls"] == {"1": "running", "local": "unknown", "chat": "expired", "never": "unknown"}

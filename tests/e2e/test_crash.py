@@ -79,7 +79,7 @@ async def test_a_second_crash_changes_nothing(start_daemon: Any) -> None:
     async with daemon.peer(features=RESUME) as peer:
         for request_id in ("a", "b"):
             await peer.call(request_id, "sim_effect", text=request_id)
-        await peer.send(op="forget", request_ids=["a"])
+        await peer.send(op="acknowledge", request_ids=["a"])
         await peer.call("c", "sim_effect", text="c")  # behind the forget in the journal
         kill(daemon)
     for _ in range(2):

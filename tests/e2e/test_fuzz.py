@@ -95,7 +95,7 @@ in_order = st.one_of(
     ),
     st.builds(
         lambda op, request_ids: {"op": op, "request_ids": request_ids},
-        *(st.sampled_from(["forget", "call_status"]), st.lists(few_ids, max_size=4)),
+        *(st.sampled_from(["acknowledge", "forget", "call_status"]), st.lists(few_ids, max_size=4)),
     ),
     few_ids.map(lambda request_id: {"op": "cancel", "request_id": request_id}),
 )

@@ -146,7 +146,7 @@ async def test_nobody_asks_about_another_sessions_call(make_peer: Any) -> None:
         await owner.call("done", "sim_effect", text="x")
         await owner.send(op="call_tool", request_id="runs", name="bad_hangs", arguments={})
         await owner.until("call_tool_ack", "runs")
-        await other.send(op="forget", request_ids=["done", "runs"])
+        await other.send(op="acknowledge", request_ids=["done", "runs"])
         await other.send(op="cancel", request_id="runs")
         assert (await other.until("cancel_res"))["status"] == "unknown"
         await other.send(op="call_status", request_ids=["done", "runs"])

@@ -122,7 +122,7 @@ async def test_what_was_forgotten_does_not_come_again(make_peer: Any) -> None:
     async with make_peer(features=RESUME) as peer:
         for request_id, name in (("local", "echo"), ("write", "sim_effect"), ("kept", "echo")):
             await peer.call(request_id, name, text=f"f-{request_id}")
-        await peer.send(op="forget", request_ids=["local", "write"])
+        await peer.send(op="acknowledge", request_ids=["local", "write"])
         await peer.send(op="ping")
         await peer.until("pong")
         await drop(peer)

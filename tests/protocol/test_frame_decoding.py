@@ -14,7 +14,7 @@ from toold.protocol.frame_decoding import (
     request_id_of,
     request_key,
 )
-from toold.protocol.frames import CallTool, Cancel, Health, Hello, ListTools, Ping
+from toold.protocol.frames import Acknowledge, CallTool, Cancel, Health, Hello, ListTools, Ping
 
 
 def refusal(data: str | bytes) -> FrameRefusal:
@@ -38,6 +38,8 @@ def call(**fields: object) -> CallRequest | FrameRefusal:
         ('{"op":"call_tool","name":"echo"}', CallTool),
         ('{"op":"tool_call","tool":"echo"}', CallTool),
         ('{"op":"cancel","request_id":1}', Cancel),
+        ('{"op":"acknowledge","request_ids":[1]}', Acknowledge),
+        ('{"op":"forget","request_ids":[1]}', Acknowledge),
         ('{"op":"list_tools"}', ListTools),
         ('{"op":"ping","unknown":{"field":1}}', Ping),
         ('{"op":"health"}', Health),

@@ -179,8 +179,8 @@ class Daemon:
             holder.answers.append((running.key, result))
         calls.delivered()
 
-    def forget(self, session: SessionState[Connection], key: str) -> None:
-        for forgotten in session.calls.forget([key]):
+    def acknowledge(self, session: SessionState[Connection], key: str) -> None:
+        for forgotten in session.calls.acknowledge([key]):
             row = self.disk.calls.get((session.id, forgotten))
             if row is not None and row.local:
                 del self.disk.calls[session.id, forgotten]
@@ -401,10 +401,10 @@ class Promises(RuleBasedStateMachine):
 
     @precondition(lambda self: self.connected)
     @rule(who=WHICH, key=KEYS)
-    def forget(self, who: int, key: str) -> None:
+    def acknowledge(self, who: int, key: str) -> None:
         """A client has an answer: it is not sent again, and the id of what ran is still known."""
         _, connection = pick(who, self.connected)
-        self.daemon.forget(connection.session, key)
+        self.daemon.acknowledge(connection.session, key)
         known = self.truth.get((connection.session.id, key))
         if known is not None and known.result is not None:
             known.forgotten = True

@@ -137,7 +137,7 @@ def test_a_book_that_let_go_of_what_the_journal_knows_says_so(
         answer(calls, key, journalled=journalled)
     accept(calls, "runs", {})
     assert (calls.status("a", 0), calls.incomplete) == ("unknown", journalled)
-    assert calls.forget(["a", "b", "runs", "a"]) == (["b", "a"] if journalled else ["b"])
+    assert calls.acknowledge(["a", "b", "runs", "a"]) == (["b", "a"] if journalled else ["b"])
 
 
 def test_a_call_that_is_the_journals_leaves_the_book_with_its_answer() -> None:
@@ -208,7 +208,7 @@ def test_a_client_is_told_which_of_its_ids_were_done() -> None:
     for key in "ab":
         accept(calls, key, {})
     answer(calls, "a")
-    assert calls.forget(["a", "b", "c", "a"]) == ["a"]
+    assert calls.acknowledge(["a", "b", "c", "a"]) == ["a"]
     assert [calls.status(key, 0) for key in "abc"] == ["unknown", "running", "unknown"]
     assert calls.running == ["b"]
 
@@ -283,9 +283,9 @@ class Book(RuleBasedStateMachine):
         self.running.pop(key, None)
 
     @rule(key=KEYS)
-    def forget(self, key: str) -> None:
+    def acknowledge(self, key: str) -> None:
         """The client has it: a journalled call is remembered as expired, any other is gone."""
-        assert self.calls.forget([key]) == ([key] if key in self.done else [])
+        assert self.calls.acknowledge([key]) == ([key] if key in self.done else [])
         if key not in self.journalled:
             self.done.pop(key, None)
 

@@ -50,7 +50,7 @@ def _metadata(meter: UsageMeter, latency_ms: float, shaping: dict[str, Json] | N
         simulated=meter.simulated or None,
         chosen_because=meter.chosen_because,
         provider_calls=meter.provider_calls,
-        spent=meter.spent if len(meter.spent) > 1 else (),
+        usage_by_model=meter.spent if len(meter.spent) > 1 else (),
         shaping=shaping,
     )
 

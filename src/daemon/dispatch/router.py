@@ -203,9 +203,9 @@ class Router:
         """The result of a session's call that is done, where it is kept."""
         return session.calls.result(request_key(request_id), self._clock())
 
-    def forget(self, session: Session, request_ids: Iterable[RequestId]) -> None:
+    def acknowledge(self, session: Session, request_ids: Iterable[RequestId]) -> None:
         """A client has these results; they need not be kept."""
-        forgotten = session.calls.forget(map(request_key, request_ids))
+        forgotten = session.calls.acknowledge(map(request_key, request_ids))
         if forgotten and session.resumable:
             self._journal.forgotten(session, forgotten)
 

@@ -17,6 +17,7 @@ from ...protocol.authorization import Authorization
 from ...protocol.error_codes import CallError, ProtocolError
 from ...protocol.frame_decoding import FrameRefusal, call_request, decode_client_frame, request_id_of, request_key
 from ...protocol.frames import (
+    Acknowledge,
     CallStatusQuery,
     CallStatusRes,
     CallTool,
@@ -25,7 +26,6 @@ from ...protocol.frames import (
     Cancel,
     CancelRes,
     ErrorFrame,
-    Forget,
     GoingAway,
     Health,
     HealthRes,
@@ -150,8 +150,8 @@ class WebSocketConnection:
                 await self._cancel(frame)
             case CallStatusQuery():
                 await self._tell_states(frame.request_ids)
-            case Forget():
-                self._router.forget(self._session, frame.request_ids)
+            case Acknowledge():
+                self._router.acknowledge(self._session, frame.request_ids)
             case ListTools():
                 selection = self._selection
                 await self._send(ListToolsRes(selection.infos, selection.rev, frame.request_id))

@@ -379,7 +379,7 @@ async def test_what_memory_has_let_go_of_does_not_run_again(
     for request_id in (1, 2):
         await home.call(session, request_id, "write", arguments={"text": "x"})
     if forgotten:
-        home.router.forget(session, [1])
+        home.router.acknowledge(session, [1])
     del home.port.answers[1]
     error = (await home.call(session, 1, "write", arguments={"text": text})).error
     assert (error.code, error.executed) == (code, executed)
@@ -462,7 +462,7 @@ async def test_a_call_that_ends_before_its_turn_touches_no_disk(house: Any, make
     await home.until(lambda: 2 in home.port.answers)
     assert home.port.answers[2].error.executed == "no"
     assert ("end", "n2") not in home.journal.events
-    home.router.forget(session, [2])
+    home.router.acknowledge(session, [2])
     assert home.router.status_of(session, 2) == "unknown"
     home.router.cancel(session, first.key)
     await home.answered()
@@ -485,7 +485,7 @@ async def test_an_id_may_be_used_again_while_its_first_answer_is_still_on_its_wa
     home.submit(session, 1, "say")
     await home.until(lambda: home.router.status_of(session, 1) == "done")
     back = await home.resume("key")
-    home.router.forget(session, [1])
+    home.router.acknowledge(session, [1])
     running = home.submit(session, 1, "hang", port=back.port)
     home.port.reading.set()
     await home.until(lambda: 1 in home.port.answers)

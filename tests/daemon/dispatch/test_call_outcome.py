@@ -180,7 +180,7 @@ async def test_cost_in_two_currencies_is_not_added_up(make_running: MakeRunning)
         call.meter.book(spent)
     metadata = call_outcome.metadata_of(call, call.started)
     assert metadata.cost is None
-    assert [(part.model, part.completions, part.cost) for part in metadata.spent] == [
+    assert [(part.model, part.completions, part.cost) for part in metadata.usage_by_model] == [
         ("k2", 2, Cost(0.25, "USD")),
         ("g", 1, YUAN.cost),
     ]
@@ -194,7 +194,7 @@ async def test_what_each_model_took_is_told_where_there_were_several(make_runnin
     call.meter.book(DOLLARS)
     call.meter.book(DOLLARS)
     metadata = call_outcome.metadata_of(call, call.started)
-    assert (metadata.spent, metadata.usage, metadata.cost) == ((), Usage(2, 4), Cost(0.25, "USD"))
+    assert (metadata.usage_by_model, metadata.usage, metadata.cost) == ((), Usage(2, 4), Cost(0.25, "USD"))
 
 
 async def test_a_replayed_result_is_marked_and_otherwise_the_same(make_running: MakeRunning) -> None:

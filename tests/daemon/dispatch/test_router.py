@@ -393,7 +393,7 @@ async def test_what_a_client_forgets_is_forgotten_on_the_disk_too(house: Any, ma
     lasting, plain = home.session("lasting", key="key"), home.session("plain")
     for session, request_id in ((lasting, 1), (plain, 2)):
         await home.call(session, request_id, "write")
-        home.router.forget(session, [request_id, "never heard of"])
+        home.router.acknowledge(session, [request_id, "never heard of"])
     assert [event for event in home.journal.events if event[0] == "forget"] == [("forget", "n1")]
     assert home.router.status_of(lasting, 1) == "expired"
 

@@ -36,7 +36,7 @@ async def test_a_session_that_was_put_away_comes_back_with_its_answers(house: An
     session = home.session(key="key")
     for request_id, name in ((1, "write"), ("two", "say"), (3, "write")):
         await home.call(session, request_id, name, arguments={"text": str(request_id)})
-    home.router.forget(session, [3])
+    home.router.acknowledge(session, [3])
     await left_for_long(home, session)
     back = await home.resume("key")
     assert back.session is not session

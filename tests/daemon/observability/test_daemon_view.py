@@ -110,11 +110,12 @@ async def test_every_answer_that_a_vendor_gave_has_tokens_and_cost(open_house: O
     assert day["cost"] == {"USD": pytest.approx(metadata.cost.amount)}
     assert set(day["by_tool"]) == {tool}
     if tool == "consensus":
-        assert [(part.model, part.completions) for part in metadata.spent] == [("kimi-k2.6", 1), ("glm-4.6", 2)]
+        used = [(part.model, part.completions) for part in metadata.usage_by_model]
+        assert used == [("kimi-k2.6", 1), ("glm-4.6", 2)]
         assert set(day["by_provider"]) == {"kimi", "glm"}
         assert day["completions"] == 3
     else:
-        assert metadata.spent == ()
+        assert metadata.usage_by_model == ()
 
 
 async def test_what_is_simulated_costs_nothing_and_says_so(open_house: Open) -> None:
