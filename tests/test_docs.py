@@ -159,11 +159,11 @@ def test_each_promise_has_its_page() -> None:
 
 
 def test_decisions_are_numbered_and_whole() -> None:
-    """They count from 1 without a gap, and each has its context, rationale, consequences and status."""
+    """They count from 1 without a gap, and each has its decision, context, rationale and consequences."""
     sections = re.split(r"^## ", page("docs/decisions.md"), flags=re.MULTILINE)[1:]
     assert [section.partition(".")[0] for section in sections] == [str(n + 1) for n in range(len(sections))]
     for section in sections:
-        for part in ("Decision", "Context", "Rationale", "Consequences", "Status"):
+        for part in ("Decision", "Context", "Rationale", "Consequences"):
             assert f"\n**{part}.** " in section, section.splitlines()[0]
 
 
