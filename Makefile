@@ -46,7 +46,7 @@ run: .venv/.run ## start the daemon in the foreground
 
 setup: .venv/.dev .venv/.postgrest ## make .venv with everything that the checks need
 
-docs: .venv/.dev ## write the tables of docs/tools.md and the README anew, from the tools
+docs: .venv/.dev ## regenerate the tables of docs/tools.md from the tools
 	@$(BIN)/python -m scripts.reference
 
 demo: .venv/.run ## a tour on real sockets, some seconds

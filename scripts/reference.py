@@ -1,4 +1,4 @@
-"""Writes the tables of docs/tools.md and the README's from the tools themselves: ``python -m scripts.reference``.
+"""Generates the tables of docs/tools.md from the tools: ``python -m scripts.reference``.
 
 A table stands between ``<!-- made by make docs: NAME -->`` and ``<!-- end -->``; what is around it is written by hand.
 Every tool has a section with its arguments: where it has none, one is made.
@@ -26,8 +26,7 @@ from toold.tools import (
 )
 
 ROOT: Final = Path(__file__).parents[1]
-PAGES: Final = ("docs/tools.md", "README.md")
-"""The first has a section a tool."""
+PAGE: Final = "docs/tools.md"
 
 _BLOCK: Final = re.compile(r"<!-- made by make docs: (?P<name>[^>]+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 _STEPS: Final = "next_step_required"
@@ -42,15 +41,14 @@ def offered() -> ToolCatalog:
     return ToolCatalog(ToolRegistry([*own, *simulated_tools(Path(EFFECT_LOG))]), shipped_toolsets(), DEFAULT_TOOLSET)
 
 
-def written(name: str, text: str, offer: ToolCatalog) -> str:
-    """The page of this name with its tables as they should be.
+def written(text: str, offer: ToolCatalog) -> str:
+    """The page with its tables regenerated.
 
     Raises:
         LookupError: it asks for a table that there is none of.
     """
-    if name == PAGES[0]:
-        for tool in offer.registry.tools:
-            text = _with_section(text, tool)
+    for tool in offer.registry.tools:
+        text = _with_section(text, tool)
     return _BLOCK.sub(lambda found: _block(found["name"], "\n".join(_table_of(found["name"], offer))), text)
 
 
@@ -76,7 +74,6 @@ def _table_of(name: str, offer: ToolCatalog) -> Iterator[str]:
     tables: dict[str, Callable[[ToolCatalog], Iterator[str]]] = {
         "toolsets": _toolsets,
         "tools": _tools,
-        "summary": _summary,
         "arguments of all that work in steps": _shared_arguments,
     }
     if name in tables:
@@ -133,12 +130,6 @@ def _tools(offer: ToolCatalog) -> Iterator[str]:
             )
             for tool in offer.registry.tools
         ),
-    )
-
-
-def _summary(offer: ToolCatalog) -> Iterator[str]:
-    return _table(
-        ("tool", "what it does"), ((f"`{tool.name}`", _first_sentence(tool)) for tool in offer.registry.tools)
     )
 
 
@@ -262,14 +253,12 @@ def _resolved(part: Schema, root: Schema) -> Schema:
 
 
 def main() -> None:
-    """Write the pages anew where they differ."""
-    offer = offered()
-    for name in PAGES:
-        path = ROOT / name
-        text = path.read_text(encoding="utf-8")
-        if (fresh := written(name, text, offer)) != text:
-            path.write_text(fresh, encoding="utf-8")
-            print(f"{name}: written anew")  # noqa: T201 - for the person who ran it
+    """Rewrite the page if its tables are out of date."""
+    path = ROOT / PAGE
+    text = path.read_text(encoding="utf-8")
+    if (fresh := written(text, offered())) != text:
+        path.write_text(fresh, encoding="utf-8")
+        print(f"{PAGE}: updated")  # noqa: T201 - for the person who ran it
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts.reference import PAGES, offered, takes, written
+from scripts.reference import PAGE, offered, takes, written
 from toold.tools import DEFAULT_TOOLSET, Arguments, Tool, ToolCatalog, ToolContext, ToolRegistry, shipped_toolsets, tool
 
 ROOT = Path(__file__).parents[2]
@@ -22,40 +22,39 @@ def offer(*tools: Tool) -> ToolCatalog:
     return ToolCatalog(ToolRegistry(tools), shipped_toolsets(), DEFAULT_TOOLSET)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_pages_are_fresh(name: str) -> None:
-    """What stands in the repository is what ``make docs`` would write."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    assert written(name, text, offered()) == text, "run `make docs`"
+def test_the_page_is_up_to_date() -> None:
+    """The page in the repository is what ``make docs`` would write."""
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert written(text, offered()) == text, "run `make docs`"
 
 
-def test_what_is_written_by_hand_stays() -> None:
-    """Only what stands between the marks is made anew, each table by its name."""
-    page = "By hand.\n\n<!-- made by make docs: summary -->\n{}<!-- end -->\n\nAlso | by hand.\n"
-    table = "| tool | what it does |\n|---|---|\n| `a` | Do it |\n"
-    assert written("README.md", page.format("old\n"), offer(make("a"))) == page.format(table)
+def test_handwritten_text_is_preserved() -> None:
+    """Only the text between the marks is regenerated."""
+    page = "By hand.\n\n## a\n\n<!-- made by make docs: arguments of a -->\n{}<!-- end -->\n\nAlso | by hand.\n"
+    fresh = "It takes no arguments.\n"
+    assert written(page.format("old\n"), offer(make("a"))) == page.format(fresh)
 
 
 def test_every_tool_has_a_section_with_its_arguments() -> None:
     """One that has none gets one, and a section without its table the table; a second run changes nothing."""
     page = "# Tools\n\n## a\n\nWords of its own.\n\n## Last\n\nThe end.\n"
-    fresh = written(PAGES[0], page, offer(make("a"), make("b")))
+    fresh = written(page, offer(make("a"), make("b")))
     table = "<!-- made by make docs: arguments of {} -->\nIt takes no arguments.\n<!-- end -->\n"
     assert f"## a\n\nWords of its own.\n\n{table.format('a')}\n## Last\n\nThe end.\n" in fresh
     assert fresh.endswith(f"## b\n\nDo it. Then rest.\n\nNever twice.\n\n{table.format('b')}")
-    assert written(PAGES[0], fresh, offer(make("a"), make("b"))) == fresh
+    assert written(fresh, offer(make("a"), make("b"))) == fresh
 
 
 def test_a_bar_does_not_break_a_table() -> None:
     """Whatever stands in a description stays within its cell."""
-    page = "<!-- made by make docs: summary -->\n<!-- end -->"
-    assert "| Either \\| or |" in written("README.md", page, offer(replace(make("a"), description="Either | or.")))
+    page = "<!-- made by make docs: tools -->\n<!-- end -->"
+    assert "| Either \\| or |" in written(page, offer(replace(make("a"), description="Either | or.")))
 
 
 def test_a_table_that_there_is_none_of_is_an_error() -> None:
     """A misspelt mark is not left empty without a word."""
     with pytest.raises(LookupError):
-        written("README.md", "<!-- made by make docs: sumary -->\n<!-- end -->", offer())
+        written("<!-- made by make docs: sumary -->\n<!-- end -->", offer())
 
 
 @pytest.mark.parametrize(
