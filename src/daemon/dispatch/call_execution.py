@@ -297,7 +297,7 @@ class CallExecution:
                 await self._journal.end(running, result, size)
                 # It was closed in the journal before this call was there.
                 if running.parent is None and running.session.over:
-                    self._journal.closed(running.session)
+                    self._journal.session_closed(running.session)
             else:
                 self._recorder.ended(running, result, size)
         except Exception:  # noqa: BLE001 - what cannot be written down is still answered

@@ -9,9 +9,10 @@ import msgspec
 
 from ...protocol.frame_decoding import request_key
 from ...protocol.session_registry import hash_key
-from ...protocol.tool_call import Principal, ToolResult, decode_result
+from ...protocol.tool_call import Principal, ToolResult
 from ...store import CallRow, StoredCall
 from ...tools import CallInfo, CallState
+from . import call_outcome
 from .detached_calls import CALL, NOBODY, TRANSPORT, DetachedCalls
 from .recording_ports import JournalPort
 from .running_call import EndReason, RunningCall
@@ -82,9 +83,11 @@ class CallLookup:
 
     async def _ended(self, principal: Principal, call_id: str) -> CallInfo:
         run, _, name = _MARK.sub("", call_id).rpartition("/")
-        known = await self._journal.ended(call_id, (run, name), principal)
+        known = await self._journal.find_ended_call(call_id, (run, name), principal)
         if isinstance(known, StoredCall):
-            return msgspec.structs.replace(_told(call_id, known.state, _decoded(known)), tool=known.tool)
+            return msgspec.structs.replace(
+                _told(call_id, known.state, call_outcome.stored_result(known)), tool=known.tool
+            )
         if isinstance(known, CallRow):
             state: CallState = "done" if known.outcome == "ok" else "failed"
             return CallInfo(
@@ -111,10 +114,3 @@ def _told(call_id: str, state: CallState, result: ToolResult | None) -> CallInfo
         state = "done" if result.ok else "failed"
     outcome = None if result is None else result.outcome
     return CallInfo(id=call_id, state=state, outcome=outcome, result=result)
-
-
-def _decoded(known: StoredCall) -> ToolResult | None:
-    try:
-        return None if known.result is None else decode_result(known.result)
-    except msgspec.DecodeError:
-        return None

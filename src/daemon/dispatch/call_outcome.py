@@ -3,6 +3,7 @@
 import traceback
 from copy import copy
 
+import msgspec
 import structlog
 from msgspec.structs import replace
 
@@ -16,7 +17,8 @@ from ...protocol.error_codes import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
-from ...protocol.tool_call import Json, Metadata, Timings, ToolResult
+from ...protocol.tool_call import Json, Metadata, Timings, ToolResult, decode_result
+from ...store import StoredCall
 from .running_call import EndReason, RunningCall, UsageMeter
 
 _log = structlog.get_logger("toold.dispatch")
@@ -155,3 +157,14 @@ def not_serialisable(running: RunningCall, error: Exception) -> ToolExecutionErr
 def _ms(seconds: float) -> float:
     """To the microsecond; half as long as ``round`` takes."""
     return int(seconds * 1e6) / 1e3
+
+
+def stored_result(call: StoredCall) -> ToolResult | None:
+    """The result of a persisted call; None if it has none, or if it cannot be decoded."""
+    if call.result is None:
+        return None
+    try:
+        return decode_result(call.result)
+    except msgspec.DecodeError as error:
+        _log.error("stored result cannot be decoded", tool=call.tool, reason=str(error))
+        return None

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
-import msgspec
-import structlog
 from msgspec.structs import replace
 
 from ...protocol.error_codes import (
@@ -29,7 +27,6 @@ from ...protocol.tool_call import (
     Timings,
     ToolCall,
     ToolResult,
-    decode_result,
     encode_result,
 )
 from ...store import StoredCall
@@ -42,8 +39,6 @@ from .recording_ports import JournalPort, RecorderPort
 from .running_call import MESSAGE_CHARS, ChildScope, EndReason, RunningCall, Session, UsageMeter
 
 _SHOWN_ID_CHARS: Final = 80
-
-_log = structlog.get_logger(__name__)
 
 
 class ChildRunner(Protocol):
@@ -178,7 +173,7 @@ class ChildCalls:
         family = parent.family
         if family is None or family.names:
             raise RuntimeError("only a composing call takes up another, before it makes calls of its own")
-        run = await self._journal.run(call_id, parent.session.principal, parent.tool.name)
+        run = await self._journal.find_run(call_id, parent.session.principal, parent.tool.name)
         if run is None:
             raise NotFoundError(
                 f"There is no earlier call {call_id[:_SHOWN_ID_CHARS]!r} of {parent.tool.name} to go on with: it is "
@@ -190,7 +185,7 @@ class ChildCalls:
                     f"The call {other.id} is still at it; wait for its answer, or cancel it, and go on with it then."
                 )
         family.run, family.earlier = run, True  # before anything is awaited: nobody else may take it up as well
-        await self._journal.take_up(parent, run)
+        await self._journal.resume_run(parent, run)
 
     def _admitted(
         self, parent: RunningCall, family: ChildScope, call: ToolCall, port: ParentPort, received: float
@@ -236,7 +231,7 @@ class ChildCalls:
         Raises:
             CallError: it is not to run, and there is no result.
         """
-        known = await self._journal.child(running)
+        known = await self._journal.earlier_child(running)
         if known is None:
             return None
         running.again = True
@@ -259,7 +254,7 @@ def earlier_result(known: StoredCall, tool: Tool, arguments_hash: bytes) -> Tool
         OutcomeUnknownError: it was cut off, and may have had its effect.
         ResultExpiredError: it has run, and its result is gone.
     """
-    result = _decoded(known)
+    result = call_outcome.stored_result(known)
     if result is not None:
         if result.ok and (known.tool != tool.name or known.arguments_hash != arguments_hash):
             raise RequestIdConflictError(
@@ -273,16 +268,6 @@ def earlier_result(known: StoredCall, tool: Tool, arguments_hash: bytes) -> Tool
     if known.state == "interrupted":
         raise OutcomeUnknownError("The earlier run ended abruptly while the call ran; look whether it had its effect.")
     raise ResultExpiredError
-
-
-def _decoded(known: StoredCall) -> ToolResult | None:
-    if known.result is None:
-        return None
-    try:
-        return decode_result(known.result)
-    except msgspec.DecodeError as error:
-        _log.error("a stored result cannot be read", tool=known.tool, reason=str(error))
-        return None
 
 
 def _id(parent: RunningCall, name: str) -> str:

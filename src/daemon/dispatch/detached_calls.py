@@ -91,7 +91,7 @@ class DetachedCalls:
         Raises:
             ServiceUnavailableError: the disk does not say.
         """
-        self.waiting = {kept.call_id: kept for kept in await self._journal.detached()}
+        self.waiting = {kept.call_id: kept for kept in await self._journal.detached_calls()}
 
     async def go_on(self, epoch: str) -> None:
         """Begin what was left. What cannot go on now, since its tool is not there, waits for the next start."""

@@ -1,4 +1,4 @@
-"""What dispatch asks of whoever writes down: the audit and the metrics, and the journal that outlives a crash."""
+"""The ports through which dispatch records calls: the recorder (audit, metrics) and the journal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from .running_call import RunningCall, Session
 
 
 class RecorderPort(Protocol):
-    """Where ended calls are written down (audit, metrics). Never blocks."""
+    """Records ended and refused calls in the audit trail and the metrics. Never blocks."""
 
     def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
 
@@ -18,116 +18,83 @@ class RecorderPort(Protocol):
 
 
 class JournalPort(Protocol):
-    """What is on the disk before it happens or before it is told, so that a crash loses none of it."""
+    """The durable record of calls and sessions: written before a call starts and before its answer is sent.
+
+    Methods that wait for the database raise ServiceUnavailableError if it cannot be read or written, except where
+    the method says otherwise. The other methods never block. Read-only methods return None if nothing is stored, or
+    if it has expired.
+    """
 
     @property
-    def works(self) -> bool:
-        """Whether what is written now reaches the disk, as far as is known."""
+    def writable(self) -> bool:
+        """Whether the last write to the database succeeded."""
         ...
 
     async def start(self, running: RunningCall) -> bool:
-        """Write down that a call starts, within its ``scope``. False: its id was used before, and it must not run.
-
-        Raises:
-            ServiceUnavailableError: it cannot be written, so the call must not run.
-        """
+        """Persists that a call starts, within its ``scope``. False: its id was used before, so it must not run."""
         ...
 
     async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
-        """Write down how a started call ended, and its audit row with it. Never raises; takes some seconds at most."""
+        """Persists the result and the audit row of a started call. Never raises; takes some seconds at most."""
         ...
 
-    async def answered(self, running: RunningCall) -> StoredCall | None:
-        """How the call ended that its session made under this id before; None where the disk has no end of it.
-
-        Raises:
-            ServiceUnavailableError: the disk does not say.
-        """
+    async def earlier_call(self, running: RunningCall) -> StoredCall | None:
+        """Returns the ended call that the session made earlier with the same request id."""
         ...
 
-    async def states(self, session: Session, keys: Sequence[str]) -> Mapping[str, StoredCallState]:
-        """What is on the disk of a session's calls that do not run, of each that is. Takes some seconds at most.
-
-        Raises:
-            ServiceUnavailableError: the disk does not say.
-        """
+    async def call_states(self, session: Session, keys: Sequence[str]) -> Mapping[str, StoredCallState]:
+        """Returns the stored states of a session's calls that are not running. Takes some seconds at most."""
         ...
 
-    async def child(self, running: RunningCall) -> StoredCall | None:
-        """What is on the disk of a child that is about to run, from its run before; None where nothing is.
-
-        Raises:
-            ServiceUnavailableError: the disk does not say.
-        """
+    async def earlier_child(self, running: RunningCall) -> StoredCall | None:
+        """Returns what an earlier run stored of a child call that is about to run."""
         ...
 
-    async def run(self, call_id: str, principal: Principal, tool: str) -> str | None:
-        """The run of a principal's earlier call of this tool; None where it is not known.
-
-        Raises:
-            ServiceUnavailableError: the disk does not say.
-        """
+    async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
+        """Returns the run of a principal's earlier call of this tool."""
         ...
 
-    async def take_up(self, running: RunningCall, run: str) -> None:
-        """Write down that a call goes on with an earlier run.
-
-        Raises:
-            ServiceUnavailableError: it cannot be written.
-        """
+    async def resume_run(self, running: RunningCall, run: str) -> None:
+        """Persists that a call continues an earlier run."""
         ...
 
-    async def detached(self) -> list[StoredDetachedCall]:
-        """The detached calls that have started and not ended, the oldest first.
-
-        Raises:
-            ServiceUnavailableError: the disk does not say.
-        """
+    async def detached_calls(self) -> list[StoredDetachedCall]:
+        """Returns the detached calls that have started and not ended, oldest first."""
         ...
 
-    async def ended(self, call_id: str, child: tuple[str, str], principal: Principal) -> StoredCall | CallRow | None:
-        """What is on the disk of a principal's call that does not run: as a child, by its run and name; else what the
-        audit has under its id. None where nothing is, or too long ago.
-
-        Raises:
-            ServiceUnavailableError: the disk does not say.
-        """
+    async def find_ended_call(
+        self, call_id: str, child: tuple[str, str], principal: Principal
+    ) -> StoredCall | CallRow | None:
+        """Returns a principal's call that is not running: as a child by its run and name, else its audit row by id."""
         ...
 
-    def opened(self, session: Session) -> None:
-        """A session that may be resumed. Never blocks."""
+    def session_opened(self, session: Session) -> None:
+        """Persists a session that can be resumed."""
         ...
 
-    def forgotten(self, session: Session, keys: Sequence[str]) -> None:
-        """The client has these results. Never blocks."""
+    def acknowledged(self, session: Session, keys: Sequence[str]) -> None:
+        """Deletes results that the client has acknowledged."""
         ...
 
-    def closed(self, session: Session) -> None:
-        """A session that nobody can come back to is over. Never blocks."""
+    def session_closed(self, session: Session) -> None:
+        """Deletes a session that cannot be resumed."""
         ...
 
-    def seen(self, sessions: Iterable[Session]) -> None:
-        """These sessions live. Never blocks."""
+    def sessions_seen(self, sessions: Iterable[Session]) -> None:
+        """Updates when these sessions were last in use."""
         ...
 
-    async def settled(self) -> None:
-        """Return once all that was told without waiting is on the disk, or the disk has refused it.
+    async def flush(self) -> None:
+        """Returns once earlier writes that did not wait are persisted, or have failed.
 
         Never raises; takes some seconds at most.
         """
         ...
 
-    async def keep(self, answers: Sequence[tuple[Session, PendingResult]]) -> bool:
-        """Write down answers of calls that were not journalled, which else live in memory alone.
-
-        False where the disk refused.
-        """
+    async def persist_local_results(self, results: Sequence[tuple[Session, PendingResult]]) -> bool:
+        """Persists results of local calls, which are not journalled. False if the database cannot be written."""
         ...
 
-    async def find(self, key_hash: bytes) -> StoredSession | None:
-        """What is on the disk of the session of a resume key.
-
-        Raises:
-            ServiceUnavailableError: the disk does not say.
-        """
+    async def find_session(self, key_hash: bytes) -> StoredSession | None:
+        """Returns the stored session of a resume key."""
         ...

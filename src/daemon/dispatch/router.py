@@ -120,7 +120,7 @@ class Router:
     @property
     def durable(self) -> bool:
         """Whether results reach the disk before they are told."""
-        return self._journal.works
+        return self._journal.writable
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Router:
         """A client has these results; they need not be kept."""
         forgotten = session.calls.acknowledge(map(request_key, request_ids))
         if forgotten and session.resumable:
-            self._journal.forgotten(session, forgotten)
+            self._journal.acknowledged(session, forgotten)
 
     def cancel(self, session: Session, key: str) -> bool:
         """End a session's running call as its caller asks. False where no such call runs."""

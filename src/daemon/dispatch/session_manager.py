@@ -11,14 +11,13 @@ from contextlib import suppress
 from typing import Final
 from uuid import uuid4
 
-import msgspec
 import structlog
 
 from ...protocol.error_codes import OutcomeUnknownError, RequestIdConflictError, ResultExpiredError
 from ...protocol.result_cache import ResultCache
 from ...protocol.session_calls import PendingResult, SessionCalls, arguments_digest
 from ...protocol.session_registry import SessionRegistry
-from ...protocol.tool_call import CallStatus, ClientInfo, Metadata, Principal, Timings, ToolResult, decode_result
+from ...protocol.tool_call import CallStatus, ClientInfo, Metadata, Principal, Timings, ToolResult
 from ...store import StoredCall, StoredSession
 from . import call_outcome
 from .dispatch_limits import DispatchLimits
@@ -80,18 +79,18 @@ class SessionManager:
         session.streaming, session.usable = streaming, usable
         self._sessions.add(session)
         if session.resumable:
-            self._journal.opened(session)
+            self._journal.session_opened(session)
         return session
 
     def make_resumable(self, session: Session, key_hash: bytes) -> None:
         """From now on an open session outlives its holder, and is found by this key."""
         session.key_hash = key_hash
         self._sessions.add(session)
-        self._journal.opened(session)
+        self._journal.session_opened(session)
 
     async def written(self) -> None:
         """Return once the sessions that were opened are on the disk: a key that was told is good after a crash too."""
-        await self._journal.settled()
+        await self._journal.flush()
 
     async def find(self, key_hash: bytes, principal: Principal, *, transport: str, away: CallPort) -> Session | None:
         """The principal's session of this key, brought back into memory where it is only on the disk.
@@ -106,7 +105,7 @@ class SessionManager:
             session = self._sessions.find(key_hash, principal.name)
             if session is not None:
                 return session
-            kept = await self._journal.find(key_hash)
+            kept = await self._journal.find_session(key_hash)
             if kept is None or kept.row.principal != principal.name:
                 return None
             row = kept.row
@@ -123,7 +122,7 @@ class SessionManager:
         """A call is new under this key: an answer of another that the disk has under it must not come back."""
         if key in session.stored:
             session.stored.remove(key)
-            self._journal.forgotten(session, [key])
+            self._journal.acknowledged(session, [key])
 
     async def states(self, session: Session, keys: Sequence[str]) -> dict[str, CallStatus]:
         """What is known of a session's calls. The disk is asked where only that may know one.
@@ -135,7 +134,7 @@ class SessionManager:
         known = {key: session.calls.status(key, now) for key in keys}
         unknown = [key for key, status in known.items() if status == "unknown"]
         if unknown and session.calls.incomplete:
-            on_disk = await self._journal.states(session, unknown)
+            on_disk = await self._journal.call_states(session, unknown)
             for key in unknown:
                 status = session.calls.status(key, now)  # it may have been sent meanwhile
                 known[key] = on_disk.get(key, "unknown") if status == "unknown" else status
@@ -150,7 +149,7 @@ class SessionManager:
             ResultExpiredError: its result is gone.
             ServiceUnavailableError: the disk does not say.
         """
-        known = await self._journal.answered(running)
+        known = await self._journal.earlier_call(running)
         if known is None:
             raise ResultExpiredError
         if known.tool != running.tool.name or known.arguments_hash != arguments_digest(running.call.arguments):
@@ -165,7 +164,7 @@ class SessionManager:
         if not self._sessions.leave(session, port, time.monotonic()):
             return False
         if session.journalled and not session.resumable:
-            self._journal.closed(session)
+            self._journal.session_closed(session)
         return True
 
     async def keep(self) -> None:
@@ -175,18 +174,18 @@ class SessionManager:
             now = time.monotonic()
             idle = self._sessions.idle(now, self._bounds().progress_window_s)
             # While the disk refuses, how a journalled call ended may be in memory alone as well.
-            if idle and await self._write_the_rest(idle) and self._journal.works:
+            if idle and await self._write_the_rest(idle) and self._journal.writable:
                 for session in self._sessions.idle(now, self._bounds().progress_window_s):
                     if session in idle:
                         self._sessions.remove(session)
             if now - self._seen_at > _SEEN_EVERY_S:
                 self._seen_at = now
-                self._journal.seen(session for session in self._sessions if session.resumable)
+                self._journal.sessions_seen(session for session in self._sessions if session.resumable)
 
     async def keep_all(self) -> None:
         """The daemon goes down: have all answers on the disk that only memory has."""
         sessions = [session for session in self._sessions if session.resumable]
-        self._journal.seen(sessions)
+        self._journal.sessions_seen(sessions)
         with suppress(TimeoutError):  # the store goes on with it until it is closed
             async with asyncio.timeout(_LAST_WRITE_S):
                 if not await self._write_the_rest(sessions):
@@ -199,7 +198,7 @@ class SessionManager:
         ]
         for session, kept in answers:  # before they are: a call may take a key while the disk is waited for
             session.stored.add(kept.key)
-        return not answers or await self._journal.keep(answers)
+        return not answers or await self._journal.persist_local_results(answers)
 
     def _make(
         self,
@@ -260,10 +259,4 @@ def _result(call: StoredCall) -> ToolResult | None:
     if call.state == "interrupted":
         error = OutcomeUnknownError("The daemon ended abruptly while the call ran; look whether it had its effect.")
         return ToolResult(Metadata(0.0, Timings()), error=error.to_tool_error())
-    if call.result is None:
-        return None
-    try:
-        return decode_result(call.result)
-    except msgspec.DecodeError as error:
-        _log.error("a stored result cannot be read", tool=call.tool, reason=str(error))
-        return None
+    return call_outcome.stored_result(call)

@@ -39,7 +39,7 @@ class StoreJournal:
         self._recorder = recorder
 
     @property
-    def works(self) -> bool:
+    def writable(self) -> bool:
         return self._store.problem is None
 
     async def start(self, running: RunningCall) -> bool:
@@ -79,7 +79,7 @@ class StoreJournal:
         if reason is not None:
             _log.error("a result is told before it is on the disk", tool=running.tool.name, reason=reason)
 
-    async def answered(self, running: RunningCall) -> StoredCall | None:
+    async def earlier_call(self, running: RunningCall) -> StoredCall | None:
         try:
             return await self._store.answered(running.session.id, running.key)
         except StoreError as error:
@@ -87,7 +87,7 @@ class StoreJournal:
             message = f"The call was made before, and how it ended cannot be looked up at present ({error.reason})."
             raise ServiceUnavailableError(message, executed="maybe") from error
 
-    async def states(self, session: Session, keys: Sequence[str]) -> dict[str, StoredCallState]:
+    async def call_states(self, session: Session, keys: Sequence[str]) -> dict[str, StoredCallState]:
         found: dict[str, StoredCallState] = {}
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -100,39 +100,41 @@ class StoreJournal:
             raise ServiceUnavailableError(message) from error
         return found
 
-    async def child(self, running: RunningCall) -> StoredCall | None:
+    async def earlier_child(self, running: RunningCall) -> StoredCall | None:
         try:
             return await self._store.child(running.scope, running.key, running.session.principal.name)
         except StoreError as error:
             raise _unreadable(error) from error
 
-    async def run(self, call_id: str, principal: Principal, tool: str) -> str | None:
+    async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
         try:
             return await self._store.run(call_id, principal.name, tool)
         except StoreError as error:
             raise _unreadable(error) from error
 
-    async def take_up(self, running: RunningCall, run: str) -> None:
+    async def resume_run(self, running: RunningCall, run: str) -> None:
         try:
             await self._store.take_up(running.id, run)
         except StoreError as error:
             message = f"It could not be journalled that the call goes on with an earlier one ({error.reason})."
             raise ServiceUnavailableError(message, executed="no") from error
 
-    async def detached(self) -> list[StoredDetachedCall]:
+    async def detached_calls(self) -> list[StoredDetachedCall]:
         try:
             return await self._store.detached()
         except StoreError as error:
             raise _unreadable(error) from error
 
-    async def ended(self, call_id: str, child: tuple[str, str], principal: Principal) -> StoredCall | CallRow | None:
+    async def find_ended_call(
+        self, call_id: str, child: tuple[str, str], principal: Principal
+    ) -> StoredCall | CallRow | None:
         try:
             known = await self._store.child(*child, principal.name)
             return known or await self._store.call(call_id, principal.name)
         except StoreError as error:
             raise _unreadable(error) from error
 
-    def opened(self, session: Session) -> None:
+    def session_opened(self, session: Session) -> None:
         if session.key_hash is not None:
             self._store.open_session(
                 SessionRow(
@@ -145,19 +147,19 @@ class StoreJournal:
                 )
             )
 
-    def forgotten(self, session: Session, keys: Sequence[str]) -> None:
+    def acknowledged(self, session: Session, keys: Sequence[str]) -> None:
         self._store.forget(session.id, keys)
 
-    def closed(self, session: Session) -> None:
+    def session_closed(self, session: Session) -> None:
         self._store.close_session(session.id)
 
-    def seen(self, sessions: Iterable[Session]) -> None:
+    def sessions_seen(self, sessions: Iterable[Session]) -> None:
         self._store.seen([session.id for session in sessions])
 
-    async def settled(self) -> None:
+    async def flush(self) -> None:
         await not_on_disk(self._store.flush())
 
-    async def keep(self, answers: Sequence[tuple[Session, PendingResult]]) -> bool:
+    async def persist_local_results(self, answers: Sequence[tuple[Session, PendingResult]]) -> bool:
         # The book's clock is monotonic, the disk's is not.
         since_epoch = time.time() - time.monotonic()
         calls = [
@@ -181,7 +183,7 @@ class StoreJournal:
             return False
         return True
 
-    async def find(self, key_hash: bytes) -> StoredSession | None:
+    async def find_session(self, key_hash: bytes) -> StoredSession | None:
         try:
             return await self._store.session(key_hash)
         except StoreError as error:

@@ -171,8 +171,8 @@ class FakeJournal:
         self.ready.set()
 
     @property
-    def works(self) -> bool:
-        self.asked["works"] += 1
+    def writable(self) -> bool:
+        self.asked["writable"] += 1
         return not self.refuses
 
     async def start(self, running: RunningCall) -> bool:
@@ -208,28 +208,28 @@ class FakeJournal:
         self.events.append(("end", running.key))
         self.calls[running.scope, running.key] = self._call(running, "done", encode_result(result))
 
-    async def answered(self, running: RunningCall) -> StoredCall | None:
-        await self._disk("answered")
+    async def earlier_call(self, running: RunningCall) -> StoredCall | None:
+        await self._disk("earlier_call")
         return self.calls.get((running.session.id, running.key))
 
-    async def states(self, session: Session, keys: Sequence[str]) -> dict[str, StoredCallState]:
-        await self._disk("states")
+    async def call_states(self, session: Session, keys: Sequence[str]) -> dict[str, StoredCallState]:
+        await self._disk("call_states")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.")
         known = {key: self.calls.get((session.id, key)) for key in keys}
         return {key: call.state for key, call in known.items() if call is not None}
 
-    async def child(self, running: RunningCall) -> StoredCall | None:
-        await self._disk("child")
+    async def earlier_child(self, running: RunningCall) -> StoredCall | None:
+        await self._disk("earlier_child")
         return self.calls.get((running.scope, running.key))
 
-    async def run(self, call_id: str, principal: Principal, tool: str) -> str | None:
-        await self._disk("run")
+    async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
+        await self._disk("find_run")
         known = self.runs.get(call_id)
         return known[2] if known is not None and known[:2] == (tool, principal) else None
 
-    async def take_up(self, running: RunningCall, run: str) -> None:
-        await self._disk("take_up")
+    async def resume_run(self, running: RunningCall, run: str) -> None:
+        await self._disk("resume_run")
         self.runs[running.id] = (running.tool.name, running.session.principal, run)
 
     async def _disk(self, what: str) -> None:
@@ -249,7 +249,7 @@ class FakeJournal:
             at=time.time(),
         )
 
-    def opened(self, session: Session) -> None:
+    def session_opened(self, session: Session) -> None:
         assert session.key_hash is not None
         self.sessions[session.key_hash] = SessionRow(
             id=session.id,
@@ -260,32 +260,34 @@ class FakeJournal:
             opened_at=time.time(),
         )
 
-    def forgotten(self, session: Session, keys: Sequence[str]) -> None:
+    def acknowledged(self, session: Session, keys: Sequence[str]) -> None:
         self.events.extend(("forget", key) for key in keys)
         for key in keys:
             known = self.calls.pop((session.id, key), None)
             if known is not None and not known.local:
                 self.calls[session.id, key] = msgspec.structs.replace(known, state="expired", result=None)
 
-    def closed(self, session: Session) -> None:
+    def session_closed(self, session: Session) -> None:
         self.events.append(("close", session.label))
 
-    def seen(self, sessions: Iterable[Session]) -> None:
+    def sessions_seen(self, sessions: Iterable[Session]) -> None:
         self.events.extend(("seen", session.label) for session in sessions)
 
-    async def settled(self) -> None:
-        await self._disk("settled")
+    async def flush(self) -> None:
+        await self._disk("flush")
 
-    async def detached(self) -> list[StoredDetachedCall]:
-        await self._disk("detached")
+    async def detached_calls(self) -> list[StoredDetachedCall]:
+        await self._disk("detached_calls")
         return [kept for kept in self.orders.values() if self.calls[kept.session.id, kept.request_key].state != "done"]
 
-    async def ended(self, call_id: str, child: tuple[str, str], principal: Principal) -> StoredCall | CallRow | None:
-        await self._disk("ended")
+    async def find_ended_call(
+        self, call_id: str, child: tuple[str, str], principal: Principal
+    ) -> StoredCall | CallRow | None:
+        await self._disk("find_ended_call")
         return self.calls.get(child)
 
-    async def keep(self, answers: Sequence[tuple[Session, PendingResult]]) -> bool:
-        await self._disk("keep")
+    async def persist_local_results(self, answers: Sequence[tuple[Session, PendingResult]]) -> bool:
+        await self._disk("persist_local_results")
         if self.refuses:
             return False
         for session, kept in answers:
@@ -303,14 +305,14 @@ class FakeJournal:
             )
         return True
 
-    async def find(self, key_hash: bytes) -> StoredSession | None:
-        await self._disk("find")
+    async def find_session(self, key_hash: bytes) -> StoredSession | None:
+        await self._disk("find_session")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.", executed="no")
         row = self.sessions.get(key_hash)
         if row is None:
             return None
-        goes_on = {kept.session.id for kept in await self.detached()}
+        goes_on = {kept.session.id for kept in await self.detached_calls()}
         calls = [call for call in self.calls.values() if call.session_id == row.id and row.id not in goes_on]
         return StoredSession(row=row, calls=calls)
 

@@ -404,7 +404,7 @@ async def test_what_is_cancelled_while_it_is_looked_up_may_have_been_done(
         asked.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(home.journal, "answered", hung)
+    monkeypatch.setattr(home.journal, "earlier_call", hung)
     del home.port.answers[1]
     running = home.submit(session, 1, "write")
     await asked.wait()
@@ -425,7 +425,7 @@ async def test_a_local_call_of_a_long_session_asks_no_disk(house: Any, make: Any
     assert session.calls.incomplete
     assert home.journal.asked == {"start": 2, "end": 2}
     assert await home.router.states_of(session, [2]) == ["done"]
-    assert not home.journal.asked["states"]
+    assert not home.journal.asked["call_states"]
     assert await home.router.states_of(session, [0, 2, 9]) == ["done", "done", "unknown"]
 
 

@@ -69,7 +69,7 @@ async def test_of_other_calls_the_audit_tells_how_they_ended(house: Any, row: Ca
     async def ended(call_id: str, child: tuple[str, str], principal: Principal) -> StoredCall | CallRow | None:
         return rows.get(call_id)
 
-    home.journal.ended = ended
+    home.journal.find_ended_call = ended
     good, bad, nothing = [await look_up(home, call_id) for call_id in ("e-1", "e-2", "e-3")]
     assert (good.state, good.outcome, good.tool, good.result) == ("done", "ok", "chat", None)
     assert (bad.state, bad.outcome) == ("failed", "TIMEOUT")

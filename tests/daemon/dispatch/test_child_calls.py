@@ -610,7 +610,7 @@ async def test_a_disk_that_does_not_say_stops_the_call(house: Any, make: Any, co
     async def unreadable(running: Any) -> None:
         raise ServiceUnavailableError("The disk refuses.", executed="no")
 
-    home.journal.child = unreadable
+    home.journal.earlier_child = unreadable
     again = await home.call(home.session(), 2, "run", arguments={"resume": first["id"]})
     assert again.structured["codes"] == ["SERVICE_UNAVAILABLE", "SERVICE_UNAVAILABLE"]
     assert deeds.done == ["one"]

@@ -97,7 +97,7 @@ async def test_it_is_on_the_disk_before_its_id_is_told(house: Any, tools: Any) -
     """Where the disk refuses, nothing is begun, and the caller learns it."""
     home = house(tools(Work()))
     call_id = await begin(home, count=1, changed={"count": 2})
-    (order,) = await home.journal.detached()
+    (order,) = await home.journal.detached_calls()
     assert order.call_id == call_id
     assert msgspec.json.decode(order.arguments) == {"count": 2, "changed": {"count": 2}}
 
@@ -222,7 +222,7 @@ async def test_what_has_no_tool_any_more_waits(house: Any, tools: Any) -> None:
     await without.router.recall_detached()
     await without.router.go_on_detached()
     assert (await look_up(without, call_id)).state == "waiting"
-    assert [order.call_id for order in await home.journal.detached()] == [call_id]
+    assert [order.call_id for order in await home.journal.detached_calls()] == [call_id]
     await home.router.close("The end.", 0.0)
 
 

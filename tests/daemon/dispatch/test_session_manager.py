@@ -104,7 +104,7 @@ async def test_a_disk_that_refuses_leaves_sessions_in_memory(house: Any, make: A
     home.journal.refuses = True
     home.router.leave(session, home.port)
     keeper = asyncio.create_task(home.router.sessions.keep())
-    await home.until(lambda: home.journal.asked["keep"] >= 2)
+    await home.until(lambda: home.journal.asked["persist_local_results"] >= 2)
     assert len(home.router.sessions) == 1
     home.journal.refuses = False
     await home.until(lambda: not len(home.router.sessions))
@@ -121,7 +121,7 @@ async def test_a_result_that_was_told_before_it_was_written_stays_in_memory(hous
     home.journal.refuses = True
     home.router.leave(session, home.port)
     keeper = asyncio.create_task(home.router.sessions.keep())
-    await home.until(lambda: home.journal.asked["works"] >= 2)
+    await home.until(lambda: home.journal.asked["writable"] >= 2)
     assert (await home.resume("key")).missed[1].ok
     keeper.cancel()
 
@@ -134,7 +134,7 @@ async def test_who_comes_back_while_its_session_is_put_away_keeps_it(house: Any,
     home.journal.ready.clear()
     home.router.leave(session, home.port)
     keeper = asyncio.create_task(home.router.sessions.keep())
-    await home.until(lambda: home.journal.asked["keep"])
+    await home.until(lambda: home.journal.asked["persist_local_results"])
     back = await home.resume("key")
     home.journal.ready.set()
     other = home.session("other", key="other")
@@ -162,7 +162,7 @@ async def test_a_call_that_ends_while_others_are_put_away_keeps_its_session(hous
         session.left_at -= 1000
     home.journal.ready.clear()
     keeper = asyncio.create_task(home.router.sessions.keep())
-    await home.until(lambda: home.journal.asked["keep"])
+    await home.until(lambda: home.journal.asked["persist_local_results"])
     go_on.set()
     await home.answered()
     home.journal.ready.set()
@@ -219,7 +219,7 @@ async def test_a_call_that_takes_an_id_while_its_answer_is_stored(house: Any, ma
     home.journal.ready.clear()
     home.router.leave(session, home.port)
     keeper = asyncio.create_task(home.router.sessions.keep())
-    await home.until(lambda: home.journal.asked["keep"])
+    await home.until(lambda: home.journal.asked["persist_local_results"])
     back = await home.resume("key")
     await home.call(back.session, 2, "say", arguments={"text": "x" * 1350})
     home.submit(back.session, 1, "say", {"text": "new"}, port=back.port)
@@ -254,7 +254,7 @@ async def test_a_disk_that_does_not_answer_cannot_hold_up_the_end(
     home.journal.ready.clear()
     async with asyncio.timeout(20):
         await home.router.close("The daemon stops.", 0)
-    assert home.journal.asked["keep"] == 1
+    assert home.journal.asked["persist_local_results"] == 1
 
 
 async def test_a_result_is_as_old_on_the_disk_as_it_is(house: Any, make: Any) -> None:
@@ -306,12 +306,12 @@ async def test_two_who_bring_a_key_at_once_get_one_session(house: Any, make: Any
     home = house(tools(make), journal=before.journal)
     home.journal.ready.clear()
     both = [asyncio.create_task(home.resume("key")) for _ in range(2)]
-    await home.until(lambda: home.journal.asked["find"])
+    await home.until(lambda: home.journal.asked["find_session"])
     home.journal.ready.set()
     first, second = [await one for one in both]
     assert first.session is second.session
     assert (first.superseded, second.superseded) == (None, first.port)
-    assert (len(home.router.sessions), home.journal.asked["find"]) == (1, 1)
+    assert (len(home.router.sessions), home.journal.asked["find_session"]) == (1, 1)
 
 
 async def test_a_disk_that_does_not_say_is_no_reason_for_a_new_session(house: Any, make: Any) -> None:
@@ -332,7 +332,7 @@ async def test_who_is_in_memory_comes_back_past_those_who_wait_for_the_disk(hous
     session = home.session(key="key")
     home.journal.ready.clear()
     waiting = asyncio.create_task(home.resume("unknown"))
-    await home.until(lambda: home.journal.asked["find"])
+    await home.until(lambda: home.journal.asked["find_session"])
     async with asyncio.timeout(20):
         assert (await home.resume("key")).session is session
     home.journal.ready.set()

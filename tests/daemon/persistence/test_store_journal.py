@@ -139,7 +139,7 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
 
 async def found(journal: StoreJournal) -> dict[str, StoredCall]:
     """The calls of the session ``key``, as they come back."""
-    kept = await journal.find(KEY)
+    kept = await journal.find_session(KEY)
     assert kept is not None
     return {call.request_key: call for call in kept.calls}
 
@@ -150,7 +150,7 @@ async def test_a_call_that_started_and_never_ended_was_interrupted(
     """The next start of the daemon finds it, with an audit row that has no arguments but says how long it waited."""
     before = open_store()
     journal = journal_on(before, counted)
-    journal.opened(session)
+    journal.session_opened(session)
     assert await journal.start(accepted(session))
     await before.close()
     later = open_store()
@@ -167,7 +167,7 @@ async def test_a_result_is_there_as_soon_as_its_end_was_awaited(
     store: Store, journal: StoreJournal, session: Session, counted: Counted
 ) -> None:
     """With its audit row, and counted once."""
-    journal.opened(session)
+    journal.session_opened(session)
     running = accepted(session)
     await journal.start(running)
     before = time.time()
@@ -186,15 +186,15 @@ async def test_what_became_of_an_id_is_told_as_long_as_the_disk_can_be_read(
 ) -> None:
     """Its end by itself, its state among many; where the disk does not say, that it was not executed is not said."""
     running = accepted(session)
-    journal.opened(session)
+    journal.session_opened(session)
     await journal.start(running)
-    assert await journal.answered(running) is None
+    assert await journal.earlier_call(running) is None
     await journal.end(running, RESULT, 1)
-    call = await journal.answered(running)
+    call = await journal.earlier_call(running)
     assert call is not None
     assert (call.state, call.tool) == ("done", "effect")
     keys = [f"n{number}" for number in range(REMEMBERED_IDS + 2)]
-    assert await journal.states(session, [*reversed(keys)]) == {"n1": "done"}
+    assert await journal.call_states(session, [*reversed(keys)]) == {"n1": "done"}
 
     async def broken(*_: object) -> None:
         raise StoreError("broken", "broken")
@@ -202,10 +202,10 @@ async def test_what_became_of_an_id_is_told_as_long_as_the_disk_can_be_read(
     monkeypatch.setattr(store, "answered", broken)
     monkeypatch.setattr(store, "states", broken)
     with pytest.raises(ServiceUnavailableError) as refusal:
-        await journal.answered(running)
+        await journal.earlier_call(running)
     assert refusal.value.executed == "maybe"
     with pytest.raises(ServiceUnavailableError):
-        await journal.states(session, keys)
+        await journal.call_states(session, keys)
 
 
 async def test_nobody_waits_long_to_hear_what_became_of_an_id(
@@ -219,17 +219,17 @@ async def test_nobody_waits_long_to_hear_what_became_of_an_id(
     monkeypatch.setattr(store, "states", hung)
     monkeypatch.setattr("toold.daemon.persistence.store_journal.PATIENCE_S", 0.01)
     with pytest.raises(ServiceUnavailableError):
-        await journal.states(session, ["n1"])
+        await journal.call_states(session, ["n1"])
 
 
 async def test_an_id_starts_once(journal: StoreJournal, session: Session) -> None:
     """Whether its call has ended or not, and whether its result was forgotten or not."""
-    journal.opened(session)
+    journal.session_opened(session)
     running = accepted(session)
     assert await journal.start(running)
     assert not await journal.start(running)
     await journal.end(running, RESULT, 1)
-    journal.forgotten(session, ["n1"])
+    journal.acknowledged(session, ["n1"])
     assert not await journal.start(running)
     assert (await found(journal))["n1"].state == "expired"
 
@@ -239,13 +239,13 @@ async def test_of_a_session_that_nobody_comes_back_to_no_result_is_kept(
 ) -> None:
     """While it lasts its ids are known; once it is closed nothing is, but for the audit."""
     plain = session_with(None)
-    journal.opened(plain)
+    journal.session_opened(plain)
     running = accepted(plain)
     await journal.start(running)
     await journal.end(running, RESULT, 1)
     with closing(sqlite3.connect(database)) as reader:
         assert reader.execute("SELECT state, result_bytes FROM journal").fetchall() == [("expired", 0)]
-        journal.closed(plain)
+        journal.session_closed(plain)
         await store.flush()
         assert reader.execute("SELECT count(*) FROM journal").fetchone() == (0,)
         assert reader.execute("SELECT count(*) FROM session").fetchone() == (0,)
@@ -259,8 +259,8 @@ async def test_a_childs_result_is_kept_whoever_made_its_parent(store: Store, jou
     running.__dict__.update(scope="e-1", key="step", parent=running)
     assert await journal.start(running)
     await journal.end(running, RESULT, 1)
-    journal.closed(plain)
-    known = await journal.child(running)
+    journal.session_closed(plain)
+    known = await journal.earlier_child(running)
     assert known is not None
     assert (known.state, known.result and decode_result(known.result)) == ("done", RESULT)
 
@@ -270,10 +270,10 @@ async def test_a_run_is_found_and_taken_up(journal: StoreJournal, session: Sessi
     first, second = accepted(session, "n1", "compose"), accepted(session, "n2", "compose")
     for running in (first, second):
         await journal.start(running)
-    assert await journal.run("call-n1", LOCAL, "compose") == "call-n1"
-    await journal.take_up(second, "call-n1")
-    assert await journal.run("call-n2", LOCAL, "compose") == "call-n1"
-    assert await journal.run("call-n2", Principal("somebody"), "compose") is None
+    assert await journal.find_run("call-n1", LOCAL, "compose") == "call-n1"
+    await journal.resume_run(second, "call-n1")
+    assert await journal.find_run("call-n2", LOCAL, "compose") == "call-n1"
+    assert await journal.find_run("call-n2", Principal("somebody"), "compose") is None
 
 
 async def test_where_the_disk_refuses_no_run_is_taken_up(
@@ -281,15 +281,15 @@ async def test_where_the_disk_refuses_no_run_is_taken_up(
 ) -> None:
     """What cannot be written down is not done: a later run would do everything again."""
     with pytest.raises(ServiceUnavailableError):
-        await journal.take_up(accepted(session), "call-n1")
+        await journal.resume_run(accepted(session), "call-n1")
 
 
 async def test_local_answers_are_kept_with_the_time_at_which_they_came(journal: StoreJournal, session: Session) -> None:
     """Being put away does not make them younger."""
-    journal.opened(session)
+    journal.session_opened(session)
     accepted(session, "n2", "echo")
     session.calls.finish("n2", RESULT, 10, 10, time.monotonic() - 30, journalled=False)
-    assert await journal.keep([(session, kept) for kept in session.calls.kept(time.monotonic())])
+    assert await journal.persist_local_results([(session, kept) for kept in session.calls.kept(time.monotonic())])
     call = (await found(journal))["n2"]
     assert (call.state, call.local, call.tool) == ("done", True, "echo")
     assert call.arguments_hash == session.calls.arguments_hash("n2")
@@ -300,12 +300,12 @@ async def test_local_answers_are_kept_with_the_time_at_which_they_came(journal: 
 
 async def test_a_session_is_seen(database: Path, store: Store, journal: StoreJournal, session: Session) -> None:
     """So that it is remembered from then on, not from when it was opened."""
-    journal.opened(session)
+    journal.session_opened(session)
     await store.flush()
     with closing(sqlite3.connect(database)) as other:
         other.execute("UPDATE session SET seen_at = 1")
         other.commit()
-        journal.seen(iter([session]))
+        journal.sessions_seen(iter([session]))
         await store.flush()
         assert other.execute("SELECT seen_at > 1 FROM session").fetchall() == [(1,)]
 
@@ -319,10 +319,12 @@ async def test_a_disk_that_refuses_starts_no_call_and_keeps_no_answer(
             await journal.start(accepted(session))
         assert "database is locked" in told.value.message
         assert (told.value.executed, told.value.retryable) == ("no", True)
-        assert not journal.works
+        assert not journal.writable
         accepted(session, "n2", "echo")
         session.calls.finish("n2", RESULT, 10, 10, time.monotonic(), journalled=False)
-        assert not await journal.keep([(session, kept) for kept in session.calls.kept(time.monotonic())])
+        assert not await journal.persist_local_results(
+            [(session, kept) for kept in session.calls.kept(time.monotonic())]
+        )
     assert [line["answers"] for line in lines if "answers" in line] == [1]
     locked.execute("ROLLBACK")
 
@@ -335,7 +337,7 @@ async def test_an_end_that_the_disk_refuses_is_told_all_the_same(
     counted: Counted,
 ) -> None:
     """The log says so; once the disk is well the end is there too."""
-    journal.opened(session)
+    journal.session_opened(session)
     running = accepted(session)
     await journal.start(running)
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
@@ -346,7 +348,7 @@ async def test_an_end_that_the_disk_refuses_is_told_all_the_same(
     told = [line for line in lines if line["event"] == "a result is told before it is on the disk"]
     assert [(line["tool"], "locked" in line["reason"]) for line in told] == [("effect", True)]
     assert counted.outcomes == ["ok"]
-    while not journal.works:
+    while not journal.writable:
         await store.flush()
     assert (await found(journal))["n1"].state == "done"
 
@@ -366,9 +368,9 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_some_se
 async def test_a_sessions_toolset_is_on_the_disk(store: Store, journal: StoreJournal, session: Session) -> None:
     """So that what bounded it before a restart bounds it after."""
     session.toolset = "lean"
-    journal.opened(session)
+    journal.session_opened(session)
     await store.flush()
-    kept = await journal.find(KEY)
+    kept = await journal.find_session(KEY)
     assert kept is not None
     assert kept.row.toolset == "lean"
 
@@ -377,10 +379,10 @@ async def test_a_store_that_cannot_be_read_finds_no_session_and_says_so(
     store: Store, journal: StoreJournal, database: Path
 ) -> None:
     """Which is another thing than that there is none."""
-    assert await journal.find(hash_key("made up")) is None
+    assert await journal.find_session(hash_key("made up")) is None
     await store.flush()
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
         other.execute("ALTER TABLE session RENAME TO elsewhere")
         with pytest.raises(ServiceUnavailableError) as told:
-            await journal.find(KEY)
+            await journal.find_session(KEY)
     assert (told.value.executed, told.value.retryable) == ("no", True)

@@ -272,7 +272,7 @@ async def test_what_the_disk_does_not_say_of_an_id_is_no_unknown(
     async def refuse(*_: object) -> None:
         raise ServiceUnavailableError("The disk refuses.")
 
-    monkeypatch.setattr("toold.daemon.persistence.store_journal.StoreJournal.states", refuse)
+    monkeypatch.setattr("toold.daemon.persistence.store_journal.StoreJournal.call_states", refuse)
     await peer.send("call_status", request_ids=[1])
     await peer.send("cancel", request_id=1)
     await peer.send("call_status", request_ids=[2])
