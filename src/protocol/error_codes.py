@@ -1,4 +1,4 @@
-"""The error table: one code, one class, one meaning, one piece of advice.
+"""The error table: each code has one class, one meaning and one piece of advice.
 
 Exceptions that end a call, all below ``CallError``::
 
@@ -24,8 +24,8 @@ Exceptions that end a call, all below ``CallError``::
     ├── NotFoundError               NOT_FOUND
     └── InternalError               INTERNAL_ERROR
 
-A message is for the person who has to act on it: what was wrong, which field, what to do. It never holds a secret,
-a traceback or a path of the server that the caller did not name.
+A message is written for the person who has to act on it: what is wrong, which field, what to do. It never contains a
+secret, a traceback, or a server path that the caller did not name.
 """
 
 from collections.abc import Mapping
@@ -36,11 +36,11 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 Executed = Literal["no", "maybe", "yes"]
-"""Whether the call had an effect: it did not start, it may have, it did."""
+"""Whether the call had an effect: it had none, it may have had one, it had one."""
 
 
 class ErrorCode(StrEnum):
-    """Every code that can stand in ``error.code`` on the wire."""
+    """Every value of ``error.code`` on the wire."""
 
     INVALID_REQUEST = "INVALID_REQUEST"
     PROTOCOL_ERROR = "PROTOCOL_ERROR"
@@ -65,9 +65,9 @@ class ErrorCode(StrEnum):
 
 
 class ToolError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``error`` on the wire: what went wrong with one call, or with one frame.
+    """``error`` on the wire: why one call or one frame failed.
 
-    ``retryable`` is true only where the same call may be sent again without a second effect.
+    ``retryable`` is true only if the same call can be sent again without a second effect.
     """
 
     code: str
@@ -79,18 +79,18 @@ class ToolError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallError(Exception):
-    """The call could not be answered with a result.
+    """A call failed.
 
-    Raise a subclass from a tool or a provider. ``executed`` says whether an effect may have happened, where the
-    raiser knows better than the class does; ``transient`` whether the same call may succeed later. From both follows
-    ``retryable``: it may be sent again without a second effect. Dispatch says so too where the tool's annotations
-    allow it; an error that came over the wire has what the daemon said.
+    Tools and providers raise a subclass. ``executed`` overrides the class's default if the raiser knows better, and
+    ``transient`` says whether the same call may succeed later. A transient error with ``executed="no"`` is
+    ``retryable``; dispatch also marks transient errors of read-only and idempotent tools as retryable. An error decoded
+    from the wire keeps the daemon's value.
     """
 
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL_ERROR
     default_executed: ClassVar[Executed] = "maybe"
     default_transient: ClassVar[bool] = False
-    advice: ClassVar[str] = "Report it with the request id; the daemon's log has the cause."
+    advice: ClassVar[str] = "Report the error with its request id; the daemon's log has the cause."
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class CallError(Exception):
         super().__init__(self.message)
 
     def to_tool_error(self, *, repeatable: bool = False) -> ToolError:
-        """The wire record; ``repeatable`` says that the tool is read-only or idempotent."""
+        """Returns the wire record; ``repeatable`` says that the tool is read-only or idempotent."""
         return ToolError(
             code=self.code.value,
             message=self.message,
@@ -122,19 +122,19 @@ class CallError(Exception):
 
 
 class InvalidRequestError(CallError):
-    """The frame's fields are wrong."""
+    """A field of the frame is invalid."""
 
     code = ErrorCode.INVALID_REQUEST
     default_executed = "no"
-    advice = "Correct the field that the message names."
+    advice = "Correct the field named in the message."
 
 
 class ProtocolError(CallError):
-    """The frame is not one that the protocol knows at this point."""
+    """The frame is not valid, or not allowed at this point of the protocol."""
 
     code = ErrorCode.PROTOCOL_ERROR
     default_executed = "no"
-    advice = "Send one JSON object a text frame, with an op from docs/protocol.md."
+    advice = "Send one JSON object per text frame, with an op from docs/protocol.md."
 
 
 class UnauthorizedError(CallError):
@@ -142,31 +142,31 @@ class UnauthorizedError(CallError):
 
     code = ErrorCode.UNAUTHORIZED
     default_executed = "no"
-    advice = "Send the daemon's token in hello; `toold token` prints it."
+    advice = "Send the daemon's token in `hello`; `toold token` prints it."
 
 
 class PermissionDeniedError(CallError):
-    """The principal may not do this."""
+    """The principal is not permitted to do this."""
 
     code = ErrorCode.PERMISSION_DENIED
     default_executed = "no"
-    advice = "Ask for something that the operator allowed, or ask the operator."
+    advice = "Request something that the operator permits, or ask the operator for permission."
 
 
 class ToolNotFoundError(CallError):
-    """There is no tool of this name."""
+    """No tool has this name."""
 
     code = ErrorCode.TOOL_NOT_FOUND
     default_executed = "no"
-    advice = "List the tools (list_tools, `toold tools`) and use one of those names."
+    advice = "List the tools (`list_tools`, `toold tools`) and use one of their names."
 
 
 class InvalidArgumentsError(CallError):
-    """The arguments do not fit the tool's schema."""
+    """The arguments do not match the tool's schema."""
 
     code = ErrorCode.VALIDATION_ERROR
     default_executed = "no"
-    advice = "Correct the arguments that details.fields names; the tool's inputSchema says what is meant."
+    advice = "Correct the arguments listed in details.fields; the tool's inputSchema describes them."
 
 
 class OverCapacityError(CallError):
@@ -175,62 +175,62 @@ class OverCapacityError(CallError):
     code = ErrorCode.OVER_CAPACITY
     default_executed = "no"
     default_transient = True
-    advice = "Wait retry_after_ms and send the call again; keep fewer calls in flight."
+    advice = "Wait retry_after_ms, then send the call again; keep fewer calls in flight."
 
 
 class RateLimitedError(CallError):
-    """A rate limit or a quota was reached."""
+    """A rate limit, a quota or a budget is exhausted."""
 
     code = ErrorCode.RATE_LIMITED
     default_executed = "no"
     default_transient = True
-    advice = "Wait retry_after_ms and send the call again."
+    advice = "Wait retry_after_ms, then send the call again."
 
 
 class CallTimeoutError(CallError):
-    """The call's deadline passed before it had a result."""
+    """The call's deadline passed before it produced a result."""
 
     code = ErrorCode.TIMEOUT
     default_transient = True
-    advice = "Send it again with a larger timeout_ms, where error.retryable is true."
+    advice = "If error.retryable is true, send the call again with a larger timeout_ms."
 
 
 class CallCancelledError(CallError):
     """The call was cancelled."""
 
     code = ErrorCode.CANCELLED
-    advice = "Nothing: somebody asked for it."
+    advice = "None needed: the client or the operator cancelled the call."
 
 
 class ProviderError(CallError):
-    """The vendor answered with an error."""
+    """The vendor returned an error."""
 
     code = ErrorCode.PROVIDER_ERROR
-    advice = "Read the message: it says what the vendor objected to."
+    advice = "Read the message: it says what the vendor rejected."
 
 
 class ServiceUnavailableError(CallError):
-    """The daemon or the vendor cannot take the call now."""
+    """The daemon or the vendor cannot accept the call now."""
 
     code = ErrorCode.SERVICE_UNAVAILABLE
     default_executed = "no"
     default_transient = True
-    advice = "Send it again later, after retry_after_ms where it is given."
+    advice = "Send the call again later; after retry_after_ms, if it is set."
 
 
 class ContextLengthExceededError(CallError):
-    """The request is longer than the model's context window."""
+    """The request exceeds the model's context window."""
 
     code = ErrorCode.CONTEXT_LENGTH_EXCEEDED
     default_executed = "no"
-    advice = "Send less, or name a model with a larger window (`listmodels`)."
+    advice = "Send less, or choose a model with a larger context window (`listmodels`)."
 
 
 class ToolExecutionError(CallError):
     """The tool failed."""
 
     code = ErrorCode.TOOL_EXECUTION_ERROR
-    advice = "Read the message; if the tool is at fault, report it with the request id."
+    advice = "Read the message; if the fault is the tool's, report it with the request id."
 
 
 class ResultTooLargeError(CallError):
@@ -238,19 +238,19 @@ class ResultTooLargeError(CallError):
 
     code = ErrorCode.RESULT_TOO_LARGE
     default_executed = "yes"
-    advice = "Ask for less at a time."
+    advice = "Request less data per call."
 
 
 class ResultExpiredError(CallError):
-    """The call has run, and its result is not kept any more; make it again only where that does no harm."""
+    """The call has run, but its result is no longer retained; repeat it only if a second run does no harm."""
 
     code = ErrorCode.RESULT_EXPIRED
     default_executed = "yes"
-    advice = "Decide whether the call may be made again, and send it under a new request id."
+    advice = "If a second run does no harm, send the call again under a new request id."
 
 
 class RequestIdConflictError(CallError):
-    """This request id belongs to another call of this session, with other content; use a new one."""
+    """Another call of this session, with different content, has this request id."""
 
     code = ErrorCode.REQUEST_ID_CONFLICT
     default_executed = "no"
@@ -258,14 +258,14 @@ class RequestIdConflictError(CallError):
 
 
 class OutcomeUnknownError(CallError):
-    """The call was cut off and nobody knows whether it had its effect."""
+    """The call was interrupted; whether it had its effect is unknown."""
 
     code = ErrorCode.OUTCOME_UNKNOWN
-    advice = "Look whether the effect is there before you send it again."
+    advice = "Check whether the effect happened before you send the call again."
 
 
 class NotFoundError(CallError):
-    """What was asked for does not exist."""
+    """The requested object does not exist."""
 
     code = ErrorCode.NOT_FOUND
     default_executed = "no"
@@ -273,7 +273,7 @@ class NotFoundError(CallError):
 
 
 class InternalError(CallError):
-    """The daemon made a mistake."""
+    """The daemon failed; this is a bug."""
 
     code = ErrorCode.INTERNAL_ERROR
 
@@ -283,11 +283,11 @@ def _subclasses() -> Mapping[ErrorCode, type[CallError]]:
 
 
 ERROR_CLASSES: Mapping[ErrorCode, type[CallError]] = _subclasses()
-"""Code → exception class; complete in both directions."""
+"""Every code → its exception class."""
 
 
 def error_from_wire(error: ToolError) -> CallError:
-    """The exception for an error that came over the wire; an unknown code becomes ``InternalError``."""
+    """Returns the exception for an error received over the wire; an unknown code becomes ``InternalError``."""
     try:
         cls = ERROR_CLASSES[ErrorCode(error.code)]
     except ValueError:

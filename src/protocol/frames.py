@@ -1,6 +1,6 @@
-"""Every frame as a typed model. docs/protocol.md says what they mean; unknown fields are ignored.
+"""All frames of the wire protocol as typed models; docs/protocol.md describes them. Unknown fields are ignored.
 
-Frames from the client are below ``ClientFrame``, frames from the server below ``ServerFrame``; ``op`` tells which.
+Client frames are in the union ``ClientFrame``, server frames in ``ServerFrame``; ``op`` is the tag.
 """
 
 import re
@@ -24,25 +24,25 @@ CLOSE_NO_PONG: Final = 1011
 CLOSE_RESTART: Final = 1012
 
 MAX_REQUEST_ID_CHARS: Final = 512
-"""A longer request id is refused: it is kept in memory, logs and audit rows."""
+"""Longer request ids are rejected, since they are stored in memory, logs and audit rows."""
 
 _SUFFIX = re.compile(r"[_-]EXAI[_-]WS.*$", re.DOTALL)
 
 
 def canonical_tool_name(name: str) -> str:
-    """The tool's own name: older clients append ``_EXAI-WS…`` (with ``_`` or ``-`` in either place)."""
+    """Returns the tool's name without the suffix ``_EXAI-WS…`` (with ``_`` or ``-``) that older clients append."""
     return _SUFFIX.sub("", name) if "EXAI" in name else name
 
 
 class _Frame(msgspec.Struct, tag_field="op", frozen=True, gc=False):
-    """Base of all frames."""
+    """The base of all frames."""
 
 
 # --- from the client -------------------------------------------------------------------------------------------------
 
 
 class Hello(_Frame, tag="hello", frozen=True):
-    """The first frame. Fields stay loosely typed here: ``handshake`` judges them one by one."""
+    """The first frame. The fields are loosely typed: ``handshake`` validates each one separately."""
 
     session_id: Any = None
     token: Any = None
@@ -53,7 +53,7 @@ class Hello(_Frame, tag="hello", frozen=True):
 
 
 class CallTool(_Frame, tag="call_tool", frozen=True):
-    """One tool call; ``tool`` and ``id`` are older spellings of ``name`` and ``request_id``."""
+    """Call one tool. ``tool`` and ``id`` are older spellings of ``name`` and ``request_id``."""
 
     request_id: RequestId | None = None
     name: str | None = None
@@ -65,17 +65,17 @@ class CallTool(_Frame, tag="call_tool", frozen=True):
 
 
 class ToolCallAlias(CallTool, tag="tool_call", frozen=True):
-    """``call_tool`` as older clients spell it."""
+    """``call_tool`` in the spelling of older clients."""
 
 
 class Cancel(_Frame, tag="cancel", frozen=True):
-    """End a running call early."""
+    """Cancel a running call."""
 
     request_id: RequestId
 
 
 class CallStatusQuery(_Frame, tag="call_status", frozen=True):
-    """Ask what is known of some request ids."""
+    """Query the states of calls by their request ids."""
 
     request_ids: list[RequestId]
 
@@ -91,19 +91,19 @@ class ForgetAlias(Acknowledge, tag="forget", frozen=True):
 
 
 class ListTools(_Frame, tag="list_tools", frozen=True):
-    """Ask for the tools of this connection's toolset."""
+    """List the tools of the session's toolset."""
 
     request_id: RequestId | None = None
 
 
 class Ping(_Frame, tag="ping", frozen=True):
-    """Ask whether the daemon's loop is alive; beside WebSocket's own pings."""
+    """Check that the daemon's event loop responds; independent of WebSocket pings."""
 
     request_id: RequestId | None = None
 
 
 class Health(_Frame, tag="health", frozen=True):
-    """Ask how the daemon is."""
+    """Query the daemon's health."""
 
     request_id: RequestId | None = None
 
@@ -116,7 +116,7 @@ ClientFrame = (
 
 
 class ServerInfo(msgspec.Struct, frozen=True):
-    """``hello_ack.server``; ``epoch`` changes with each start of the daemon."""
+    """``hello_ack.server``; ``epoch`` changes at each start of the daemon."""
 
     name: str
     version: str
@@ -124,7 +124,7 @@ class ServerInfo(msgspec.Struct, frozen=True):
 
 
 class FrameLimits(msgspec.Struct, frozen=True):
-    """``hello_ack.limits``: bytes, counts and seconds as the names say."""
+    """``hello_ack.limits``; the names give the units."""
 
     max_frame_bytes: int
     max_inflight: int
@@ -136,19 +136,19 @@ class FrameLimits(msgspec.Struct, frozen=True):
 
 
 class HelloAck(_Frame, tag="hello_ack", omit_defaults=True, frozen=True):
-    """The answer to hello; on success all fields stand but ``error``, on failure ``ok`` and ``error``."""
+    """The answer to ``hello``: on success every field except ``error``, on failure only ``ok`` and ``error``."""
 
     ok: bool
     session_id: str | None = None
     session_id_generated: bool | None = None
-    """True where the label was absent or malformed, so that the server made one; ``notice`` says why."""
+    """True if the client sent no valid label, so the server generated one; ``notice`` gives the reason."""
     notice: str | None = None
     protocol: int | None = None
     server: ServerInfo | None = None
     features: tuple[str, ...] | None = None
     toolset: str | None = None
     tools_rev: str | None = None
-    """``rev`` of the listing, as ``list_tools_res`` and ``tools_changed`` have it."""
+    """``rev`` of the tool listing, as in ``list_tools_res`` and ``tools_changed``."""
     instructions: str | None = None
     resumed: bool | None = None
     resume_key: str | None = None
@@ -158,18 +158,18 @@ class HelloAck(_Frame, tag="hello_ack", omit_defaults=True, frozen=True):
 
 
 class CallToolAck(_Frame, tag="call_tool_ack", omit_defaults=True, frozen=True):
-    """The call is accepted and gets exactly one ``call_tool_res``; ``timeout_ms`` is its whole time."""
+    """The call is accepted and gets exactly one ``call_tool_res`` within ``timeout_ms``."""
 
     request_id: RequestId
     accepted: bool
     timeout_ms: float
     notice: str | None = None
-    """Stands where the wished time-out was lowered to the maximum."""
+    """Set if the requested timeout was lowered to the maximum."""
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
 
 
 class ProgressFrame(_Frame, tag="progress", omit_defaults=True, frozen=True):
-    """A running call lives; ``seq`` counts this call's progress frames from 1."""
+    """Progress of a running call; ``seq`` counts the call's progress frames from 1."""
 
     request_id: RequestId
     seq: int
@@ -180,7 +180,7 @@ class ProgressFrame(_Frame, tag="progress", omit_defaults=True, frozen=True):
 
 
 class StreamChunk(_Frame, tag="stream_chunk", frozen=True):
-    """A piece of the answer's text; ``seq`` counts this call's chunks from 1."""
+    """A piece of the answer's text; ``seq`` counts the call's chunks from 1."""
 
     request_id: RequestId
     seq: int
@@ -189,11 +189,11 @@ class StreamChunk(_Frame, tag="stream_chunk", frozen=True):
 
 
 class CallToolRes(_Frame, tag="call_tool_res", frozen=True):
-    """The one terminal answer of a call: outputs, or an error."""
+    """The one terminal answer of a call: outputs or an error."""
 
     request_id: RequestId
     outputs: Sequence[Any]
-    """MCP content blocks, a text block first: ``ContentBlock`` where it is sent, dicts where it is received."""
+    """MCP content blocks, a text block first: ``ContentBlock`` when sent, dicts when received."""
     error: ToolError | None
     metadata: Metadata
     structured: Json | msgspec.UnsetType = msgspec.UNSET
@@ -201,20 +201,20 @@ class CallToolRes(_Frame, tag="call_tool_res", frozen=True):
 
 
 class CancelRes(_Frame, tag="cancel_res", frozen=True):
-    """The call to be cancelled was not running; ``status`` says what is known of it."""
+    """The call to cancel was not running; ``status`` is its state."""
 
     request_id: RequestId
     status: CallStatus
 
 
 class CallStatusRes(_Frame, tag="call_status_res", frozen=True):
-    """What is known of each id; numbers stand as JSON's names must, as strings."""
+    """The state of each call, by request id; numeric ids are written as strings, as JSON requires."""
 
     calls: dict[str, CallStatus]
 
 
 class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True, frozen=True):
-    """The tools of the session's toolset, in a stable order; ``rev`` changes when they do."""
+    """The tools of the session's toolset in a stable order; ``rev`` changes when they change."""
 
     tools: tuple[ToolInfo, ...]
     rev: str
@@ -222,33 +222,33 @@ class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True, frozen=True
 
 
 class Pong(_Frame, tag="pong", omit_defaults=True, frozen=True):
-    """The answer to ping."""
+    """The answer to ``ping``."""
 
     request_id: RequestId | None = None
 
 
 class HealthRes(_Frame, tag="health_res", omit_defaults=True, frozen=True):
-    """The answer to health; ``health`` is the same object that ``/readyz`` shows."""
+    """The answer to ``health``: the same object as at ``/readyz``."""
 
     health: dict[str, Any]
     request_id: RequestId | None = None
 
 
 class ErrorFrame(_Frame, tag="error", omit_defaults=True, frozen=True):
-    """A frame that is not a call was refused; ``request_id`` stands where one could be read."""
+    """The daemon rejected a frame that is not a call; ``request_id`` is set if the frame had a readable one."""
 
     error: ToolError
     request_id: RequestId | None = None
 
 
 class GoingAway(_Frame, tag="going_away", frozen=True):
-    """The daemon stops; calls that run are answered within ``deadline_ms``."""
+    """The daemon is shutting down; running calls are answered within ``deadline_ms``."""
 
     deadline_ms: float
 
 
 class ToolsChanged(_Frame, tag="tools_changed", frozen=True):
-    """The listing of the session's toolset is another one now."""
+    """The tools of the session's toolset have changed."""
 
     rev: str
 
@@ -271,7 +271,7 @@ ServerFrame = (
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
-"""A frame → its JSON bytes (UTF-8). Raises ``TypeError`` or ``ValueError`` for what JSON cannot hold."""
+"""A frame → its JSON bytes (UTF-8). Raises ``TypeError`` or ``ValueError`` for values that JSON cannot represent."""
 
 decode_server_frame = msgspec.json.Decoder(ServerFrame).decode
-"""JSON text → a server's frame. Raises ``msgspec.DecodeError``, for an unknown op its ``msgspec.ValidationError``."""
+"""JSON text → a server frame. Raises ``msgspec.DecodeError``; for an unknown op, its subclass ``ValidationError``."""
