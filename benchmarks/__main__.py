@@ -1,5 +1,5 @@
 """``python -m benchmarks``: some 40 seconds; with ``--quick`` some 10, for a first look. ``--shaping`` and
-``--composing`` take 10 each.
+``--orchestration`` take 10 each.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import time
 
 from rich.console import Console
 
-from . import composing, shaping
+from . import orchestration_calls, shaping
 from .measure import FULL, IDLE_CONNECTIONS, QUICK, measure
 from .open_files import raise_file_limit
 from .report import rows, show, write
@@ -24,15 +24,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time toold beside a bare echo server.")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     parser.add_argument("--shaping", action="store_true", help="time the shaping of results instead, some seconds")
-    parser.add_argument("--composing", action="store_true", help="time pipelines and batches instead, some seconds")
+    parser.add_argument("--orchestration", action="store_true", help="time pipelines and batches instead, some seconds")
     arguments = parser.parse_args()
     plan = QUICK if arguments.quick else FULL
     console = Console()
     if arguments.shaping:
         shaping.show(shaping.measure(), console)
         return 0
-    if arguments.composing:
-        return _composing(console)
+    if arguments.orchestration:
+        return _orchestration(console)
     if (files := raise_file_limit()) < IDLE_CONNECTIONS + _SPARE_FILES:
         console.print(
             f"{files} open files are allowed, {IDLE_CONNECTIONS} connections need more: ulimit -Hn says how many"
@@ -52,15 +52,15 @@ def main() -> int:
     return 0
 
 
-def _composing(console: Console) -> int:
+def _orchestration(console: Console) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
     try:
         with console.status("measuring"):
-            road, large = composing.measure()
+            road, large = orchestration_calls.measure()
     except RuntimeError as error:
         console.print(f"not measured: {error}", markup=False, soft_wrap=True)
         return 1
-    composing.show(road, large, console)
+    orchestration_calls.show(road, large, console)
     return 0
 
 

@@ -151,7 +151,7 @@ def _hints(tool: Tool) -> list[str]:
 
 
 def _permits(tool: Tool) -> str:
-    if tool.unmetered or tool.composing:
+    if tool.unmetered or tool.orchestration:
         return "none"
     return "daemon, session, vendor" if tool.annotations.open_world_hint else "daemon, session"
 

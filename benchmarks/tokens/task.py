@@ -121,7 +121,4 @@ def _ran() -> list[str]:
 class _Asking:
     """As much of a running call as tools have that only look at tools."""
 
-    selection: ToolsetView
-
-    def offered(self) -> list[ToolInfo]:
-        return [tool.info for tool in self.selection.tools.values()]
+    toolset_view: ToolsetView

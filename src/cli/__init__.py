@@ -1,5 +1,5 @@
 """The ``toold`` command."""
 
-from .app import main
+from .command_line import main
 
 __all__ = ["main"]

@@ -17,7 +17,7 @@ def begin(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
         [
             (row.id, row.principal, row.tool, row.id, row.started_at)
             for call in calls
-            if call.composing and not call.child
+            if call.orchestration and not call.child
             for row in (call.row,)
         ],
     )

@@ -149,7 +149,7 @@ class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its audit row, should nobody live to write a better one: without arguments, outcome ``OUTCOME_UNKNOWN``."""
     child: bool = False
     """A call made it: ``session_id`` is its parent's run, ``request_key`` its name there."""
-    composing: bool = False
+    orchestration: bool = False
     """It makes calls."""
     again: bool = False
     """A child that is known to have been cut off, or is remembered without its result, runs once more."""

@@ -15,11 +15,13 @@ from .completions import ANSWER_TOKENS, estimate_request, estimate_tokens
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .json_schema import JsonSchema
 from .orchestration import named_by, pipelines_in
+from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .stubs import StubSet, module_for
-from .tool import TOOL_NAME, Answer, Arguments, Tool, tool
+from .tool import Answer, Arguments, tool
 from .tool_catalog import ToolCatalog, ToolsetView
-from .tool_context import CHILD_NAME, DaemonView, ToolContext, VendorOperation
+from .tool_context import DaemonView, ToolContext, VendorOperation
+from .tool_definition import TOOL_NAME, Tool
 from .tool_loading import find_tools, load_registry
 from .tool_registry import ToolRegistry
 from .tool_result import content, described
@@ -57,6 +59,8 @@ __all__ = [
     "DaemonView",
     "FileAccess",
     "JsonSchema",
+    "LookupContext",
+    "OrchestrationContext",
     "Presentation",
     "ResultFormat",
     "RetainedResult",

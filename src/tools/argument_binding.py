@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from ..protocol.error_codes import InvalidArgumentsError
 from .json_schema import JsonSchema, takes_long
-from .tool import Tool
+from .tool_definition import Tool
 from .validation_errors import MAX_SURPLUS_FIELDS, ValidationErrors, given, missing, surplus, write_only
 
 _TYPE_ERRORS: Final[Mapping[str, str]] = {

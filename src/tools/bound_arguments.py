@@ -13,7 +13,7 @@ from ..protocol.tool_call import Json
 from .binding_settings import Binding, BindingError
 from .json_schema import JsonSchema
 from .schema_filter import without_arguments
-from .tool import Tool
+from .tool_definition import Tool
 from .tool_registry import ToolRegistry
 from .value_mask import ValueMask
 

@@ -9,9 +9,9 @@ import msgspec
 
 from ..protocol.error_codes import CallError, PermissionDeniedError, ToolNotFoundError
 from ..protocol.tool_call import ToolInfo
-from .orchestration import ToolIndex
 from .stubs import StubSet, module_for
-from .tool import Tool
+from .tool_definition import Tool
+from .tool_ranking import ToolIndex
 from .tool_registry import ToolRegistry, tool_not_found
 from .toolsets import CODE_TOOLS, INIT_TOOL, Toolset, problems_of, shipped_toolsets
 

@@ -13,7 +13,7 @@ import structlog
 
 from .builtin.workflow import own_workflows, workflows_in
 from .orchestration import pipelines_in
-from .tool import Tool
+from .tool_definition import Tool
 from .tool_registry import ToolRegistry, add_tools
 
 ENTRY_POINT_GROUP: Final = "toold.tools"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ..protocol.error_codes import ToolNotFoundError
 from ..protocol.name_suggestions import close_names, did_you_mean
-from .tool import Tool
+from .tool_definition import Tool
 
 
 class ToolRegistry:

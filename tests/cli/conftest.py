@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from toold.cli.app import toold
+from toold.cli.command_line import toold
 from toold.daemon.persistence.state_directory import StateDirectory
 from toold.protocol.daemon_address import DaemonAddress, encode_address
 from websockets.exceptions import ConnectionClosed

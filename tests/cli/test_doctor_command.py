@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from toold.cli import doctor_command
-from toold.cli.app import toold
+from toold.cli.command_line import toold
 from toold.daemon import CheckResult
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from toold.audit import AuditSender, ChainFindings, SupabaseReader, SupabaseReadError, SupabaseWriter, verify_remote
 from toold.audit.supabase_rows import call_values
-from toold.cli.app import toold
+from toold.cli.command_line import toold
 from toold.daemon.persistence.state_directory import StateDirectory
 from toold.store import CallRow, ChainedRow, ChainSeal, ChainTrail, Retention, Store, audit_sql, canonical, open_archive
 

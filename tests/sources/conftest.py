@@ -92,7 +92,7 @@ class Context:
         self.reports.append(message)
 
     @asynccontextmanager
-    async def aside(self) -> AsyncIterator[None]:
+    async def without_permit(self) -> AsyncIterator[None]:
         self.stood_aside += 1
         yield
 

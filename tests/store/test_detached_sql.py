@@ -39,7 +39,7 @@ def call(row: MakeRow) -> CallStart:
     """A detached call of the session."""
     started = row(id="e-1", tool="execute_batch", principal="ann", started_at=10.0)
     return CallStart(
-        session_id="s", request_key="n1", echo_id=False, arguments_hash=b"h", row=started, composing=True,
+        session_id="s", request_key="n1", echo_id=False, arguments_hash=b"h", row=started, orchestration=True,
         detached=ORDER,
     )  # fmt: skip
 

@@ -26,18 +26,20 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture
 def parent(row: MakeRow) -> CallStart:
-    """A composing call of a session."""
+    """An orchestration call of a session."""
     started = row(id="e-1", tool="execute_pipeline", principal="ann", started_at=10.0)
-    return CallStart(session_id="s", request_key="n1", echo_id=False, arguments_hash=b"h", row=started, composing=True)
+    return CallStart(
+        session_id="s", request_key="n1", echo_id=False, arguments_hash=b"h", row=started, orchestration=True
+    )
 
 
 @pytest.fixture
 def child(row: MakeRow) -> Callable[..., CallStart]:
-    def make(name: str = "step", *, again: bool = False, composing: bool = False) -> CallStart:
+    def make(name: str = "step", *, again: bool = False, orchestration: bool = False) -> CallStart:
         started = row(id=f"e-1/{name}", tool="write", principal="ann", started_at=11.0)
         return CallStart(
             session_id="e-1", request_key=name, echo_id=False, arguments_hash=b"h", row=started, child=True,
-            composing=composing, again=again,
+            orchestration=orchestration, again=again,
         )  # fmt: skip
 
     return make
@@ -64,7 +66,7 @@ def test_a_run_is_found_by_its_tool_and_principal(connection: sqlite3.Connection
 
 def test_a_child_is_no_run_by_itself(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
     """What it makes is known under the run of its parent, so that is what is taken up."""
-    journal_sql.start(connection, [child(composing=True)])
+    journal_sql.start(connection, [child(orchestration=True)])
     assert run_sql.find(connection, "e-1/step", "ann", "write") is None
 
 
@@ -72,7 +74,9 @@ def test_who_takes_up_a_run_leads_to_it(connection: sqlite3.Connection, parent: 
     """A third run finds what the first did, by way of the second."""
     journal_sql.start(connection, [parent])
     again = row(id="e-2", tool="execute_pipeline", principal="ann")
-    second = CallStart(session_id="s", request_key="n2", echo_id=False, arguments_hash=b"h", row=again, composing=True)
+    second = CallStart(
+        session_id="s", request_key="n2", echo_id=False, arguments_hash=b"h", row=again, orchestration=True
+    )
     journal_sql.start(connection, [second])
     run_sql.take_up(connection, "e-2", "e-1")
     assert run_sql.find(connection, "e-2", "ann", "execute_pipeline") == "e-1"

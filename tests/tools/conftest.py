@@ -172,8 +172,8 @@ class Context:
     known: dict[str, CallInfo] = field(default_factory=dict)
     """What is known of calls, by id."""
     cancelled: list[str] = field(default_factory=list)
-    answer_bytes: int = 20 * 1024 * 1024
-    time_was_named: bool = False
+    max_answer_bytes: int = 20 * 1024 * 1024
+    has_explicit_timeout: bool = False
 
     def find_tool(self, name: str) -> Tool:
         if name not in self.tools:
@@ -181,7 +181,7 @@ class Context:
         return self.tools[name]
 
     @property
-    def selection(self) -> ToolsetView:
+    def toolset_view(self) -> ToolsetView:
         return ToolsetView(ToolRegistry(self.tools.values()), self.toolset)
 
     async def call(
@@ -190,7 +190,7 @@ class Context:
         self.called.append((name, tool, dict(arguments), timeout_s))
         return self.results[name]
 
-    async def keep_result(
+    async def retain_result(
         self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
     ) -> RetainedResult:
         if self.disk_refuses is not None:
@@ -204,17 +204,17 @@ class Context:
             raise NotFoundError("There is no such result.")
         return self.kept[handle]
 
-    def note_shaping(self, report: Mapping[str, Json]) -> None:
+    def report_shaping(self, report: Mapping[str, Json]) -> None:
         self.shaping = dict(report)
 
-    async def take_up(self, call_id: str) -> None:
+    async def resume(self, call_id: str) -> None:
         self.taken_up = call_id
 
     async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
         self.detached_calls.append((dict(changed), timeout_s))
         return "call-2"
 
-    async def look_up(self, call_id: str) -> CallInfo:
+    async def look_up_call(self, call_id: str) -> CallInfo:
         return self.known.get(call_id, CallInfo(id=call_id, state="unknown"))
 
     def cancel_call(self, call_id: str) -> bool:
@@ -240,7 +240,7 @@ class Context:
         return await operation(timeout_s=self.remaining())
 
     @asynccontextmanager
-    async def aside(self) -> AsyncIterator[None]:
+    async def without_permit(self) -> AsyncIterator[None]:
         yield
 
     @asynccontextmanager

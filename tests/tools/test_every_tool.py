@@ -163,14 +163,14 @@ async def test_a_tool_whose_provider_is_absent_says_which_key_is_missing(serve: 
             refused.add(info.name)
         else:
             assert answer.metadata.provider_calls == 0, info.name
-    reaching = {tool.name for tool in TOOLS if tool.annotations.open_world_hint and not tool.composing}
+    reaching = {tool.name for tool in TOOLS if tool.annotations.open_world_hint and not tool.orchestration}
     assert reaching - refused == {"planner"}  # its last step asks nobody, unless it is told to
     assert refused <= reaching | {"glm_payload_preview"}  # it shows what would be sent, and needs to know where to
 
 
 # --- with vendors that do not answer ---------------------------------------------------------------------------------
 
-REACHING: Final = [tool for tool in TOOLS if tool.annotations.open_world_hint and not tool.composing]
+REACHING: Final = [tool for tool in TOOLS if tool.annotations.open_world_hint and not tool.orchestration]
 
 
 class Silence:

@@ -106,7 +106,7 @@ class Settings(BaseSettings):
     max_running_per_session: Count = 8
     max_accepted_per_session: Count = 32
     max_waiting: Count = 1000
-    max_composing_per_session: Count = 8
+    max_orchestrations_per_session: Count = 8
     max_depth: Count = 4
     max_children: Count = 1000
     max_detached: Count = 16

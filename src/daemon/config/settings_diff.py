@@ -12,7 +12,7 @@ AT_ONCE: Final = frozenset(
         "max_running_per_session",
         "max_accepted_per_session",
         "max_waiting",
-        "max_composing_per_session",
+        "max_orchestrations_per_session",
         "max_depth",
         "max_children",
         "max_detached",

@@ -121,7 +121,7 @@ def bounds(settings: Settings) -> DispatchLimits:
         max_running_per_session=settings.max_running_per_session,
         max_accepted_per_session=settings.max_accepted_per_session,
         max_waiting=settings.max_waiting,
-        max_composing_per_session=settings.max_composing_per_session,
+        max_orchestrations_per_session=settings.max_orchestrations_per_session,
         max_depth=settings.max_depth,
         max_children=settings.max_children,
         max_detached=settings.max_detached,

@@ -29,10 +29,10 @@ def session_is_full(max_accepted: int) -> OverCapacityError:
     )
 
 
-def session_composes_enough(max_composing: int) -> OverCapacityError:
-    """What a session gets of which as many calls make calls as may."""
+def too_many_orchestrations(max_orchestrations: int) -> OverCapacityError:
+    """The error for a session that has reached its limit of orchestration calls."""
     return OverCapacityError(
-        f"{max_composing} calls of this session make calls of their own, which is its bound; wait for one of them.",
+        f"This session is running {max_orchestrations} orchestration calls, which is its limit; wait for one of them.",
         retry_after_ms=RETRY_AFTER_MS,
     )
 

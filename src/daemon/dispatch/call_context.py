@@ -1,4 +1,4 @@
-"""The concrete ``ToolContext``: one running call as its tool sees it."""
+"""The concrete contexts of tools: one running call as its tool sees it."""
 
 import asyncio
 import math
@@ -33,7 +33,7 @@ from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
 from .permits import RunPermit
 from .provider_limiter import ProviderLimiter
-from .running_call import MESSAGE_CHARS, RunningCall
+from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
 
 T = TypeVar("T")
 
@@ -99,22 +99,16 @@ class ProviderRequest:
 
 
 class CallContext:
-    """What the daemon lends to a tool for the time of one call. Satisfies ``tools.ToolContext``."""
+    """The context of one call. Satisfies ``tools.LookupContext``."""
 
-    __slots__ = ("_children", "_detached", "_known", "_running", "_services")
+    __slots__ = ("_children", "_known", "_running", "_services")
 
     def __init__(
-        self,
-        running: RunningCall,
-        services: ContextServices,
-        children: ChildCalls,
-        detached: DetachedCalls,
-        known: CallLookup,
+        self, running: RunningCall, services: ContextServices, children: ChildCalls, known: CallLookup
     ) -> None:
         self._running = running
         self._services = services
         self._children = children
-        self._detached = detached
         self._known = known
 
     @property
@@ -143,7 +137,7 @@ class CallContext:
         return self._running.session.streaming and self._running.parent is None and self._running.tool.mask is None
 
     @property
-    def time_was_named(self) -> bool:
+    def has_explicit_timeout(self) -> bool:
         return self._running.call.timeout_ms is not None
 
     def remaining(self) -> float:
@@ -162,7 +156,7 @@ class CallContext:
             running.last_report = time.monotonic()
             running.port.chunk(running, text)
 
-    def aside(self) -> AbstractAsyncContextManager[None]:
+    def without_permit(self) -> AbstractAsyncContextManager[None]:
         return self._running.permit.paused()
 
     def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:
@@ -212,49 +206,23 @@ class CallContext:
         return self._children.find_tool(self._running.session, name)
 
     @property
-    def selection(self) -> ToolsetView:
-        return self._children.selection(self._running.session)
+    def toolset_view(self) -> ToolsetView:
+        return self._children.toolset_view(self._running.session)
 
-    @property
-    def sandbox(self) -> Sandbox:
-        return self._services.sandbox
-
-    async def call(
-        self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
-    ) -> ToolResult:
-        self._note_stray()
-        return await self._children.call(self._running, tool, arguments, name, timeout_s)
-
-    async def take_up(self, call_id: str) -> None:
-        await self._children.take_up(self._running, call_id)
-
-    async def keep_result(
-        self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
-    ) -> RetainedResult:
-        handle = self.call_id if name is None else f"{self.call_id}/{name}"
-        return await self._services.results.keep(self.principal, handle, value, rows, file_format)
-
-    async def read_result(self, handle: str) -> Json:
-        return await self._services.results.read(self.principal, handle)
-
-    @property
-    def detached(self) -> bool:
-        return self._running.detached
-
-    async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
-        return await self._detached.detach(self._running, changed, timeout_s)
-
-    async def look_up(self, call_id: str) -> CallInfo:
+    async def look_up_call(self, call_id: str) -> CallInfo:
         return await self._known.look_up(self.principal, call_id)
 
     def cancel_call(self, call_id: str) -> bool:
         return self._known.cancel(self.principal, call_id)
 
-    @property
-    def answer_bytes(self) -> int:
-        return self._children.answer_bytes(self._running)
+    async def read_result(self, handle: str) -> Json:
+        return await self._services.results.read(self.principal, handle)
 
-    def note_shaping(self, report: Mapping[str, Json]) -> None:
+    @property
+    def max_answer_bytes(self) -> int:
+        return self._children.max_answer_bytes(self._running)
+
+    def report_shaping(self, report: Mapping[str, Json]) -> None:
         self._running.shaping = dict(report)
 
     def _gate(self, provider: ProviderName) -> ProviderLimiter:
@@ -283,6 +251,64 @@ class CallContext:
         if spent.cost is not None:
             for budget in self._services.budgets_of(self.principal):
                 budget.spend(spent.cost)
+
+
+class OrchestrationCallContext(CallContext):
+    """The context of one call of an orchestration tool. Satisfies ``tools.OrchestrationContext``."""
+
+    __slots__ = ("_detached", "_scope")
+
+    def __init__(
+        self,
+        running: RunningCall,
+        scope: ChildScope,
+        services: ContextServices,
+        children: ChildCalls,
+        detached: DetachedCalls,
+        known: CallLookup,
+    ) -> None:
+        super().__init__(running, services, children, known)
+        self._scope = scope
+        self._detached = detached
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self._services.sandbox
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
+    ) -> ToolResult:
+        self._note_stray()
+        return await self._children.call(self._running, self._scope, tool, arguments, name, timeout_s)
+
+    async def resume(self, call_id: str) -> None:
+        await self._children.resume(self._running, self._scope, call_id)
+
+    async def retain_result(
+        self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
+    ) -> RetainedResult:
+        handle = self.call_id if name is None else f"{self.call_id}/{name}"
+        return await self._services.results.keep(self.principal, handle, value, rows, file_format)
+
+    @property
+    def detached(self) -> bool:
+        return self._running.detached
+
+    async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
+        return await self._detached.detach(self._running, changed, timeout_s)
+
+
+def context_of(
+    running: RunningCall,
+    services: ContextServices,
+    children: ChildCalls,
+    detached: DetachedCalls,
+    known: CallLookup,
+) -> CallContext:
+    """The context that the call's tool gets."""
+    if running.family is None:
+        return CallContext(running, services, children, known)
+    return OrchestrationCallContext(running, running.family, services, children, detached, known)
 
 
 def _sendable(text: str) -> str:

@@ -16,7 +16,7 @@ from ...protocol.tool_call import ToolResult
 from ...tools import ToolCatalog, content
 from ..observability.logging_setup import bind_call
 from . import call_outcome
-from .call_context import CallContext, ContextServices
+from .call_context import ContextServices, context_of
 from .call_lookup import CallLookup
 from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
@@ -77,7 +77,7 @@ class CallExecution:
         # Accepted calls that their sessions' books have as running.
         self._calls: dict[tuple[str, str], RunningCall] = {}
         # Of these, those that make calls.
-        self._composing: set[RunningCall] = set()
+        self._orchestrations: set[RunningCall] = set()
         # What those make, in the order in which it came; no session's book has it.
         self._made: dict[RunningCall, None] = {}
         # Answers that their callers have not taken yet. Their ids may be in use again.
@@ -97,7 +97,7 @@ class CallExecution:
     @property
     def wanting(self) -> int:
         """Accepted calls that hold, or wait for, a run permit; children do not count."""
-        return len(self._calls) - len(self._composing)
+        return len(self._calls) - len(self._orchestrations)
 
     @property
     def held_by_children(self) -> int:
@@ -109,9 +109,9 @@ class CallExecution:
         """The calls that have no answer yet: the callers' own, the oldest first, then what those make."""
         return [running for running in (*self._calls.values(), *self._made) if not running.answered]
 
-    def composing_in(self, session: Session) -> int:
+    def orchestrations_in(self, session: Session) -> int:
         """How many of a session's calls make calls; what they make does not count."""
-        return sum(running.session is session for running in self._composing)
+        return sum(running.session is session for running in self._orchestrations)
 
     def find(self, session: Session, key: str) -> RunningCall | None:
         """A session's call that has no answer yet."""
@@ -140,7 +140,7 @@ class CallExecution:
         else:
             self._calls[running.session.id, running.key] = running
             if running.family is not None:
-                self._composing.add(running)
+                self._orchestrations.add(running)
         self._idle.clear()
         running.task = self._loop.create_task(self._travel(running))
         running.timer = self._loop.call_at(running.deadline, self.end, running, EndReason.DEADLINE)
@@ -235,7 +235,7 @@ class CallExecution:
         running.running = True
         entered = self._clock()
         try:
-            context = CallContext(running, self._services, self._children, self.detached, self._known)
+            context = context_of(running, self._services, self._children, self.detached, self._known)
             return await running.tool.run(running.arguments, context)
         finally:
             running.meter.tool_s = self._clock() - entered
@@ -284,7 +284,7 @@ class CallExecution:
                 calls.finish(running.key, result, size, running.call.frame_bytes, ended, journalled=journalled)
             del self._calls[running.session.id, running.key]
             if running.family is not None:
-                self._composing.discard(running)
+                self._orchestrations.discard(running)
             self._undelivered += 1
         if not self._calls and not self._made:
             self._idle.set()

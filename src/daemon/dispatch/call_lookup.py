@@ -43,7 +43,7 @@ class CallLookup:
         self._journal = journal
 
     async def look_up(self, principal: Principal, call_id: str) -> CallInfo:
-        """``ToolContext.look_up``."""
+        """``LookupContext.look_up_call``."""
         running = self._find(principal, call_id)
         if running is not None:
             return _running(running)
@@ -56,7 +56,7 @@ class CallLookup:
         return await self._detached_one(principal, call_id) or await self._ended(principal, call_id)
 
     def cancel(self, principal: Principal, call_id: str) -> bool:
-        """``ToolContext.cancel_call``."""
+        """``LookupContext.cancel_call``."""
         running = self._find(principal, call_id)
         if running is None or running.ended_by is not None:
             return False

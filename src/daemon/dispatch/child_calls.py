@@ -57,7 +57,7 @@ def family_of(tool: Tool, call_id: str, parent: RunningCall | None = None, name:
 
     A child's run is its parent's and its name: what took the parent up has taken up the child.
     """
-    if not tool.composing:
+    if not tool.orchestration:
         return None
     kin = parent.family if parent else None
     return ChildScope(
@@ -119,20 +119,26 @@ class ChildCalls:
         self._journal = journal
 
     def find_tool(self, session: Session, name: str) -> Tool:
-        """``ToolContext.find_tool``."""
+        """``LookupContext.find_tool``."""
         return self._offer().find(session.toolset, name, usable=session.usable)
 
-    def selection(self, session: Session) -> ToolsetView:
-        """``ToolContext.selection``."""
+    def toolset_view(self, session: Session) -> ToolsetView:
+        """``LookupContext.toolset_view``."""
         return self._offer().of(session.toolset)
 
     async def call(
-        self, parent: RunningCall, tool_name: str, arguments: Mapping[str, Json], name: str, timeout_s: float | None
+        self,
+        parent: RunningCall,
+        family: ChildScope,
+        tool_name: str,
+        arguments: Mapping[str, Json],
+        name: str,
+        timeout_s: float | None,
     ) -> ToolResult:
-        """``ToolContext.call``."""
-        if parent.family is not None and parent.family.on_hold:
-            await asyncio.get_running_loop().create_future()  # until this call is told to end
-        family = _named(parent, name)
+        """``OrchestrationContext.call``."""
+        if family.on_hold:
+            await asyncio.get_running_loop().create_future()  # until this call is cancelled
+        _add_name(parent, family, name)
         received = time.monotonic()
         call = ToolCall(name, tool_name, dict(arguments), None if timeout_s is None else timeout_s * 1000)
         port = ParentPort(parent)
@@ -154,8 +160,8 @@ class ChildCalls:
             await asyncio.wait([port.answer])  # a tool that does not end is answered for, too
             raise
 
-    def answer_bytes(self, running: RunningCall) -> int:
-        """``ToolContext.answer_bytes``: what a child answers is not sent, however large it is."""
+    def max_answer_bytes(self, running: RunningCall) -> int:
+        """``LookupContext.max_answer_bytes``: what a child answers is not sent, however large it is."""
         return self._bounds().answer_bytes if running.parent is None else sys.maxsize
 
     async def over(self, parent: RunningCall, family: ChildScope) -> None:
@@ -168,11 +174,10 @@ class ChildCalls:
         if answers:
             await asyncio.wait(answers)
 
-    async def take_up(self, parent: RunningCall, call_id: str) -> None:
-        """``ToolContext.take_up``."""
-        family = parent.family
-        if family is None or family.names:
-            raise RuntimeError("only a composing call takes up another, before it makes calls of its own")
+    async def resume(self, parent: RunningCall, family: ChildScope, call_id: str) -> None:
+        """``OrchestrationContext.resume``."""
+        if family.names:
+            raise RuntimeError("a call resumes another one before its first child call")
         run = await self._journal.find_run(call_id, parent.session.principal, parent.tool.name)
         if run is None:
             raise NotFoundError(
@@ -197,7 +202,7 @@ class ChildCalls:
         """
         session, bounds = parent.session, self._bounds()
         tool = self.find_tool(session, call.name)
-        depth = family.depth + 1 if tool.composing else 0
+        depth = family.depth + 1 if tool.orchestration else 0
         most = sys.maxsize if parent.detached else bounds.max_children
         refusal = child_refusal(len(family.names), depth, max_children=most, max_depth=bounds.max_depth)
         if refusal is not None:
@@ -262,8 +267,8 @@ def earlier_result(known: StoredCall, tool: Tool, arguments_hash: bytes) -> Tool
                 "what is to be different."
             )
         return call_outcome.replayed(result)
-    # A composing call goes on with its own children.
-    if tool.repeatable or tool.composing:
+    # An orchestration call resumes with its own children.
+    if tool.repeatable or tool.orchestration:
         return None
     if known.state == "interrupted":
         raise OutcomeUnknownError("The earlier run ended abruptly while the call ran; look whether it had its effect.")
@@ -275,19 +280,17 @@ def _id(parent: RunningCall, name: str) -> str:
     return f"{parent.id}/{name}{mark}"
 
 
-def _named(parent: RunningCall, name: str) -> ChildScope:
-    """The parent's family, with the name of one child more.
+def _add_name(parent: RunningCall, family: ChildScope, name: str) -> None:
+    """Add the name of one more child.
 
     Raises:
-        asyncio.CancelledError: the parent is to end.
-        RuntimeError, ValueError: it makes no calls, or none of this name.
+        asyncio.CancelledError: the parent is ending.
+        ValueError: the name is invalid or was used before.
     """
-    family = parent.family
-    if family is None:
-        raise RuntimeError(f"{parent.tool.name} makes calls, so it has to be made with composing=True")
     if parent.ended_by is not None or family.over:
         raise asyncio.CancelledError
     if not CHILD_NAME.fullmatch(name) or name in family.names:
-        raise ValueError(f"{name!r} cannot be a child's name: it was given before, or is not {CHILD_NAME.pattern}")
+        raise ValueError(
+            f"{name!r} cannot be a child's name: it was used before, or does not match {CHILD_NAME.pattern}"
+        )
     family.names.add(name)
-    return family

@@ -79,9 +79,9 @@ class DetachedCalls:
         return f"<DetachedCalls running={running} waiting={len(self.waiting)}>"
 
     async def detach(self, parent: RunningCall, changed: Mapping[str, Json], timeout_s: float) -> str:
-        """``ToolContext.detach``."""
-        if parent.family is None or parent.detached:
-            raise RuntimeError("only a composing call is detached, and once")
+        """``OrchestrationContext.detach``."""
+        if parent.detached:
+            raise RuntimeError("a detached call cannot be detached again")
         # Whoever stops waiting in the middle must not leave one that is written down and does not run.
         return await asyncio.shield(self._spawn(self._begin(parent, changed, timeout_s)))
 

@@ -10,7 +10,7 @@ class DispatchLimits:
     max_running_per_session: int
     max_accepted_per_session: int
     max_waiting: int
-    max_composing_per_session: int
+    max_orchestrations_per_session: int
     max_depth: int
     """Of calls that make calls, from a caller's own down."""
     max_children: int

@@ -27,7 +27,7 @@ from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, Tool
 from ...sandbox import Sandbox
 from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog, bind
 from . import call_outcome
-from .admission import deadline_s, session_composes_enough, session_is_full, too_many_waiting
+from .admission import deadline_s, session_is_full, too_many_orchestrations, too_many_waiting
 from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
 from .child_calls import family_of
@@ -164,7 +164,7 @@ class Router:
             arguments=arguments,
             port=port,
             permit=RunPermit(session.permits, self.permits),
-            family=family_of(tool, call_id) if tool.composing else None,
+            family=family_of(tool, call_id) if tool.orchestration else None,
             meter=UsageMeter(),
             started=received,
             started_at=time.time(),
@@ -310,9 +310,9 @@ class Router:
         refusal: CallError | None
         if self._closed is not None:
             refusal = ServiceUnavailableError(self._closed, executed="no")
-        elif tool.composing:
-            most = self.bounds.max_composing_per_session
-            refusal = session_composes_enough(most) if self._execution.composing_in(session) >= most else None
+        elif tool.orchestration:
+            most = self.bounds.max_orchestrations_per_session
+            refusal = too_many_orchestrations(most) if self._execution.orchestrations_in(session) >= most else None
         elif tool.unmetered or (session.permits.free and self.permits.free):
             return  # it runs at once, whatever else waits
         else:

@@ -106,14 +106,14 @@ class UsageMeter(msgspec.Struct):
 
 
 class ChildScope(msgspec.Struct, eq=False, kw_only=True):
-    """What a composing call has to do with the calls that it makes."""
+    """An orchestration call's relation to its child calls."""
 
     run: str
     """What they are known under in the journal: this call's id, or what those of an earlier call are known under."""
     earlier: bool
     """Whether it goes on with an earlier call, so that some of them may be in the journal."""
     depth: int
-    """Composing calls from the caller's own down to this one."""
+    """Nesting depth of orchestration calls; the client's own call has 1."""
     names: set[str]
     """Of all that it made."""
     running: "set[RunningCall]"
@@ -149,7 +149,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     parent: "RunningCall | None" = None
     """The call that made it; None for one of a transport's."""
     family: ChildScope | None = None
-    """Of a composing call."""
+    """Of an orchestration call; None for others."""
     started: float
     started_at: float
     """Unix time in seconds."""

@@ -55,7 +55,7 @@ class StoreJournal:
             arguments_hash=arguments_digest(running.call.arguments),
             row=replace(self._recorder.row(running, unknown, 0), arguments=None),
             child=running.parent is not None,
-            composing=running.tool.composing,
+            orchestration=running.tool.orchestration,
             again=running.again,
             detached=_order(running) if running.detached else None,
         )

@@ -291,7 +291,7 @@ class McpSource:
         if not ended.ended.is_set():
             return None
         in_vain = self._in_vain
-        async with context.aside():
+        async with context.without_permit():
             while self._session in {None, ended} and self._in_vain == in_vain and context.remaining() > _MARGIN_S:  # noqa: ASYNC110 - it is rare, and an event would be one more state to keep right
                 await asyncio.sleep(_LOOK_AGAIN_S)
         return None if self._session is ended else self._session

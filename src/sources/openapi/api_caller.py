@@ -108,7 +108,7 @@ class ApiCaller:
                 if pause is None:
                     raise
             context.progress(f"{self._source} is asked again in {pause:.1f} s")
-            async with context.aside():
+            async with context.without_permit():
                 await asyncio.sleep(pause)
             number += 1
 
@@ -138,7 +138,7 @@ class ApiCaller:
         """
         async with AsyncExitStack() as stack:
             if self._turns.locked():
-                await stack.enter_async_context(context.aside())
+                await stack.enter_async_context(context.without_permit())
             await stack.enter_async_context(self._turns)
             timeout_s = min(self._settings.timeout_s, context.remaining() - _MARGIN_S)
             if timeout_s <= 0:

@@ -8,8 +8,8 @@ from pydantic import Field
 from ...protocol.error_codes import NotFoundError, OutcomeUnknownError, ResultExpiredError
 from ...protocol.tool_call import ToolResult
 from ..call_info import CallInfo
+from ..orchestration_context import LookupContext
 from ..tool import Arguments, tool
-from ..tool_context import ToolContext
 
 _SHOWN_ID_CHARS = 120
 
@@ -21,20 +21,20 @@ class CallArguments(Arguments):
 
 
 @tool("call_status", read_only=True, open_world=False, idempotent=True, unmetered=True)
-async def call_status(arguments: CallArguments, context: ToolContext) -> dict[str, Any]:
+async def call_status(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
     """Tell what a call of yours is at, by its id. It is waiting, running or ending, with its progress and the time
     left; or it has ended: done, failed, interrupted (a crash came between, and nobody knows its outcome) or expired
     (its result is not kept any more); unknown is what never was, is somebody else's, or is too long ago.
     """
-    return _told(await context.look_up(arguments.call_id))
+    return _told(await context.look_up_call(arguments.call_id))
 
 
 @tool("call_result", read_only=True, open_world=False, idempotent=True, unmetered=True)
-async def call_result(arguments: CallArguments, context: ToolContext) -> dict[str, Any]:
+async def call_result(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
     """Get the result of a call of yours that was detached, or that another call made, by its id. It is `result`, or
     the `error` that the call ended with; while it is under way, what it is at.
     """
-    known = await context.look_up(arguments.call_id)
+    known = await context.look_up_call(arguments.call_id)
     if known.under_way:
         return _told(known)
     if known.result is None:
@@ -43,13 +43,13 @@ async def call_result(arguments: CallArguments, context: ToolContext) -> dict[st
 
 
 @tool("cancel_call", read_only=False, open_world=False, idempotent=True, destructive=True)
-async def cancel_call(arguments: CallArguments, context: ToolContext) -> dict[str, Any]:
+async def cancel_call(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
     """End a call of yours by its id, with all that it makes. `cancelled` is false where it had ended, or was ending,
     before; `state` is then what it came to.
     """
     if context.cancel_call(arguments.call_id):
         return {"call_id": arguments.call_id, "cancelled": True}
-    known = await context.look_up(arguments.call_id)
+    known = await context.look_up_call(arguments.call_id)
     if known.state == "unknown":
         raise _unknown(known)
     return {**_told(known), "cancelled": False}

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import as_sentence, close_names, did_you_mean
+from ..orchestration_context import LookupContext
 from ..stubs import StubSet
 from ..tool import Arguments, tool
-from ..tool_context import ToolContext
 
 MAX_NAMES: Final = 50
 MAX_INDEX_BYTES: Final = 32 * 1024
@@ -28,11 +28,11 @@ class ReadStubsArguments(Arguments):
 
 
 @tool("read_stubs", read_only=True, open_world=False, idempotent=True)
-async def read_stubs(arguments: ReadStubsArguments, context: ToolContext) -> str:
+async def read_stubs(arguments: ReadStubsArguments, context: LookupContext) -> str:
     """Read how a program calls the tools: typed signatures by `names` or `module`; without either, an index of all
     functions with a line each.
     """
-    stubs = context.selection.stubs
+    stubs = context.toolset_view.stubs
     if not (arguments.names or arguments.module):
         return _index(stubs) or "This session has no tools that a program could call."
     names, told = list(arguments.names), list[str]()

@@ -7,8 +7,9 @@ from typing import Final
 
 from pydantic import Field
 
-from ..tool import Arguments, Tool, tool
+from ..tool import Arguments, tool
 from ..tool_context import ToolContext
+from ..tool_definition import Tool
 
 EFFECT_LOG: Final = "sim_effect.log"
 """In the state directory; a line an execution."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from ...protocol.error_codes import InvalidArgumentsError
 from ...shaping import ShapingError, Template, compile_template
 from ..argument_binding import bind
-from ..tool import Tool
+from ..tool_definition import Tool
 
 _WHOLE: Final = "arguments"
 """The field that ``bind`` tells an error of all arguments together under."""

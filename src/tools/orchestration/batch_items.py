@@ -7,8 +7,8 @@ from pydantic import Field
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.tool_call import Json
 from ...shaping import ShapingError
+from ..orchestration_context import OrchestrationContext
 from ..tool import Arguments
-from ..tool_context import ToolContext
 from .pipeline_arguments import MAX_ITEMS
 from .pipeline_planner import invalid
 from .result_shaping import apply, plan_shaping
@@ -23,7 +23,7 @@ class RetainedItems(Arguments):
     options: dict[str, Any] | None = Field(default=None, description="Made of the result first, as by read_result.")
 
 
-async def items_of(items: list[Any] | RetainedItems, context: ToolContext, *, detach: bool) -> list[Json]:
+async def items_of(items: list[Any] | RetainedItems, context: OrchestrationContext, *, detach: bool) -> list[Json]:
     """The items themselves.
 
     Raises:
@@ -40,7 +40,7 @@ async def items_of(items: list[Any] | RetainedItems, context: ToolContext, *, de
     return rows
 
 
-async def _rows(items: RetainedItems, context: ToolContext) -> list[Json]:
+async def _rows(items: RetainedItems, context: OrchestrationContext) -> list[Json]:
     shaping = plan_shaping(items.options, "items.options")
     value = await context.read_result(items.handle)
     try:

@@ -11,7 +11,7 @@ from ...protocol.error_codes import CallCancelledError, InvalidArgumentsError, T
 from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json
 from ...shaping import ShapingError, Template
-from ..tool import Tool
+from ..tool_definition import Tool
 from .bounded_map import slide
 from .call_retry import RetryPolicy, may_be_done
 from .result_budget import ResultBudget

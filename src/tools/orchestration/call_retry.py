@@ -8,7 +8,7 @@ import msgspec
 
 from ...protocol.error_codes import ErrorCode, ToolError
 from ...protocol.tool_call import Json, ToolResult
-from ..tool import Tool
+from ..tool_definition import Tool
 
 MAX_RETRIES: Final = 3
 BASE_S: Final = 1.0
@@ -22,7 +22,7 @@ ATTEMPT_S: Final = 300.0
 
 
 class RetriedCall(Protocol):
-    """``ToolContext.call``: never raises for what the tool did."""
+    """``OrchestrationContext.call``: never raises for what the tool did."""
 
     def __call__(
         self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None

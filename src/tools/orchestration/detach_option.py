@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from ...protocol.tool_call import Json
+from ..orchestration_context import OrchestrationContext
 from ..tool import Arguments
-from ..tool_context import ToolContext
 from .argument_templates import Problem
 from .pipeline_arguments import MAX_TIMEOUT_S, TIMEOUT_S
 from .time_left import CALL_MARGIN_S
@@ -45,7 +45,7 @@ class DetachOption(Arguments):
         return [("timeout_s", f"{told}, not {self.seconds:g}")]
 
 
-async def detach(context: ToolContext, seconds: float, changed: Mapping[str, Json]) -> dict[str, Any]:
+async def detach(context: OrchestrationContext, seconds: float, changed: Mapping[str, Json]) -> dict[str, Any]:
     """Have the call of ``context`` made once more, apart from it, with arguments ``changed``; answers where it is.
 
     Raises:

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from ...protocol.tool_call import Json
 from ...shaping import weight
-from ..tool import Arguments, Tool, tool
-from ..tool_context import ToolContext
+from ..orchestration_context import OrchestrationContext
+from ..tool import Arguments, tool
+from ..tool_definition import Tool
 from .argument_templates import MUCH_BYTES, ArgumentTemplate
 from .batch_items import MAX_DETACHED_ITEMS, RetainedItems, items_of
 from .batch_run import BatchPlan, BatchRun
@@ -60,9 +61,9 @@ class BatchArguments(DetachOption):
     open_world=True,
     destructive=True,
     timeout_s=MAX_TIMEOUT_S + CALL_MARGIN_S,
-    composing=True,
+    orchestration=True,
 )
-async def execute_batch(arguments: BatchArguments, context: ToolContext) -> dict[str, Any]:
+async def execute_batch(arguments: BatchArguments, context: OrchestrationContext) -> dict[str, Any]:
     """Call one tool for up to 100 items, several at once. Each item is the tool's arguments, or `args` says by
     templates how they are made of {{item}} and {{index}}. Answers how many succeeded, failed, are unknown (a write that
     was cut off) and were skipped, and the errors by the items' indexes; with result_mode "detail" the results too, cut
@@ -85,7 +86,7 @@ async def execute_batch(arguments: BatchArguments, context: ToolContext) -> dict
     try:
         return await run.run(items)
     except asyncio.CancelledError:
-        raise cut_off(run.answer(), context.answer_bytes) from None
+        raise cut_off(run.answer(), context.max_answer_bytes) from None
 
 
 def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -> BatchPlan:

@@ -27,9 +27,9 @@ from ...sandbox import (
     SandboxError,
     SandboxMissingError,
 )
+from ..orchestration_context import OrchestrationContext
 from ..stubs import StubSet
 from ..tool import Arguments, tool
-from ..tool_context import ToolContext
 from .pipeline_arguments import MAX_TIMEOUT_S, TIMEOUT_S, Seconds
 from .program_calls import ProgramCalls
 from .time_left import CALL_MARGIN_S, time_left
@@ -51,9 +51,9 @@ class ExecuteCodeArguments(Arguments):
     open_world=True,
     destructive=True,
     timeout_s=MAX_TIMEOUT_S + CALL_MARGIN_S,
-    composing=True,
+    orchestration=True,
 )
-async def execute_code(arguments: ExecuteCodeArguments, context: ToolContext) -> dict[str, Any]:
+async def execute_code(arguments: ExecuteCodeArguments, context: OrchestrationContext) -> dict[str, Any]:
     """Run a Python program that calls tools as functions, `await module.function(argument=...)`, by the names that
     read_stubs shows; these modules need no import. End it with a top-level `return` of plain data. With
     `asyncio.gather(...)` several are called at once; `gather_settled(...)` gives {ok, value} or {ok, code, error} for
@@ -66,7 +66,7 @@ async def execute_code(arguments: ExecuteCodeArguments, context: ToolContext) ->
     json, math, pathlib, random, re, time, tomllib, typing, unicodedata, little of os and sys, and no others. No files,
     network or environment. Nothing is kept for the next run.
     """
-    stubs = context.selection.stubs
+    stubs = context.toolset_view.stubs
     calls, output = ProgramCalls(context, stubs), ProgramOutput()
     left = time_left(arguments.timeout_s, context.remaining())
     program = Program(arguments.code, _modules(stubs))
@@ -84,12 +84,12 @@ def _modules(stubs: StubSet) -> dict[str, ProgramModule]:
     }
 
 
-async def _printed(output: ProgramOutput, context: ToolContext) -> dict[str, Json]:
+async def _printed(output: ProgramOutput, context: OrchestrationContext) -> dict[str, Json]:
     """What was printed: cut in the middle where it is long, with a handle for all of it, if the disk takes it."""
     printed: dict[str, Json] = {"stdout": output.shown, "truncated": output.truncated}
     if output.truncated:
         try:
-            kept = await context.keep_result(output.text, None, "json", name="stdout")
+            kept = await context.retain_result(output.text, None, "json", name="stdout")
         except CallError as error:
             printed["stdout_lost"] = error.message
         else:

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from ...protocol.tool_call import Json
 from ...shaping import weight
+from ..orchestration_context import OrchestrationContext
 from ..tool import tool
-from ..tool_context import ToolContext
 from .argument_templates import MUCH_BYTES, Problem
 from .call_retry import RetryPolicy
 from .detach_option import DetachOption, detach
@@ -38,9 +38,9 @@ class PipelineArguments(PipelineSteps, DetachOption):
     open_world=True,
     destructive=True,
     timeout_s=MAX_TIMEOUT_S + CALL_MARGIN_S,
-    composing=True,
+    orchestration=True,
 )
-async def execute_pipeline(arguments: PipelineArguments, context: ToolContext) -> dict[str, Any]:
+async def execute_pipeline(arguments: PipelineArguments, context: OrchestrationContext) -> dict[str, Any]:
     """Run up to 20 calls of tools in one, without a round trip between them. A step's args take what earlier steps
     brought by templates: {{fetch.items[0].id}}, {{input.name}}, {{fetch.total | default(0)}}; in a text they are filled
     in, alone they keep their type. Steps that do not refer to each other run side by side. `when` skips a step,
@@ -64,7 +64,7 @@ async def execute_pipeline(arguments: PipelineArguments, context: ToolContext) -
 
 
 async def plan_apart(
-    steps: PipelineSteps, context: ToolContext, known: Mapping[str, Any], problems: Iterable[Problem] = ()
+    steps: PipelineSteps, context: OrchestrationContext, known: Mapping[str, Any], problems: Iterable[Problem] = ()
 ) -> PipelinePlan:
     """``plan_pipeline`` for the call of ``context``, in a thread where there is much to look at.
 
@@ -79,7 +79,7 @@ async def plan_apart(
 
 async def run_pipeline(
     plan: PipelinePlan,
-    context: ToolContext,
+    context: OrchestrationContext,
     *,
     input: Mapping[str, Json],  # noqa: A002 - the word of those who write pipelines
     timeout_s: float,
@@ -89,11 +89,11 @@ async def run_pipeline(
     """Run a plan as the call of ``context``, and answer what was done.
 
     Raises:
-        CallError: as ``context.take_up`` of the run that is to be resumed.
+        CallError: as ``context.resume`` of the run that is to be resumed.
         CallCancelledError: the call was told to end; ``details`` has what was done, and by what to go on.
     """
     if resume is not None:
-        await context.take_up(resume)
+        await context.resume(resume)
     left = time_left(timeout_s, context.remaining())
     retrying = RetryPolicy(call=context.call, left=left, sleep=asyncio.sleep, retry_unknown=retry_unknown)
     runner = StepRunner(retrying, shape_in(context), plan.into)
@@ -102,4 +102,4 @@ async def run_pipeline(
     try:
         return {**await run.run(), "run_id": context.call_id}
     except asyncio.CancelledError:
-        raise cut_off(run.answer(), context.answer_bytes, context.call_id) from None
+        raise cut_off(run.answer(), context.max_answer_bytes, context.call_id) from None

@@ -9,8 +9,8 @@ from ...protocol.error_codes import CallError, InvalidArgumentsError, ToolError,
 from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import MAX_TIMEOUT_S, Json, TextContent, ToolResult
 from ...shaping import ShapedValue, ShapingError
+from ..orchestration_context import OrchestrationContext
 from ..tool import Answer, Arguments, tool
-from ..tool_context import ToolContext
 from .file_results import filed
 from .result_shaping import OPTIONS_SCHEMA, ResultShaping, apply, plan_shaping
 from .time_left import time_left
@@ -26,8 +26,8 @@ class ExecuteToolArguments(Arguments):
     options: ShapingOptions = None
 
 
-@tool("execute_tool", read_only=False, open_world=True, destructive=True, timeout_s=MAX_TIMEOUT_S, composing=True)
-async def execute_tool(arguments: ExecuteToolArguments, context: ToolContext) -> Answer:
+@tool("execute_tool", read_only=False, open_world=True, destructive=True, timeout_s=MAX_TIMEOUT_S, orchestration=True)
+async def execute_tool(arguments: ExecuteToolArguments, context: OrchestrationContext) -> Answer:
     """Call any tool and get only what you need of its result. `options` keep rows by a filter, sort and limit them,
     pick fields, or make figures of them; `return_mode` answers a summary, or the handle of a file for read_result.
     Wrong options are told before the tool runs.
@@ -35,7 +35,7 @@ async def execute_tool(arguments: ExecuteToolArguments, context: ToolContext) ->
     shaping = plan_shaping(arguments.options)
     chosen = context.find_tool(arguments.tool_name)
     # Its own time, or where the caller named one, that, and a little less: what was done is to be told in time.
-    timeout_s = time_left(MAX_TIMEOUT_S, context.remaining())() if context.time_was_named else None
+    timeout_s = time_left(MAX_TIMEOUT_S, context.remaining())() if context.has_explicit_timeout else None
     result = await context.call(chosen.name, arguments.args, name=chosen.name, timeout_s=timeout_s)
     if result.error is not None:
         raise _as_ours(result.error)
@@ -51,7 +51,7 @@ def _as_ours(error: ToolError) -> CallError:
     return error_from_wire(error)
 
 
-async def _answer(result: ToolResult, shaping: ResultShaping, context: ToolContext) -> Answer:
+async def _answer(result: ToolResult, shaping: ResultShaping, context: OrchestrationContext) -> Answer:
     value = result.value
     if shaping.idle:
         others = tuple(block for block in result.outputs if not isinstance(block, TextContent))
@@ -60,13 +60,13 @@ async def _answer(result: ToolResult, shaping: ResultShaping, context: ToolConte
         shaped = await apply(shaping.plan, value)
     except ShapingError as error:
         raise await _unshaped(error, value, context) from error
-    context.note_shaping(msgspec.to_builtins(shaped.report))
+    context.report_shaping(msgspec.to_builtins(shaped.report))
     if shaping.to_file:
         return await _filed(shaped, shaping, context)
     return Answer(shaped.value if isinstance(shaped.value, str) else None, shaped.value)
 
 
-async def _filed(shaped: ShapedValue, shaping: ResultShaping, context: ToolContext) -> Answer:
+async def _filed(shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext) -> Answer:
     try:
         return Answer(data=await filed(shaped, shaping, context))
     except CallError as error:
@@ -75,11 +75,11 @@ async def _filed(shaped: ShapedValue, shaping: ResultShaping, context: ToolConte
         raise type(error)(message, executed="yes", transient=False, details=details) from error
 
 
-async def _unshaped(wrong: ShapingError, value: Json, context: ToolContext) -> CallError:
+async def _unshaped(wrong: ShapingError, value: Json, context: OrchestrationContext) -> CallError:
     """The tool has run, and its result does not have what the options need: it is not lost for that (decision 34)."""
     details: dict[str, Json] = {"fields": {"options": str(wrong)}}
     try:
-        kept = await context.keep_result(value, value if isinstance(value, list) else None, "json")
+        kept = await context.retain_result(value, value if isinstance(value, list) else None, "json")
     except CallError:
         details["result"] = value
         where = "details.result has its result"

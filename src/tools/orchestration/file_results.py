@@ -7,7 +7,7 @@ import msgspec
 
 from ...protocol.tool_call import Json
 from ...shaping import ShapedValue, weight
-from ..tool_context import ToolContext
+from ..orchestration_context import OrchestrationContext
 from .result_shaping import ResultShaping
 
 AROUND_BYTES: Final = 64 * 1024
@@ -19,16 +19,16 @@ _FIELD_BYTES: Final = 16
 
 
 async def filed(
-    shaped: ShapedValue, shaping: ResultShaping, context: ToolContext, *, name: str | None = None
+    shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext, *, name: str | None = None
 ) -> dict[str, Json]:
-    """Keep what was shaped, by ``ToolContext.keep_result``; answers the handle, and ``around`` it the fields of the
+    """Retain the shaped value; returns the handle, and ``around`` it the fields of the
     object that the list stood in. Those that are too large are ``left_out``, which is how many.
 
     Raises:
-        CallError: as ``ToolContext.keep_result``.
+        CallError: as ``OrchestrationContext.retain_result``.
     """
-    kept = await context.keep_result(shaped.value, shaped.rows, shaping.file_format, name=name)
-    beside = _beside(shaped.around, min(AROUND_BYTES, context.answer_bytes // _SHARE))
+    kept = await context.retain_result(shaped.value, shaped.rows, shaping.file_format, name=name)
+    beside = _beside(shaped.around, min(AROUND_BYTES, context.max_answer_bytes // _SHARE))
     return {**msgspec.to_builtins(kept), **beside}
 
 

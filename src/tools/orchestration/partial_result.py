@@ -17,7 +17,7 @@ _TOLD: Final = "details.so_far has what was done"
 
 def cut_off(answer: Mapping[str, Json], answer_bytes: int, run_id: str | None = None) -> CallCancelledError:
     """The error of a call that was told to end, with its ``answer`` up to then. Where that is large beside
-    ``ToolContext.answer_bytes`` it goes without results, then without errors, and then without its steps: what calls
+    ``max_answer_bytes`` it goes without results, then without errors, and then without its steps: what calls
     that it made came to is kept under their own ids.
     """
     told, so_far = _TOLD, dict(answer)

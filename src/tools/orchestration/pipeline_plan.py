@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ...shaping import Said, Template, ValuePath
-from ..tool import Tool
+from ..tool_definition import Tool
 from .pipeline_arguments import PipelineStep
 from .result_shaping import ResultShaping
 

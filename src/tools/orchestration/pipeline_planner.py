@@ -7,7 +7,7 @@ from typing import Any, Final
 from ...protocol.error_codes import InvalidArgumentsError, PermissionDeniedError, ToolNotFoundError
 from ...protocol.name_suggestions import as_sentence, close_names, did_you_mean
 from ...shaping import Filter, LanguageError, ValuePath, compile_filter, conditions_of, parse_filter, paths_of
-from ..tool import Tool
+from ..tool_definition import Tool
 from .argument_templates import ArgumentTemplate, Problem
 from .pipeline_arguments import PipelineStep, PipelineSteps
 from .pipeline_plan import PipelinePlan, PlannedStep, When, referred_into

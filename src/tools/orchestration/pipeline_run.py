@@ -18,7 +18,7 @@ SIDE_BY_SIDE: Final = 8
 """As many as a session has calls at work, unless the operator says otherwise."""
 
 Report = Callable[[str, float, float], None]
-"""``ToolContext.progress``: a message, and how many steps of how many have ended."""
+"""``OrchestrationContext.progress``: a message, and how many steps of how many have ended."""
 
 
 class PipelineRun:

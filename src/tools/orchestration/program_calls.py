@@ -6,14 +6,14 @@ from typing import Any
 from ...protocol.error_codes import ErrorCode
 from ...protocol.tool_call import Json
 from ...sandbox import ToolFailedError
+from ..orchestration_context import OrchestrationContext
 from ..stubs import StubSet
-from ..tool_context import ToolContext
 
 
 class ProgramCalls:
     """Of one program. ``made`` has each call in the order in which they began: tool, ms, ok, and code if it failed."""
 
-    def __init__(self, context: ToolContext, stubs: StubSet) -> None:
+    def __init__(self, context: OrchestrationContext, stubs: StubSet) -> None:
         self.made: list[dict[str, Json]] = []
         self._context = context
         self._stubs = stubs

@@ -9,8 +9,8 @@ from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json
 from ...shaping import ShapingError
+from ..orchestration_context import LookupContext
 from ..tool import Arguments, tool
-from ..tool_context import ToolContext
 from .execute_tool import ShapingOptions
 from .result_shaping import ResultShaping, apply, plan_shaping
 
@@ -37,7 +37,7 @@ class ReadResultArguments(Arguments):
 
 
 @tool("read_result", read_only=True, open_world=False, idempotent=True)
-async def read_result(arguments: ReadResultArguments, context: ToolContext) -> dict[str, Any]:
+async def read_result(arguments: ReadResultArguments, context: LookupContext) -> dict[str, Any]:
     """Read a result that was kept as a file, page by page, or shape it again by `options`. Answers `rows` (of a text
     `text`, of what is no list `value`) with `offset`, `total` and the `next_offset`, null at the end.
     """
@@ -46,7 +46,7 @@ async def read_result(arguments: ReadResultArguments, context: ToolContext) -> d
         told = "read_result answers inline or summary; execute_tool with read_result writes another file"
         raise InvalidArgumentsError(f"options.return_mode: {told}.", details={"fields": {"options.return_mode": told}})
     rows, value = await _shaped(await context.read_result(arguments.handle), shaping, context)
-    room = context.answer_bytes // _SHARE
+    room = context.max_answer_bytes // _SHARE
     if rows is not None:
         return row_page(rows, arguments.offset, arguments.limit or ROWS, room)
     if isinstance(value, str):
@@ -58,14 +58,14 @@ async def read_result(arguments: ReadResultArguments, context: ToolContext) -> d
     return {"value": value}
 
 
-async def _shaped(value: Json, shaping: ResultShaping, context: ToolContext) -> tuple[list[Json] | None, Json]:
+async def _shaped(value: Json, shaping: ResultShaping, context: LookupContext) -> tuple[list[Json] | None, Json]:
     try:
         shaped = await apply(shaping.plan, value)
     except ShapingError as error:
         fields = {"options": str(error)}
         raise InvalidArgumentsError(as_sentence(f"options: {error}"), details={"fields": fields}) from error
     if not shaping.idle:
-        context.note_shaping(msgspec.to_builtins(shaped.report))
+        context.report_shaping(msgspec.to_builtins(shaped.report))
     one_value = shaping.plan.return_mode == "summary" or (shaping.plan.aggregate and not isinstance(shaped.value, list))
     return (None if one_value else shaped.rows), shaped.value
 

@@ -13,8 +13,8 @@ from pydantic import Field, ValidationError
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.tool_call import Annotations
 from ..json_schema import JsonSchema
-from ..tool import TOOL_NAME, Tool
-from ..tool_context import ToolContext
+from ..orchestration_context import OrchestrationContext
+from ..tool_definition import TOOL_NAME, Tool
 from .execute_pipeline import plan_apart, run_pipeline
 from .pipeline_arguments import DRY_RUN, ON_UNKNOWN, RESUME, TIMEOUT_S, PipelineSteps, Seconds
 from .pipeline_planner import check_pipeline
@@ -94,7 +94,7 @@ def saved_pipeline(path: Path) -> Tool:
         if isinstance(parameter, dict) and "default" in parameter
     }
 
-    async def run(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+    async def run(given: dict[str, Any], context: OrchestrationContext) -> dict[str, Any]:
         values = defaults | {name: value for name, value in given.items() if name not in _OF_RUNS}
         plan = await plan_apart(saved, context, {"input": values})
         if given.get("dry_run"):
@@ -115,7 +115,7 @@ def saved_pipeline(path: Path) -> Tool:
         run,
         _ANNOTATIONS,
         timeout_s=saved.timeout_s + CALL_MARGIN_S,
-        composing=True,
+        orchestration=True,
         source=str(path),
     )
 

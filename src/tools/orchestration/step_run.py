@@ -9,7 +9,7 @@ from ...protocol.error_codes import CallError, CallTimeoutError, InvalidArgument
 from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json
 from ...shaping import MissingValueError, ShapingError, Template
-from ..tool_context import ToolContext
+from ..orchestration_context import OrchestrationContext
 from .bounded_map import slide
 from .call_retry import RetryPolicy
 from .file_results import filed
@@ -35,7 +35,7 @@ class ShapedPart(msgspec.Struct, frozen=True):
     unmatched: tuple[str, ...] = ()
 
 
-def shape_in(context: ToolContext) -> Shape:
+def shape_in(context: OrchestrationContext) -> Shape:
     """The ``Shape`` of a call's parts; a file has the handle of the part."""
 
     async def shape(shaping: ResultShaping, value: Json, name: str) -> ShapedPart:

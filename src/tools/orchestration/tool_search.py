@@ -6,8 +6,8 @@ import msgspec
 from pydantic import Field
 
 from ...protocol.error_codes import ToolNotFoundError
+from ..orchestration_context import LookupContext
 from ..tool import Answer, Arguments, tool
-from ..tool_context import ToolContext
 from ..tool_ranking import rank
 
 LINE_CHARS: Final = 160
@@ -29,16 +29,16 @@ class DescribeArguments(Arguments):
 
 
 @tool("search_tools", read_only=True, open_world=False)
-async def search_tools(arguments: SearchArguments, context: ToolContext) -> list[dict[str, str]]:
+async def search_tools(arguments: SearchArguments, context: LookupContext) -> list[dict[str, str]]:
     """Find the tools that suit a few words: their names with a line each, the likeliest first. `describe_tools` then
     has their arguments.
     """
-    found = rank(arguments.query, context.selection.index)[: arguments.limit]
+    found = rank(arguments.query, context.toolset_view.index)[: arguments.limit]
     return [{"name": info.name, "description": first_line(info.description)} for info, _ in found]
 
 
 @tool("describe_tools", read_only=True, open_world=False)
-async def describe_tools(arguments: DescribeArguments, context: ToolContext) -> Answer:
+async def describe_tools(arguments: DescribeArguments, context: LookupContext) -> Answer:
     """Say all there is to know of tools by their names: description, arguments as JSON Schema, annotations."""
     described: list[dict[str, Any]] = []
     unknown: list[str] = []

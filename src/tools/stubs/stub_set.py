@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ...protocol.error_codes import ToolNotFoundError
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ..tool import OWN_SOURCE, Tool
+from ..tool_definition import OWN_SOURCE, Tool
 from .function_stub import FunctionStub, class_names, function_stub
 from .python_names import camel, mended
 from .stub_text import first_sentence

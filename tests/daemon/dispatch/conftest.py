@@ -65,7 +65,7 @@ BOUNDS = DispatchLimits(
     max_running_per_session=8,
     max_accepted_per_session=32,
     max_waiting=1000,
-    max_composing_per_session=8,
+    max_orchestrations_per_session=8,
     max_depth=4,
     max_children=1000,
     max_detached=16,
@@ -196,7 +196,7 @@ class FakeJournal:
                 client=msgspec.json.encode(running.session.client),
                 deadline_at=time.time() + running.deadline - time.monotonic(),
             )
-        if running.tool.composing and running.parent is None:
+        if running.tool.orchestration and running.parent is None:
             self.runs[running.id] = (running.tool.name, running.session.principal, running.id)
         return True
 

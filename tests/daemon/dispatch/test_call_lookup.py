@@ -49,7 +49,7 @@ async def test_a_child_is_known_from_the_journal(house: Any, make: Any) -> None:
         return {"written": 1}
 
     tools = [
-        make("compose", compose, read_only=False, open_world=True, composing=True),
+        make("compose", compose, read_only=False, open_world=True, orchestration=True),
         make("write", write, read_only=False),
     ]
     home = house(tools)

@@ -61,13 +61,13 @@ def raising(error: BaseException) -> Any:
 
 @pytest.fixture
 def compose(make: Any) -> Any:
-    """Make a composing tool of a function."""
+    """Make an orchestration tool from a function."""
 
-    def composing(function: Any, name: str = "compose") -> Tool:
-        tool: Tool = make(name, function, read_only=False, open_world=True, composing=True)
+    def orchestration(function: Any, name: str = "compose") -> Tool:
+        tool: Tool = make(name, function, read_only=False, open_world=True, orchestration=True)
         return tool
 
-    return composing
+    return orchestration
 
 
 # --- the road ---------------------------------------------------------------------------------------------------------
@@ -174,13 +174,6 @@ async def test_progress_names_the_child(house: Any, make: Any, compose: Any) -> 
     assert home.port.chunks == []
 
 
-async def test_only_a_composing_tool_makes_calls(house: Any, make: Any) -> None:
-    """A tool that holds a permit must not wait for others: it is told which mark is missing."""
-    home = house([make("plain", calling("say")), make("say", say)])
-    error = (await home.call(home.session(), 1, "plain")).error
-    assert (error.code, "RuntimeError" in error.message) == ("TOOL_EXECUTION_ERROR", True)
-
-
 @pytest.mark.parametrize("name", ["", "a/b", "x" * 81, "a b"])
 async def test_a_child_has_a_name_of_its_own(house: Any, make: Any, compose: Any, name: str) -> None:
     """Ids are built of names, so what is none is refused, and so is one that was given before."""
@@ -189,7 +182,7 @@ async def test_a_child_has_a_name_of_its_own(house: Any, make: Any, compose: Any
         with pytest.raises(ValueError, match="cannot be a child's name"):
             await context.call("say", {}, name=name)
         await context.call("say", {}, name="once")
-        with pytest.raises(ValueError, match="given before"):
+        with pytest.raises(ValueError, match="used before"):
             await context.call("say", {}, name="once")
         return "refused"
 
@@ -212,7 +205,7 @@ async def test_a_child_has_its_time_within_its_parents(
     left = []
 
     async def look(arguments: Any, context: Any) -> None:
-        left.append((context.remaining(), context.time_was_named))
+        left.append((context.remaining(), context.has_explicit_timeout))
 
     home = house([compose(calling("look", timeout_s=named_s)), make("look", look, timeout_s=tool_s)])
     await home.call(home.session(), 1, "compose", timeout_ms=parent_ms)
@@ -337,8 +330,8 @@ async def test_a_drain_lets_a_call_go_on_with_its_calls(house: Any, make: Any, c
 
 
 async def test_nested_calls_never_wait_for_themselves(house: Any, make: Any, compose: Any) -> None:
-    """Eight composing calls at once in a session with one permit, on a daemon with two, nested four deep, all end: who
-    waits for its calls holds nothing that they need.
+    """Eight orchestration calls, nested four deep, end in a session with one permit, on a daemon with two: a call that
+    waits for its children holds nothing that they need.
     """
 
     async def nest(arguments: Any, context: Any) -> Any:
@@ -358,9 +351,9 @@ async def test_nested_calls_never_wait_for_themselves(house: Any, make: Any, com
     assert set(home.counts().values()) == {0}
 
 
-async def test_a_session_has_so_many_composing_calls(house: Any, make: Any, compose: Any) -> None:
+async def test_orchestration_calls_per_session_are_limited(house: Any, make: Any, compose: Any) -> None:
     """One more is turned away at once and may come again; other calls, and other sessions' ones, are not."""
-    home = house([compose(calling("hang")), make("hang", hang), make("say", say)], max_composing_per_session=2)
+    home = house([compose(calling("hang")), make("hang", hang), make("say", say)], max_orchestrations_per_session=2)
     session = home.session(running=4)
     home.submit(session, 1, "compose")
     home.submit(session, 2, "compose")
@@ -375,7 +368,7 @@ async def test_a_session_has_so_many_composing_calls(house: Any, make: Any, comp
 
 
 async def test_nesting_has_a_bottom(house: Any, make: Any, compose: Any) -> None:
-    """A composing call that would be one too deep is refused; a plain one there is not."""
+    """An orchestration call that would be one too deep is refused; a plain one there is not."""
 
     async def dig(_arguments: Any, context: Any) -> Any:
         plain = await context.call("say", {}, name="say")
@@ -467,7 +460,7 @@ def test_a_failure_is_told_whatever_its_arguments_were(make: Any) -> None:
 
 
 @pytest.mark.parametrize("state", ["interrupted", "expired"])
-@pytest.mark.parametrize("kind", [{"read_only": True}, {"read_only": False, "composing": True}], ids=str)
+@pytest.mark.parametrize("kind", [{"read_only": True}, {"read_only": False, "orchestration": True}], ids=str)
 def test_what_may_run_twice_does_so(make: Any, state: str, kind: dict[str, bool]) -> None:
     """A call without a second effect runs again, and so does one whose own calls are looked up in their turn."""
     tool = make("write", say, open_world=True, **kind)
@@ -499,7 +492,7 @@ class Deeds:
 
     async def _run(self, arguments: Any, context: Any) -> Any:
         if arguments.get("resume"):
-            await context.take_up(arguments.get("resume"))
+            await context.resume(arguments.get("resume"))
         first = await context.call("write", {"text": arguments.get("text", "one")}, name="first")
         second = await context.call("fail", {}, name="second")
         if second.error is not None and second.metadata.replayed:
@@ -559,7 +552,7 @@ async def test_a_run_that_goes_on_is_not_taken_up(house: Any, make: Any, compose
 
     async def run(arguments: Any, context: Any) -> Any:
         if arguments.get("resume"):
-            await context.take_up(arguments.get("resume"))
+            await context.resume(arguments.get("resume"))
         return (await context.call("hang", {}, name="step")).outcome
 
     home = house([compose(run, "run"), make("hang", hang)])
@@ -581,7 +574,7 @@ async def test_what_a_crash_cut_off_is_unknown_or_runs_again(house: Any, make: A
 
     async def run(arguments: Any, context: Any) -> Any:
         if arguments.get("resume"):
-            await context.take_up(arguments.get("resume"))
+            await context.resume(arguments.get("resume"))
         names = ("write", "read", "inner") if context.call_id.count("/") == 0 else ("write",)
         results = [await context.call(name, {"text": name}, name=name) for name in names]
         return [result.outcome for result in results]

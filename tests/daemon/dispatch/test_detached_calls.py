@@ -56,8 +56,8 @@ def tools(make: Any) -> Any:
     """The tool ``batch``, and ``work``, which writes."""
 
     def made(work: Any, **more: Any) -> list[Any]:
-        composing = make("batch", batch(**more), read_only=False, open_world=True, composing=True)
-        return [composing, make("work", work, read_only=False)]
+        orchestration = make("batch", batch(**more), read_only=False, open_world=True, orchestration=True)
+        return [orchestration, make("work", work, read_only=False)]
 
     return made
 
@@ -241,13 +241,3 @@ async def test_cancelling_ends_it_with_all_it_makes(house: Any, tools: Any) -> N
     assert (known.state, known.outcome) == ("failed", "CANCELLED")
     assert not list(home.router.running)
     assert work.done == []
-
-
-async def test_a_call_that_makes_none_is_not_detached(house: Any, make: Any) -> None:
-    """Only a composing call is, and it once."""
-
-    async def plain(arguments: Any, context: Any) -> str:
-        return str(await context.detach(changed={}, timeout_s=1))
-
-    home = house([make("plain", plain)])
-    assert (await home.call(home.session(), 1, "plain")).error.code == "TOOL_EXECUTION_ERROR"

@@ -146,7 +146,7 @@ async def test_what_calls_make_is_counted_too(house: Any, make: Any) -> None:
     home = house(
         [
             make("ask_crm", say, source="crm"),
-            make("compose", twice, read_only=False, open_world=True, composing=True),
+            make("compose", twice, read_only=False, open_world=True, orchestration=True),
         ]
     )
     home.rates["crm"] = Rate(1, 1)

@@ -122,7 +122,9 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
         key=key,
         session=session,
         call=ToolCall(int(key[1:]), name, arguments, frame_bytes=40, echo_id=True),
-        tool=SimpleNamespace(name=name, local=name == "echo", repeatable=False, composing=name == "compose", mask=None),
+        tool=SimpleNamespace(
+            name=name, local=name == "echo", repeatable=False, orchestration=name == "compose", mask=None
+        ),
         started=time.monotonic() - 0.5,
         started_at=time.time(),
         meter=UsageMeter(queue_s=0.25),

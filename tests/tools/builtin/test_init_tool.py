@@ -12,7 +12,7 @@ async def test_its_text_is_that_of_the_instructions(context: Any) -> None:
     """Word for word, for the toolset of whoever asks; early, twice or never makes no difference."""
     for toolset in (Toolset("full"), Toolset("mine", ("chat",), presentation="code")):
         context.tools, context.toolset = OWN, toolset
-        told = instructions(context.selection, simulated=False)
+        told = instructions(context.toolset_view, simulated=False)
         assert await init.run(bind(init, {}), context) == told == await init.run(bind(init, {}), context)
         assert f"'{toolset.name}'" in told
 

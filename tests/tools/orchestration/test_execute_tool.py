@@ -79,7 +79,7 @@ async def test_an_unknown_tool_is_told(context: Any) -> None:
 @pytest.mark.parametrize("named", [False, True])
 async def test_the_tool_has_its_own_time_or_what_the_caller_named(asked: Any, context: Any, named: bool) -> None:
     """Where the caller named one it is the tool's, but for what its answer takes."""
-    context.time_was_named = named
+    context.has_explicit_timeout = named
     await asked(result(ROWS))
     ((name, tool, arguments, timeout_s),) = context.called
     assert (name, tool, arguments) == ("get", "get", {"path": "x"})
@@ -166,4 +166,4 @@ def test_what_it_runs_may_do_anything() -> None:
         True,
         True,
     )
-    assert execute_tool.composing
+    assert execute_tool.orchestration

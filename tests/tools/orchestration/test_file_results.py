@@ -35,7 +35,7 @@ async def test_the_fields_around_the_rows_are_beside_the_handle(
 @pytest.mark.parametrize(("answer_bytes", "most"), [(20 * 1024**2, AROUND_BYTES), (4096, 512)])
 async def test_what_is_too_large_to_stand_beside_is_left_out(context: Any, answer_bytes: int, most: int) -> None:
     """And counted; small fields come first, in the order in which they were."""
-    context.answer_bytes = answer_bytes
+    context.max_answer_bytes = answer_bytes
     value = {"page": "x" * most, "text": "y" * (most - 100), "rows": [1], "next": "c", "more": "z" * 100, "total": 9}
     answer = await answered(context, value)
     assert answer["around"] == {"next": "c", "more": "z" * 100, "total": 9}

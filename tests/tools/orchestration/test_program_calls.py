@@ -13,7 +13,7 @@ from toold.tools.orchestration.program_calls import ProgramCalls
 def calls(context: Any, tools: Any) -> ProgramCalls:
     """Of a program over ``get``."""
     context.tools = {"get": tools("get")}
-    return ProgramCalls(context, context.selection.stubs)
+    return ProgramCalls(context, context.toolset_view.stubs)
 
 
 def result(**fields: Any) -> ToolResult:

@@ -75,7 +75,7 @@ async def test_what_is_no_list_is_a_value(read: Any, value: Any) -> None:
 
 async def test_a_page_fits_into_an_answer(read: Any, context: Any) -> None:
     """It ends where the answer would be too large to be sent, and says where to go on."""
-    context.answer_bytes = 2_400
+    context.max_answer_bytes = 2_400
     page = await read(MANY)
     assert len(msgspec.json.encode(page["rows"])) <= 801
     assert 0 < len(page["rows"]) < ROWS
@@ -84,7 +84,7 @@ async def test_a_page_fits_into_an_answer(read: Any, context: Any) -> None:
 
 async def test_a_value_that_fits_into_no_answer_is_refused(read: Any, context: Any) -> None:
     """It would be kept as a file once more, for ever; what leads on is said, and does."""
-    context.answer_bytes = 2_400
+    context.max_answer_bytes = 2_400
     kept = {"result": "x" * 900, "n": 1}
     with pytest.raises(InvalidArgumentsError, match=r"919 bytes are too many .* at takes a part") as caught:
         await read(kept)

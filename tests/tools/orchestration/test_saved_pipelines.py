@@ -61,7 +61,7 @@ class Running:
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         """Nobody looks."""
 
-    async def take_up(self, call_id: str) -> None:
+    async def resume(self, call_id: str) -> None:
         self.taken_up = call_id
 
 
@@ -74,7 +74,7 @@ def test_a_file_is_a_tool_with_its_own_schema(tmp_path: Path) -> None:
     assert schema["properties"].keys() == {"name", "greeting", "resume", "on_unknown", "dry_run"}
     assert schema["additionalProperties"] is False
     assert isinstance(tool.arguments, JsonSchema)
-    assert tool.composing
+    assert tool.orchestration
     assert not tool.repeatable
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ....protocol.name_suggestions import close_names, did_you_mean
-from ...tool import Tool
+from ...tool_definition import Tool
 from .workflow_definition import Argument, Expected, Expert, Guidance, ResultField, WorkflowDefinition
 from .workflow_tool import workflow_tool
 

@@ -9,8 +9,9 @@ from ....protocol.tool_call import Annotations
 from ....providers import AttachedFile, JsonFormat
 from ...completions import AUTO, ModelQuestion, OmittedContent, QuestionResult, ask, read_files
 from ...conversation import Turn
-from ...tool import Answer, Tool
+from ...tool import Answer
 from ...tool_context import ToolContext
+from ...tool_definition import Tool
 from .expert_prompt import dossier, earlier, instructions, told
 from .step_answer import concluded, consulted, go_on
 from .step_arguments import StepArguments, arguments_model, report_of

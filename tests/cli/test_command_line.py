@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
-from toold.cli.app import toold
+from toold.cli.command_line import toold
 from toold.version import __version__
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def test_help_and_version_import_nothing_heavy(option: str) -> None:
         f"    main(['{option}'])\n"
         "finally:\n"
         f"    loaded = [name for name in {HEAVY} if name in sys.modules]\n"
-        "    loaded += [name for name in sys.modules if name.startswith('toold.cli.') and name != 'toold.cli.app']\n"
+        "    loaded += [name for name in sys.modules if name.startswith('toold.cli.')]\n"
+        "    loaded = [name for name in loaded if name != 'toold.cli.command_line']\n"
         "    print(loaded, file=sys.stderr)\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,0 +1,143 @@
+"""The contexts of built-in tools that look up tools, calls and results, and of tools that call other tools."""
+
+import re
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from ..protocol.tool_call import Json, ToolResult
+from ..sandbox import Sandbox
+from .call_info import CallInfo
+from .retained_results import ResultFormat, RetainedResult
+from .tool_catalog import ToolsetView
+from .tool_context import ToolContext
+from .tool_definition import Tool
+
+CHILD_NAME: Final = re.compile(r"[A-Za-z0-9_.:#\[\]-]{1,80}")
+"""The names that an orchestration tool may give its child calls."""
+
+
+class LookupContext(ToolContext, Protocol):
+    """For tools that look up the session's tools and the principal's calls and results."""
+
+    @property
+    def toolset_view(self) -> ToolsetView:
+        """The tools that the call's session may call: its toolset, their search index and their stubs."""
+        ...
+
+    def find_tool(self, name: str) -> Tool:
+        """The tool with this name that the call's session may call.
+
+        Raises:
+            ToolNotFoundError: the toolset does not contain it; the message lists similar names.
+        """
+        ...
+
+    async def look_up_call(self, call_id: str) -> CallInfo:
+        """The state of a call of this principal, from any session.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        ...
+
+    def cancel_call(self, call_id: str) -> bool:
+        """Cancel a call of this principal. False if no call with this id is running, or if it is ending already."""
+        ...
+
+    async def read_result(self, handle: str) -> Json:
+        """The principal's retained result with this handle.
+
+        Raises:
+            NotFoundError: there is no such result.
+            ResultExpiredError: its retention has passed, or newer results took its space.
+            ServiceUnavailableError: the disk cannot be read.
+        """
+        ...
+
+    @property
+    def has_explicit_timeout(self) -> bool:
+        """Whether the caller set this call's timeout; otherwise the tool's default applies."""
+        ...
+
+    @property
+    def max_answer_bytes(self) -> int:
+        """The largest answer that is sent, text and data together. A larger one spills to a file."""
+        ...
+
+    def report_shaping(self, report: Mapping[str, Json]) -> None:
+        """Report in the answer's metadata how its value was shaped."""
+        ...
+
+
+class OrchestrationContext(LookupContext, Protocol):
+    """For orchestration tools: those made with ``@tool(orchestration=True)``."""
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Runs programs."""
+        ...
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
+    ) -> ToolResult:
+        """Run another tool as a child of this call.
+
+        A child takes the same call path as every call and ends with its parent. Its timeout is ``timeout_s`` seconds,
+        or its tool's default, and at most the parent's remaining time. ``name`` (``CHILD_NAME``; a step's id, an
+        item's index) is unique among the children, and the child's id is ``<this call's id>/<name>``.
+
+        Returns its result: outputs, or the error, also for an unknown tool or invalid arguments. A result with
+        ``metadata.replayed`` was stored by a resumed call; the tool did not run again.
+
+        Raises:
+            asyncio.CancelledError: this call is ending. The child has ended.
+            ValueError: ``name`` is invalid or was used before.
+        """
+        ...
+
+    async def resume(self, call_id: str) -> None:
+        """Resume an earlier call of this tool and principal, up to seven days after it: a child that ended in that
+        call under the same name does not run again; its stored result is returned.
+
+        Results of local tools are not stored, so those children run again. A child that was interrupted results in
+        ``OUTCOME_UNKNOWN``, unless its tool is idempotent: then it runs. A child that succeeded with other arguments
+        results in ``REQUEST_ID_CONFLICT``. To retry a child that failed, give it a new name.
+
+        Raises:
+            NotFoundError: there is no such call of this tool, or it belongs to another principal.
+            RequestIdConflictError: it is still running, or another call has resumed it.
+            ServiceUnavailableError: the journal cannot be read or written.
+            RuntimeError: this call has made child calls already.
+        """
+        ...
+
+    async def retain_result(
+        self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
+    ) -> RetainedResult:
+        """Write ``rows``, or ``value`` if they are None, to a file that ``read_result`` finds by its handle: this
+        call's id, or that of its child ``name``.
+
+        Raises:
+            ResultTooLargeError: it exceeds the limit of all retained results together.
+            ServiceUnavailableError: the disk cannot be written.
+        """
+        ...
+
+    @property
+    def detached(self) -> bool:
+        """Whether this is a detached call, for whose answer no client waits."""
+        ...
+
+    async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
+        """Run this tool once more as a detached call, with the same arguments except those in ``changed``, and
+        ``timeout_s`` seconds from now. It has the same principal and toolset.
+
+        Returns the call's id after the call is persisted: if the daemon stops before the call has ended, the call
+        resumes at the next start.
+
+        Raises:
+            OverCapacityError: the principal has as many detached calls as it may.
+            ServiceUnavailableError: the journal cannot be written, or the daemon is shutting down.
+            RuntimeError: this call is detached itself.
+        """
+        ...

@@ -1,0 +1,109 @@
+"""The definition of a tool: a name, an argument model, annotations and one async function."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from ..protocol.tool_call import Annotations, Json, ToolInfo
+from .json_schema import JsonSchema, takes_long
+from .schema_filter import without_arguments
+from .tool_context import ToolContext
+from .validation_errors import MAX_SURPLUS_FIELDS
+from .value_mask import ValueMask
+
+TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The function names that both vendors accept, so that every tool can be offered to every model."""
+
+OWN_SOURCE: Final = "toold"
+"""``Tool.source`` of tools that ship with the daemon."""
+
+
+ToolFunction = Callable[[Any, Any], Awaitable[Any]]
+"""``async (arguments, context) → str | JSON value | Answer``: a string is text alone, any other value is data.
+
+``@tool`` checks the context's type: an ``OrchestrationContext`` for orchestration tools, else a ``LookupContext``."""
+
+
+class _UntitledSchema(GenerateJsonSchema):
+    """JSON Schema without the titles that pydantic derives from field names: they would cost every client tokens."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that can be registered."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel] | JsonSchema
+    """A pydantic model, or a source's JSON Schema: the function then gets a plain dict."""
+    function: ToolFunction
+    annotations: Annotations
+    timeout_s: float | None = None
+    """The default timeout of its calls in seconds; None means the daemon's default."""
+    unmetered: bool = False
+    """Takes no permit: for cheap tools that must answer even if all permits are in use."""
+    orchestration: bool = False
+    """Calls other tools, so its function takes an ``OrchestrationContext``. It takes no permit, since its child calls
+    may have to wait for that permit; separate limits apply (docs/limits.md)."""
+    source: str = OWN_SOURCE
+    """The package or source that it comes from."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of the data that it returns, if known."""
+    bound: Mapping[str, Json] = field(default_factory=dict, repr=False)
+    """Bound arguments: callers neither see nor send them."""
+    mask: ValueMask | None = field(default=None, repr=False)
+    """Hides the values of bound arguments in results."""
+    withheld: str | None = None
+    """The reason why it is neither listed nor run, as a sentence for callers."""
+    info: ToolInfo = field(init=False)
+    most_fields: int = field(init=False, repr=False)
+    """With more arguments than this, most are unknown, and not all of them are checked."""
+
+    def __post_init__(self) -> None:
+        schema = without_arguments(_input_schema(self.arguments), self.bound)
+        output = msgspec.UNSET if self.output_schema is None else self.output_schema
+        object.__setattr__(self, "info", ToolInfo(self.name, self.description, schema, self.annotations, output))
+        closed = schema.get("additionalProperties") is False
+        most = len(schema.get("properties", ())) + MAX_SURPLUS_FIELDS if closed else sys.maxsize
+        object.__setattr__(self, "most_fields", most)
+
+    async def run(self, arguments: Any, context: ToolContext) -> Any:
+        """Run the tool with the arguments that ``bind`` returned.
+
+        Raises:
+            InvalidArgumentsError: large arguments do not match the schema; nothing was executed.
+        """
+        if isinstance(self.arguments, JsonSchema) and takes_long(arguments):
+            await asyncio.to_thread(self.arguments.check, self.name, arguments)
+        if self.bound and isinstance(self.arguments, JsonSchema):
+            arguments = {**arguments, **self.bound}
+        return await self.function(arguments, context)
+
+    @property
+    def local(self) -> bool:
+        """Read-only and closed-world: it has no effect outside, so its calls are not journaled."""
+        return self.annotations.read_only_hint and not self.annotations.open_world_hint
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same call can run twice without a second effect."""
+        return self.annotations.read_only_hint or self.annotations.idempotent_hint
+
+
+def _input_schema(arguments: type[BaseModel] | JsonSchema) -> dict[str, Any]:
+    if isinstance(arguments, JsonSchema):
+        return arguments.schema
+    schema = arguments.model_json_schema(schema_generator=_UntitledSchema)
+    schema.pop("title", None)
+    schema.pop("description", None)
+    return schema

@@ -1,0 +1,105 @@
+"""The structure of ``src/``: no import cycles, and one place for every module name and every public class name.
+
+The import graph contains every import statement of every module: at module level, below ``TYPE_CHECKING`` and inside
+functions. A statement ``from package import name`` depends on
+
+- ``package`` (its ``__init__``), if that binds ``name``: Python looks there first;
+- else the module ``package.name``, if there is one;
+- else ``package``.
+
+An import of ``package.module`` does not depend on ``package/__init__.py``. Python runs it first, but a package that
+imports its own modules is not a cycle that matters: those modules do not use the package's names.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import toold
+
+SOURCE = Path(toold.__file__).parent
+REPEATED_BASENAMES = {"__init__", "__main__"}
+
+
+def module_name(path: Path) -> str:
+    parts = ("toold", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES = {module_name(path): ast.parse(path.read_text(), str(path)) for path in SOURCE.rglob("*.py")}
+PACKAGES = {module_name(path) for path in SOURCE.rglob("__init__.py")}
+
+
+def bound_names(package: str) -> set[str]:
+    """The names that a package's ``__init__`` binds at its top level."""
+    names = set[str]()
+    for node in TREES[package].body:
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                names |= {alias.asname or alias.name for alias in node.names}
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Assign() | ast.AnnAssign():
+                names |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return names
+
+
+BOUND = {package: bound_names(package) for package in PACKAGES}
+
+
+def imports(module: str) -> Iterator[str]:
+    """The modules of ``src/`` that a module imports."""
+    package = module if module in PACKAGES else module.rpartition(".")[0]
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            base = ".".join(part for part in (base, node.module) if part)
+            for alias in node.names:
+                submodule = f"{base}.{alias.name}"
+                bound = base in PACKAGES and base != module and alias.name in BOUND[base]
+                yield submodule if submodule in TREES and not bound else base
+
+
+GRAPH = {module: {name for name in imports(module) if name in TREES} - {module} for module in TREES}
+
+
+def cycles() -> list[list[str]]:
+    """The groups of modules that import one another: what remains after removing modules on no cycle, repeatedly."""
+    graph = {module: set(imported) for module, imported in GRAPH.items()}
+    while True:
+        imported = set[str]().union(*graph.values())
+        free = {module for module in graph if not graph[module] & graph.keys() or module not in imported}
+        if not free:
+            break
+        graph = {module: graph[module] - free for module in graph.keys() - free}
+    return [[module, *sorted(imported)] for module, imported in sorted(graph.items())]
+
+
+def test_imports_have_no_cycle() -> None:
+    assert cycles() == []
+
+
+def test_the_graph_contains_the_imports() -> None:
+    """Relative imports of names, of modules and of packages are resolved."""
+    assert "toold.tools.tool_definition" in GRAPH["toold.tools.tool"]
+    assert "toold.tools" in GRAPH["toold.daemon.dispatch.child_calls"]
+    assert "toold.daemon.dispatch.call_outcome" in GRAPH["toold.daemon.dispatch.router"]
+
+
+def test_module_basenames_are_unique() -> None:
+    paths = defaultdict(list)
+    for path in SOURCE.rglob("*.py"):
+        paths[path.stem].append(str(path.relative_to(SOURCE)))
+    assert {stem: found for stem, found in paths.items() if len(found) > 1 and stem not in REPEATED_BASENAMES} == {}
+
+
+def test_public_class_names_are_unique() -> None:
+    modules = defaultdict(list)
+    for module, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules[node.name].append(module)
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
