@@ -165,7 +165,7 @@ def _failing() -> Iterator[None]:
 def _state(token: "NamedToken", now: float) -> str:
     if token.revoked_at is not None:
         return "revoked"
-    return "good" if token.objection(now) is None else "expired"
+    return "good" if token.invalid_reason(now) is None else "expired"
 
 
 def _plain(token: "NamedToken", now: float) -> dict[str, Any]:

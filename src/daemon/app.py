@@ -23,7 +23,7 @@ from ..store import Store, StoreError, day_of
 from ..tools import BoundValue, FileAccess, ToolCatalog, ToolRegistry, ToolsetView, instructions, mask_of, with_bound
 from ..version import __version__
 from .access import Authenticator, TokenBook, TokenFile
-from .access.own_token import token_check
+from .access.authentication import token_check
 from .config import settings_mapping
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
@@ -203,10 +203,10 @@ class Daemon:
 
     # --- who may come in ---------------------------------------------------------------------------------------------
 
-    def turn_out(self) -> None:
+    def close_unauthorized(self) -> None:
         """Close the connections of those who were let in by what is not good any more."""
-        self.websocket.turn_out(self._door.objection)
-        self.mcp.turn_out(self._door.objection)
+        self.websocket.close_unauthorized(self._door.denial_reason)
+        self.mcp.close_unauthorized(self._door.denial_reason)
 
     def _tokens_changed(self, book: TokenBook) -> None:
         self._allowances.go_by(

@@ -78,7 +78,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         background.append(asyncio.create_task(daemon.results.tidy(), name="result files"))
         # The SDKs take seconds to import: in threads, now that calls are taken; the first one waits for its own.
         background.append(asyncio.create_task(_warm_up(vendors, daemon.mcp), name="warm up"))
-        background.append(asyncio.create_task(daemon.tokens.watch(daemon.turn_out), name="tokens"))
+        background.append(asyncio.create_task(daemon.tokens.watch(daemon.close_unauthorized), name="tokens"))
         background.append(asyncio.create_task(daemon.view.availability.keep(), name="availability"))
         if settings.config_place is not None:
             background.append(asyncio.create_task(follow(settings.config_place, daemon.reload), name="configuration"))
@@ -133,6 +133,6 @@ async def _drain(daemon: Daemon) -> None:
     left_s = time_for_calls(daemon.settings.grace_period_s)
     _log.info("going down", calls=daemon.router.accepted, left_s=left_s)
     closing = asyncio.create_task(daemon.router.close("The daemon is going down; send the call again later.", left_s))
-    await daemon.websocket.announce_end(left_s * 1000)
-    daemon.mcp.end_streams()
+    await daemon.websocket.announce_shutdown(left_s * 1000)
+    daemon.mcp.close_streams()
     await closing

@@ -21,16 +21,16 @@ class Authorization:
     scopes: tuple[tuple[str, str], ...] = ()
     """Toolset → what an OAuth token would need for it; for those that it may not use."""
 
-    def usable(self, there: Collection[str]) -> tuple[str, ...]:
+    def usable_toolsets(self, names: Collection[str]) -> tuple[str, ...]:
         """The toolsets, of those that are ``there``, that it may use; where it has some of its own, in their order."""
-        return tuple(there) if self.toolsets is None else tuple(name for name in self.toolsets if name in there)
+        return tuple(names) if self.toolsets is None else tuple(name for name in self.toolsets if name in names)
 
     def may_use(self, toolset: str) -> bool:
         return self.toolsets is None or toolset in self.toolsets
 
-    def default(self, there: Collection[str], operators: str) -> str:
+    def default_toolset(self, names: Collection[str], operator_default: str) -> str:
         """The toolset of a session that asks for none: the operator's, or the first of its own that is ``there``."""
-        return operators if self.toolsets is None else next(iter(self.usable(there)), "")
+        return operator_default if self.toolsets is None else next(iter(self.usable_toolsets(names)), "")
 
 
 @dataclass(frozen=True, slots=True)

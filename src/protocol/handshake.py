@@ -35,7 +35,7 @@ class HelloAccepted:
 
     label: str
     """The client's, or a made one."""
-    label_objection: str | None
+    label_problem: str | None
     """Why it is not the client's; None where it is."""
     access: Authorization
     features: tuple[str, ...]
@@ -71,7 +71,7 @@ class HelloRefused:
     error: ToolError
 
 
-def read_hello(data: str | bytes) -> Hello | HelloRefused:
+def parse_hello(data: str | bytes) -> Hello | HelloRefused:
     """The first frame, where it is a hello."""
     try:
         value = msgspec.json.decode(data) if isinstance(data, str) else None
@@ -90,7 +90,7 @@ def token_of(frame: Hello) -> str | None:
     return frame.token if isinstance(frame.token, str) else None
 
 
-def judge_hello(
+def validate_hello(
     frame: Hello,
     access: Authorization | AuthorizationDenied,
     *,
@@ -103,13 +103,13 @@ def judge_hello(
     """
     if isinstance(access, AuthorizationDenied):
         return _denied(access)
-    usable = access.usable(toolsets)
+    usable = access.usable_toolsets(toolsets)
     if not usable or (frame.toolset is not None and frame.toolset not in usable):
         return _refused(CLOSE_UNAUTHORIZED, _no_such_toolset(frame.toolset, usable))
     return _accepted(frame, access, make_label)
 
 
-def no_hello(timeout_s: float) -> HelloRefused:
+def hello_timed_out(timeout_s: float) -> HelloRefused:
     """What a connection gets that said nothing for ``timeout_s`` seconds."""
     return _refused(CLOSE_NO_HELLO, ProtocolError(f"No hello came within {timeout_s:g} s."))
 

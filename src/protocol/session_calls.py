@@ -33,7 +33,7 @@ class RequestIdState(Enum):
 
     NEW = "new"
     """It is entered and is to be run, once."""
-    SAME = "same"
+    RUNNING = "running"
     """It runs already; the sender gets that call's one answer."""
     DONE = "done"
     """It was answered, and ``result`` still has the answer."""
@@ -88,16 +88,16 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 class SessionCalls:
     """The calls of one session, by request key (``decoding.request_key``)."""
 
-    __slots__ = ("_done", "_over", "_running", "_sending", "_session_id", "_shelf", "incomplete", "max_accepted")
+    __slots__ = ("_cache", "_done", "_over", "_running", "_sending", "_session_id", "incomplete", "max_accepted")
 
-    def __init__(self, session_id: str, max_accepted: int, shelf: ResultCache) -> None:
+    def __init__(self, session_id: str, max_accepted: int, cache: ResultCache) -> None:
         self._session_id = session_id
         self.max_accepted = max_accepted
         """As it was when the session was opened; the setting may be another by now."""
         self.incomplete = False
         """The journal may know calls that this book does not: a long session's oldest."""
         # Where results are kept; its principal's, so it may be shared with other sessions.
-        self._shelf = shelf
+        self._cache = cache
         # Calls that are accepted and have no answer yet.
         self._running: dict[str, _Call] = {}
         # Calls that have their answer, oldest first.
@@ -121,20 +121,20 @@ class SessionCalls:
         self, key: str, name: str, arguments: dict[str, Any], now: float, *, echo_id: bool = False
     ) -> RequestIdState:
         """Judge a call and, where it is new, enter it."""
-        verdict = self.judge(key, name, arguments, now)
-        if verdict is RequestIdState.NEW:
+        state = self.classify(key, name, arguments, now)
+        if state is RequestIdState.NEW:
             self._running[key] = _Call(name, arguments, echo_id)
-        return verdict
+        return state
 
-    def judge(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
+    def classify(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
         """What ``accept`` would say of a call."""
         known = self._running.get(key)
         if known is not None:
-            return RequestIdState.SAME if known.same_as(name, arguments) else RequestIdState.CONFLICT
+            return RequestIdState.RUNNING if known.same_as(name, arguments) else RequestIdState.CONFLICT
         if key in self._done:
-            verdict = self._judge_done(key, name, arguments, now)
-            if verdict is not RequestIdState.NEW:
-                return verdict
+            state = self._classify_done(key, name, arguments, now)
+            if state is not RequestIdState.NEW:
+                return state
         if len(self._running) + self._sending >= self.max_accepted:
             return RequestIdState.FULL
         return RequestIdState.NEW
@@ -148,7 +148,7 @@ class SessionCalls:
         if not self._over:
             self._remember(key, call.done(frame_bytes, now, journalled=journalled), result, size)
 
-    def refer(self, key: str) -> None:
+    def finish_in_journal(self, key: str) -> None:
         """The call has an answer, which is on its way; of its id the journal knows, and this book need not."""
         self._sending += 1
         del self._running[key]
@@ -179,9 +179,9 @@ class SessionCalls:
 
     def result(self, key: str, now: float) -> ToolResult | None:
         """The kept result of a call that is done."""
-        return self._shelf.get((self._session_id, key), now)
+        return self._cache.get((self._session_id, key), now)
 
-    def kept(self, now: float) -> Iterator[PendingResult]:
+    def retained(self, now: float) -> Iterator[PendingResult]:
         """The calls whose results are kept, in the order in which they were done."""
         for key, call in self._done.items():
             result = self.result(key, now)
@@ -202,8 +202,8 @@ class SessionCalls:
         for key in dict.fromkeys(keys):  # a client may say it twice
             if key in self._done:
                 forgotten.append(key)
-                self._shelf.drop((self._session_id, key))
-                self._forget_unless_journalled(key)
+                self._cache.drop((self._session_id, key))
+                self._drop_unless_journalled(key)
             elif self.incomplete and key not in self._running and len(unknown) < REMEMBERED_IDS:
                 unknown.append(key)
         return forgotten + unknown
@@ -212,7 +212,7 @@ class SessionCalls:
         """The session is over, or out of memory: nobody can ask this book for its results any more."""
         self._over = True
         for key in self._done:
-            self._shelf.drop((self._session_id, key))
+            self._cache.drop((self._session_id, key))
         self._done.clear()
 
     def status(self, key: str, now: float) -> CallStatus:
@@ -229,33 +229,33 @@ class SessionCalls:
     def _remember(self, key: str, call: _Call, result: ToolResult | None, size: int) -> None:
         self._done[key] = call
         if result is not None:
-            self._shelf.put((self._session_id, key), result, size, call.since)
+            self._cache.put((self._session_id, key), result, size, call.since)
         if len(self._done) > REMEMBERED_IDS:
-            oldest, let_go = self._done.popitem(last=False)
-            self._shelf.drop((self._session_id, oldest))
-            self.incomplete = self.incomplete or let_go.journalled
+            oldest, evicted = self._done.popitem(last=False)
+            self._cache.drop((self._session_id, oldest))
+            self.incomplete = self.incomplete or evicted.journalled
 
-    def _judge_done(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
+    def _classify_done(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
         """A done call's id came again. Where nothing was executed and it was told that it may be sent again, or its
         result is gone and it may run again, it is new.
         """
         call = self._done[key]
         result = self.result(key, now)
         kept = result is not None
-        if not call.journalled and (result is None or _may_come_again(result)):
-            self._shelf.drop((self._session_id, key))
-            self._forget_unless_journalled(key)
+        if not call.journalled and (result is None or _can_run_again(result)):
+            self._cache.drop((self._session_id, key))
+            self._drop_unless_journalled(key)
             return RequestIdState.NEW
         if not call.same_as(name, arguments):
             return RequestIdState.CONFLICT
         return RequestIdState.DONE if kept else RequestIdState.EXPIRED
 
-    def _forget_unless_journalled(self, key: str) -> None:
+    def _drop_unless_journalled(self, key: str) -> None:
         if not self._done[key].journalled:
             del self._done[key]
 
 
-def _may_come_again(result: ToolResult) -> bool:
+def _can_run_again(result: ToolResult) -> bool:
     return result.error is not None and result.error.executed == "no" and result.error.retryable
 
 

@@ -29,7 +29,7 @@ class SessionState(Generic[H]):
     key_hash: bytes | None
     """Of its resume key; None: it ends with its connection."""
     holder: H | None = None
-    left_at: float | None = None
+    detached_at: float | None = None
     """When its last holder left; None while it is held."""
 
     @property
@@ -37,9 +37,9 @@ class SessionState(Generic[H]):
         return self.key_hash is not None
 
     @property
-    def over(self) -> bool:
+    def ended(self) -> bool:
         """Its holder left, and nobody can come back to it."""
-        return self.left_at is not None and not self.resumable
+        return self.detached_at is not None and not self.resumable
 
 
 S = TypeVar("S", bound=SessionState[Any])
@@ -64,22 +64,22 @@ class SessionRegistry(Generic[S, H]):
         if session.key_hash is not None:
             self._by_key[session.key_hash] = session
 
-    def find(self, key_hash: bytes, principal_name: str) -> S | None:
+    def by_key(self, key_hash: bytes, principal_name: str) -> S | None:
         """The session of this key, where it is this principal's."""
         session = self._by_key.get(key_hash)
         return session if session is not None and session.principal_name == principal_name else None
 
-    def take(self, session: S, holder: H) -> H | None:
+    def attach(self, session: S, holder: H) -> H | None:
         """Let a holder have the session; returns the one that had it until now, if any."""
         superseded = session.holder
-        session.holder, session.left_at = holder, None
+        session.holder, session.detached_at = holder, None
         return superseded
 
-    def leave(self, session: S, holder: H, now: float) -> bool:
+    def detach(self, session: S, holder: H, now: float) -> bool:
         """A holder is gone. False where another had taken over before. A session without a key ends with it."""
         if session.holder is not holder:
             return False
-        session.holder, session.left_at = None, now
+        session.holder, session.detached_at = None, now
         if not session.resumable:
             self.remove(session)
         return True
@@ -89,7 +89,7 @@ class SessionRegistry(Generic[S, H]):
         return [
             session
             for session in self._all.values()
-            if session.left_at is not None and now - session.left_at >= window_s and not len(session.calls)
+            if session.detached_at is not None and now - session.detached_at >= window_s and not len(session.calls)
         ]
 
     def remove(self, session: S) -> None:

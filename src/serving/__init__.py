@@ -5,6 +5,6 @@ Beside the rooms, as ``version`` is: those who serve stand on both ends of the a
 
 from .http_connection import COMPLETE
 from .http_server import HttpServer, listen
-from .write_batching import BEHIND_BYTES, TurnTransport
+from .write_batching import BEHIND_BYTES, BatchingTransport
 
-__all__ = ["BEHIND_BYTES", "COMPLETE", "HttpServer", "TurnTransport", "listen"]
+__all__ = ["BEHIND_BYTES", "COMPLETE", "BatchingTransport", "HttpServer", "listen"]

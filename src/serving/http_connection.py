@@ -15,7 +15,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from .write_batching import TurnTransport
+from .write_batching import BatchingTransport
 
 MAX_HEAD_BYTES: Final = 16 * 1024
 """Of a request's head that is not complete, as h11 has it; also of trailers, and of what stands beside the pieces of a
@@ -121,7 +121,7 @@ class HttpConnection(_Bounded, HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's streams have no such base.
         stream = cast("asyncio.Transport", transport)
-        super().connection_made(cast("asyncio.Transport", TurnTransport(stream)))
+        super().connection_made(cast("asyncio.Transport", BatchingTransport(stream)))
         self.flow = _Flow(self.transport)
         self._expect_head()
 

@@ -13,7 +13,7 @@ BEHIND_BYTES: Final = 64 * 1024
 """With more than this unsent a reader is behind; the transports' own high-water mark."""
 
 
-class TurnTransport:
+class BatchingTransport:
     """A transport that keeps what is written until the end of the turn; all else is the transport's own."""
 
     __slots__ = ("_call_soon", "_scheduled", "_transport", "_unsent", "_unsent_bytes")

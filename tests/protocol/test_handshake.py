@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.authorization import Authorization, AuthorizationDenied
-from toold.protocol.handshake import HelloAccepted, HelloRefused, judge_hello, no_hello, read_hello, token_of
+from toold.protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
 from toold.protocol.tool_call import LOCAL, ClientInfo
 
 TOKEN = "a-token-of-the-test"
@@ -23,11 +23,11 @@ def authenticate(token: str | None) -> Authorization | AuthorizationDenied:
 
 
 def judge(data: str | bytes, access: Authorization | AuthorizationDenied | None = None) -> HelloAccepted | HelloRefused:
-    frame = read_hello(data)
+    frame = parse_hello(data)
     if isinstance(frame, HelloRefused):
         return frame
     access = access or authenticate(token_of(frame))
-    return judge_hello(frame, access, make_label=lambda: "made-by-server", toolsets=("standard", "lean"))
+    return validate_hello(frame, access, make_label=lambda: "made-by-server", toolsets=("standard", "lean"))
 
 
 def hello(**fields: object) -> HelloAccepted:
@@ -65,15 +65,15 @@ def test_a_first_frame_that_is_no_good_hello_closes_with_its_own_code(data: str 
 
 def test_nothing_at_all_is_4002() -> None:
     """Who says nothing is told for how long it was waited for."""
-    assert no_hello(10).close_code == 4002
-    assert "10 s" in no_hello(10).error.message
+    assert hello_timed_out(10).close_code == 4002
+    assert "10 s" in hello_timed_out(10).error.message
 
 
 def test_a_hello_with_nothing_more_is_plain() -> None:
     """A client that names no features understands none, and keeps the label it sent."""
     found = hello(session_id="baseline-1a2b3c4d")
     assert found.plain
-    assert (found.label, found.label_objection, found.notice) == ("baseline-1a2b3c4d", None, None)
+    assert (found.label, found.label_problem, found.notice) == ("baseline-1a2b3c4d", None, None)
     assert found.principal == LOCAL
 
 
@@ -82,7 +82,7 @@ def test_a_label_that_cannot_be_taken_is_made_and_said(session_id: object) -> No
     """A missing or malformed session_id never closes the connection: another is made, and it is said why."""
     found = hello(session_id=session_id)
     assert found.label == "made-by-server"
-    assert found.label_objection == ("none was sent" if session_id is None else "not 3-64 characters of A-Za-z0-9_-")
+    assert found.label_problem == ("none was sent" if session_id is None else "not 3-64 characters of A-Za-z0-9_-")
 
 
 def test_features_are_what_both_sides_have() -> None:

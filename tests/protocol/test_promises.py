@@ -106,7 +106,7 @@ class Daemon:
     def find(self, key: str, principal: str) -> SessionState[Connection] | None:
         """The principal's session of this key, from memory or from the disk."""
         key_hash = hash_key(key)
-        session = self.sessions.find(key_hash, principal)
+        session = self.sessions.by_key(key_hash, principal)
         if session is not None:
             return session
         session_id, owner = self.disk.sessions.get(key_hash, ("", None))
@@ -130,15 +130,15 @@ class Daemon:
 
     def attach(self, session: SessionState[Connection], now: float) -> tuple[Connection, Connection | None]:
         """A new connection has the session. Returns it, and the one that it takes over from."""
-        connection = Connection(session, [(kept.key, kept.result) for kept in session.calls.kept(now)])
-        return connection, self.sessions.take(session, connection)
+        connection = Connection(session, [(kept.key, kept.result) for kept in session.calls.retained(now)])
+        return connection, self.sessions.attach(session, connection)
 
     def leave(self, connection: Connection, now: float) -> None:
         """The server sees that a connection has ended: what hung on its way there hangs no more."""
         for _ in range(connection.hanging):
             connection.session.calls.delivered()
         connection.hanging = 0
-        self.sessions.leave(connection.session, connection, now)
+        self.sessions.detach(connection.session, connection, now)
 
     def submit(self, connection: Connection, key: str, content: Content, now: float) -> RequestIdState:
         session, (name, text) = connection.session, content
@@ -197,7 +197,7 @@ class Daemon:
 
     def keep(self, session: SessionState[Connection], now: float) -> None:
         """Have the answers on the disk that only memory has."""
-        for kept in session.calls.kept(now):
+        for kept in session.calls.retained(now):
             if not kept.journalled:
                 arguments_hash = session.calls.arguments_hash(kept.key)
                 row = Row(kept.name, arguments_hash, True, "done", kept.result, kept.since)
@@ -361,7 +361,7 @@ class Promises(RuleBasedStateMachine):
         elif known.content != content:
             assert verdict is RequestIdState.CONFLICT
         elif status == "running":
-            assert verdict is RequestIdState.SAME
+            assert verdict is RequestIdState.RUNNING
         elif status == "expired":
             assert verdict is RequestIdState.EXPIRED
         else:

@@ -18,7 +18,7 @@ def test_a_result_is_there_until_its_time_is_up() -> None:
     assert shelf.get(("s", "a"), now=10.1) is None
 
 
-def test_what_was_kept_elsewhere_keeps_its_age() -> None:
+def test_what_was_cached_elsewhere_keeps_its_age() -> None:
     """A result that comes back from the disk is as old as it is, and costs younger ones nothing but its bytes."""
     shelf = ResultCache(max_bytes=100, ttl_s=10)
     shelf.put(("s", "young"), result("young"), 10, now=20)
@@ -36,7 +36,7 @@ def test_the_oldest_goes_first_where_there_is_no_room() -> None:
     assert shelf.bytes == 20
 
 
-def test_what_is_larger_than_all_room_is_not_kept_and_costs_the_others_nothing() -> None:
+def test_what_is_larger_than_all_room_is_not_cached_and_costs_the_others_nothing() -> None:
     """One huge result does not empty the shelf."""
     shelf = ResultCache(max_bytes=25, ttl_s=10)
     shelf.put(("s", "a"), result("a"), 10, now=0)
@@ -58,5 +58,5 @@ def test_the_bound_holds_and_the_sum_is_true(steps: list[tuple[str, int, int, bo
         else:
             shelf.put(("s", name), result(name), size, now)
             sizes[name] = size
-        kept = [name for name in sizes if (("s", name)) in shelf._kept]
+        kept = [name for name in sizes if (("s", name)) in shelf._cached]
         assert shelf.bytes == sum(sizes[name] for name in kept) <= 60

@@ -40,7 +40,7 @@ def test_the_same_id_with_the_same_content_attaches() -> None:
     """The order of keys does not matter, the values and their types do."""
     calls = book()
     assert accept(calls, "a", {"x": 1, "y": 2}) is RequestIdState.NEW
-    assert accept(calls, "a", {"y": 2, "x": 1}) is RequestIdState.SAME
+    assert accept(calls, "a", {"y": 2, "x": 1}) is RequestIdState.RUNNING
     assert accept(calls, "a", {"x": 1.0, "y": 2}) is RequestIdState.CONFLICT
     assert accept(calls, "a", {"x": True, "y": 2}) is RequestIdState.CONFLICT
     assert calls.accept("a", "chat", {"x": 1, "y": 2}, 0) is RequestIdState.CONFLICT
@@ -144,7 +144,7 @@ def test_a_call_that_is_the_journals_leaves_the_book_with_its_answer() -> None:
     """It counts until that is sent, and the same id is as new to the book."""
     calls = book(max_accepted=1)
     accept(calls, "a", {})
-    calls.refer("a")
+    calls.finish_in_journal("a")
     assert (len(calls), calls.running, calls.status("a", 0)) == (1, [], "unknown")
     calls.delivered()
     assert accept(calls, "a", {"other": 1}) is RequestIdState.NEW
@@ -169,7 +169,7 @@ def test_kept_answers_are_told_in_the_order_in_which_they_came() -> None:
         calls.accept(key, "echo", {}, 0, echo_id=key == "c")
     for key, now in (("b", 0.0), ("c", 5.0), ("a", 5.0)):
         answer(calls, key, now=now, journalled=key == "a")
-    assert [(kept.key, kept.journalled, kept.echo_id) for kept in calls.kept(TTL_S + 1)] == [
+    assert [(kept.key, kept.journalled, kept.echo_id) for kept in calls.retained(TTL_S + 1)] == [
         ("c", False, True),
         ("a", True, False),
     ]
@@ -194,7 +194,7 @@ def test_what_is_restored_is_judged_as_if_it_had_never_been_away() -> None:
         "expired",
         "expired",
     ]
-    assert [kept.key for kept in calls.kept(6)] == ["done", "interrupted"]
+    assert [kept.key for kept in calls.retained(6)] == ["done", "interrupted"]
     assert (accept(calls, "done", {"x": 1}, now=6), calls.result("done", 6)) == (RequestIdState.DONE, result("x"))
     assert accept(calls, "done", {"x": 2}, now=6) is RequestIdState.CONFLICT
     assert accept(calls, "interrupted", {"x": 1}, now=6) is RequestIdState.DONE
@@ -250,7 +250,7 @@ class Book(RuleBasedStateMachine):
         elif known != content:
             verdict = RequestIdState.CONFLICT
         elif key in self.running:
-            verdict = RequestIdState.SAME
+            verdict = RequestIdState.RUNNING
         else:
             verdict = RequestIdState.DONE if self.kept(key) else RequestIdState.EXPIRED
         name, text = content

@@ -22,9 +22,9 @@ def test_a_key_finds_its_session_for_its_principal_alone() -> None:
     """Another's key, or one that was never given, finds nothing."""
     session = standing()
     sessions = book(session)
-    assert sessions.find(hash_key("key"), "anna") is session
-    assert sessions.find(hash_key("key"), "ben") is None
-    assert sessions.find(hash_key("kex"), "anna") is None
+    assert sessions.by_key(hash_key("key"), "anna") is session
+    assert sessions.by_key(hash_key("key"), "ben") is None
+    assert sessions.by_key(hash_key("kex"), "anna") is None
 
 
 def test_of_a_key_a_hash_is_known_and_any_text_has_one() -> None:
@@ -37,12 +37,12 @@ def test_who_takes_a_session_over_learns_whom_from_and_the_old_holder_cannot_end
     """The connection that the server still believed alive ends later, and that means nothing any more."""
     session = standing()
     sessions = book(session)
-    assert sessions.take(session, "old") is None
-    assert sessions.take(session, "new") == "old"
-    assert not sessions.leave(session, "old", 1)
-    assert (session.holder, session.left_at) == ("new", None)
-    assert sessions.leave(session, "new", 2)
-    assert (session.holder, session.left_at) == (None, 2)
+    assert sessions.attach(session, "old") is None
+    assert sessions.attach(session, "new") == "old"
+    assert not sessions.detach(session, "old", 1)
+    assert (session.holder, session.detached_at) == ("new", None)
+    assert sessions.detach(session, "new", 2)
+    assert (session.holder, session.detached_at) == (None, 2)
 
 
 def test_a_session_without_a_key_ends_with_its_connection() -> None:
@@ -50,8 +50,8 @@ def test_a_session_without_a_key_ends_with_its_connection() -> None:
     plain, resumable = standing("plain", key=None), standing("resumable")
     sessions = book(plain, resumable)
     for session in (plain, resumable):
-        sessions.take(session, "port")
-        assert sessions.leave(session, "port", 1)
+        sessions.attach(session, "port")
+        assert sessions.detach(session, "port", 1)
     assert list(sessions) == [resumable]
 
 
@@ -59,12 +59,12 @@ def test_a_session_is_idle_once_it_was_left_for_the_window_and_nothing_runs() ->
     """One that is held, that has a call under way, or that was left a moment ago stays in memory."""
     held, busy, fresh, idle = (standing(name, key=name) for name in ("held", "busy", "fresh", "idle"))
     sessions = book(held, busy, fresh, idle)
-    for session, left_at in ((held, None), (busy, 0), (fresh, 8), (idle, 6)):
-        sessions.take(session, "port")
-        if left_at is not None:
-            sessions.leave(session, "port", left_at)
+    for session, detached_at in ((held, None), (busy, 0), (fresh, 8), (idle, 6)):
+        sessions.attach(session, "port")
+        if detached_at is not None:
+            sessions.detach(session, "port", detached_at)
     busy.calls.accept("a", "echo", {}, 0)
     assert sessions.idle(10, 4) == [idle]
     sessions.remove(idle)
     assert len(sessions) == 3
-    assert sessions.find(hash_key("idle"), "anna") is None
+    assert sessions.by_key(hash_key("idle"), "anna") is None

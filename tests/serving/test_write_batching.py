@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.serving import TurnTransport
+from toold.serving import BatchingTransport
 
 
 class Tape:
@@ -50,8 +50,8 @@ async def tape() -> Tape:
 
 
 @pytest.fixture
-async def transport(tape: Tape) -> TurnTransport:
-    return TurnTransport(cast("asyncio.Transport", tape))
+async def transport(tape: Tape) -> BatchingTransport:
+    return BatchingTransport(cast("asyncio.Transport", tape))
 
 
 async def turn() -> None:
@@ -59,7 +59,7 @@ async def turn() -> None:
     await asyncio.sleep(0)
 
 
-async def test_writes_of_one_turn_become_one(transport: TurnTransport, tape: Tape) -> None:
+async def test_writes_of_one_turn_become_one(transport: BatchingTransport, tape: Tape) -> None:
     """In their order, at the end of the turn; the next turn's go by themselves."""
     for piece in (b"one ", b"two ", b"three"):
         transport.write(piece)
@@ -71,7 +71,7 @@ async def test_writes_of_one_turn_become_one(transport: TurnTransport, tape: Tap
     assert tape.done == [b"one two three", b"four"]
 
 
-async def test_what_callbacks_of_the_same_turn_write_is_joined_too(transport: TurnTransport, tape: Tape) -> None:
+async def test_what_callbacks_of_the_same_turn_write_is_joined_too(transport: BatchingTransport, tape: Tape) -> None:
     """Calls that end in one turn answer in one write, whichever task they end in."""
     loop = asyncio.get_running_loop()
     for piece in (b"a", b"b", b"c"):
@@ -81,7 +81,7 @@ async def test_what_callbacks_of_the_same_turn_write_is_joined_too(transport: Tu
     assert tape.done == [b"abc"]
 
 
-async def test_what_a_reader_may_not_be_behind_with_goes_out_at_once(transport: TurnTransport, tape: Tape) -> None:
+async def test_what_a_reader_may_not_be_behind_with_goes_out_at_once(transport: BatchingTransport, tape: Tape) -> None:
     """Only the transport can have who writes wait, so it is told of more than 64 KiB within the turn."""
     for piece in (b"a" * 60_000, b"b" * 6_000, b"c"):
         transport.write(piece)
@@ -94,7 +94,7 @@ async def test_what_a_reader_may_not_be_behind_with_goes_out_at_once(transport: 
 
 
 @pytest.mark.parametrize("end", ["close", "eof"])
-async def test_what_is_unsent_goes_out_before_the_end(transport: TurnTransport, tape: Tape, end: str) -> None:
+async def test_what_is_unsent_goes_out_before_the_end(transport: BatchingTransport, tape: Tape, end: str) -> None:
     """A close frame that was written in the same turn as the close still leaves; nothing is written twice."""
     transport.write(b"last ")
     transport.write(b"words")
@@ -103,7 +103,7 @@ async def test_what_is_unsent_goes_out_before_the_end(transport: TurnTransport, 
     assert tape.done == [b"last words", end]
 
 
-async def test_abort_drops_what_is_unsent(transport: TurnTransport, tape: Tape) -> None:
+async def test_abort_drops_what_is_unsent(transport: BatchingTransport, tape: Tape) -> None:
     """After it nothing is written, also not at the end of the turn."""
     transport.write(b"never sent")
     transport.abort()
@@ -112,7 +112,7 @@ async def test_abort_drops_what_is_unsent(transport: TurnTransport, tape: Tape) 
 
 
 async def test_what_was_written_in_the_turn_in_which_the_connection_broke_is_dropped(
-    transport: TurnTransport, tape: Tape
+    transport: BatchingTransport, tape: Tape
 ) -> None:
     """Whoever wrote it hears of the break by the connection, as always; the loop hears nothing."""
     transport.write(b"too late")
@@ -123,7 +123,7 @@ async def test_what_was_written_in_the_turn_in_which_the_connection_broke_is_dro
     assert transport.get_write_buffer_size() == 0
 
 
-async def test_the_buffer_size_counts_what_is_unsent(transport: TurnTransport, tape: Tape) -> None:
+async def test_the_buffer_size_counts_what_is_unsent(transport: BatchingTransport, tape: Tape) -> None:
     """Whoever asks how far a reader is behind is told of both buffers."""
     tape.buffered = 100
     transport.write(b"12345")
@@ -133,7 +133,7 @@ async def test_the_buffer_size_counts_what_is_unsent(transport: TurnTransport, t
     assert transport.get_write_buffer_size() == 100
 
 
-async def test_all_else_is_the_transports_own(transport: TurnTransport) -> None:
+async def test_all_else_is_the_transports_own(transport: BatchingTransport) -> None:
     """The peer's address, pausing and the like."""
     assert transport.get_extra_info("peername") == "the peername"
 
@@ -144,7 +144,7 @@ def test_any_writes_in_any_turns_arrive_whole_and_in_order(script: list[bytes | 
 
     async def play() -> list[Any]:
         tape = Tape()
-        transport = TurnTransport(cast("asyncio.Transport", tape))
+        transport = BatchingTransport(cast("asyncio.Transport", tape))
         for step in script:
             if step is None:
                 await turn()

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from ...client import OnProgress
 from ...protocol.mcp import json_rpc
-from ...protocol.mcp.progress_notification import ProgressCounter
+from ...protocol.mcp.mcp_call import ProgressCounter
 from ...protocol.tool_call import Progress
 from .line_channel import LineChannel
 

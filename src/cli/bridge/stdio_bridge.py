@@ -29,12 +29,11 @@ from ...protocol.mcp.json_rpc import (
     RpcReply,
     RpcRequest,
 )
-from ...protocol.mcp.mcp_call import fault_of_request, read_call
-from ...protocol.mcp.mcp_result import acknowledged, call_result, discovered, initialized, listed
-from ...protocol.mcp.mcp_revision import UNSAID, McpRevision, negotiated
-from ...protocol.mcp.request_envelope import RequestEnvelope, client_of, read_envelope
-from ...protocol.mcp.sdk_types import is_plain, objection, official_types
-from ...protocol.mcp.tool_entry import tool_entry
+from ...protocol.mcp.mcp_call import parse_call, request_error
+from ...protocol.mcp.mcp_result import call_result, discover_result, empty_result, initialize_result, list_result
+from ...protocol.mcp.mcp_revision import DEFAULT_REVISION, McpRevision, negotiated
+from ...protocol.mcp.request_envelope import RequestEnvelope, client_of, stdio_envelope
+from ...protocol.mcp.tool_entry import is_trivially_valid, official_types, schema_problem, tool_entry
 from ...protocol.tool_call import ToolInfo
 from .bridge_subscriptions import BridgeSubscriptions
 from .daemon_link import DaemonLink
@@ -73,7 +72,7 @@ class StdioBridge:
         self._upstream = DaemonLink(starter, toolset, directory, self._tools_changed)
         self._subscriptions = BridgeSubscriptions(lines)
         # What ``initialize`` agreed on, and whether the editor takes notifications already.
-        self._spoken = UNSAID
+        self._spoken = DEFAULT_REVISION
         self._ready = False
         # Whether the editor tells of its directories, and whether it has, once it was asked.
         self._has_roots = False
@@ -140,7 +139,7 @@ class StdioBridge:
             problem = MessageProblem(INVALID_REQUEST, "The message is longer than the daemon takes.")
             self._start(self._lines.write(json_rpc.failure(None, problem)))
             return
-        message = json_rpc.read(line)
+        message = json_rpc.decode(line)
         if isinstance(message, list):
             self._start(self._batch(message))
         elif isinstance(message, RpcRequest):
@@ -156,7 +155,9 @@ class StdioBridge:
     async def _batch(self, batch: list[Message]) -> None:
         """The answers to all requests of a batch, which run side by side, as one array."""
         if not self._spoken.batches or not 0 < len(batch) <= MAX_BATCH:
-            message = f"Send one message a line; only {UNSAID.name} has batches, of up to {MAX_BATCH} messages here."
+            message = (
+                f"Send one message per line; only {DEFAULT_REVISION.name} has batches, of up to {MAX_BATCH} messages."
+            )
             await self._lines.write(json_rpc.failure(None, MessageProblem(INVALID_REQUEST, message)))
             return
         answers = await asyncio.gather(*(self._answer(one) for one in batch if isinstance(one, RpcRequest)))
@@ -186,7 +187,11 @@ class StdioBridge:
                 self._hear_of_roots(message)
 
     async def _answer(self, request: RpcRequest) -> bytes:
-        envelope = RequestEnvelope(UNSAID) if request.method == "initialize" else read_envelope(request, self._spoken)
+        envelope = (
+            RequestEnvelope(DEFAULT_REVISION)
+            if request.method == "initialize"
+            else stdio_envelope(request, self._spoken)
+        )
         if isinstance(envelope, MessageProblem):
             return json_rpc.failure(request.id, envelope)
         if envelope.client.name:
@@ -212,20 +217,20 @@ class StdioBridge:
         capabilities = params.get("capabilities")
         self._has_roots = isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
         revision = _without_tasks(negotiated(params.get("protocolVersion")))
-        told = initialized(revision, await self._upstream.instructions(), tells=True)
+        told = initialize_result(revision, await self._upstream.instructions(), list_changed=True)
         self._spoken = revision
         return told
 
     async def _discover(self, _: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
-        return discovered(envelope.revision, await self._upstream.instructions())
+        return discover_result(envelope.revision, await self._upstream.instructions())
 
     async def _list(self, _: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
         infos = await self._upstream.list_tools()
         self._read_only = frozenset(info.name for info in infos if info.annotations.read_only_hint)
-        return listed(await _shown(infos, envelope.revision), None, envelope.revision)
+        return list_result(await _shown(infos, envelope.revision), None, envelope.revision)
 
     async def _call(self, request: RpcRequest, envelope: RequestEnvelope) -> Any:
-        call = read_call(request, uuid4().hex, 0)
+        call = parse_call(request, uuid4().hex, 0)
         if isinstance(call, MessageProblem):
             return call
         await self._roots_known()
@@ -235,7 +240,7 @@ class StdioBridge:
                 self._reading.add(calling)
                 calling.add_done_callback(self._reading.discard)
             result = await calling
-        return fault_of_request(result.error) or call_result(result, envelope.revision)
+        return request_error(result.error) or call_result(result, envelope.revision)
 
     # --- the editor's directories
     # ----------------------------------------------------------------------------------------
@@ -276,7 +281,7 @@ async def _quietly(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _acknowledge(_: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
-    return acknowledged(envelope.revision)
+    return empty_result(envelope.revision)
 
 
 def _without_tasks(revision: McpRevision) -> McpRevision:
@@ -290,10 +295,12 @@ async def _shown(infos: tuple[ToolInfo, ...], revision: McpRevision) -> list[dic
     """The tools in the revision's words, without those that its types do not take. Where all are plain, the types need
     not be imported."""
     tools = [tool_entry(info, revision) for info in infos]
-    types = None if all(map(is_plain, tools)) else await asyncio.to_thread(official_types)
+    types = None if all(map(is_trivially_valid, tools)) else await asyncio.to_thread(official_types)
     if types is None:
         return tools
-    objections = {tool["name"]: None if is_plain(tool) else objection(types, tool, revision) for tool in tools}
+    objections = {
+        tool["name"]: None if is_trivially_valid(tool) else schema_problem(types, tool, revision) for tool in tools
+    }
     for name, reason in objections.items():
         if reason is not None:
             _log.warning("%s is left out of the listing: %s", name, reason)

@@ -1,5 +1,6 @@
 """Who is let in, by the token that came: the daemon's own, a named one, or one of an OAuth issuer."""
 
+import hmac
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -7,8 +8,7 @@ from typing import Final, Protocol
 from pydantic import SecretStr
 
 from ...protocol.authorization import Authorization, AuthorizationDenied
-from ...protocol.tool_call import Principal
-from .own_token import token_check
+from ...protocol.tool_call import LOCAL, Principal
 from .token_book import NamedToken, TokenBook
 
 _WRONG: Final = (
@@ -53,20 +53,38 @@ class Authenticator:
             return await self._issuer.verify(token)
         return AuthorizationDenied("invalid", _WRONG)
 
-    def objection(self, access: Authorization) -> str | None:
+    def denial_reason(self, access: Authorization) -> str | None:
         """Why who was let in has to go, where that is so: its token was revoked, or has expired."""
         now = self._clock()
         if access.credential:
             named = self._book().by_hash(access.credential.hex())
-            return "its token was revoked" if named is None else named.objection(now)
+            return "its token was revoked" if named is None else named.invalid_reason(now)
         if access.expires_at is not None and now >= access.expires_at:
             return "its token has expired"
         return None
 
     def _named(self, token: NamedToken) -> Authorization | AuthorizationDenied:
-        wrong = token.objection(self._clock())
+        wrong = token.invalid_reason(self._clock())
         if wrong is not None:
             return AuthorizationDenied("invalid", f"not good any more: {wrong}; its operator makes a new one.")
         return Authorization(
             Principal(token.principal), token.toolsets or None, token.expires_at, bytes.fromhex(token.sha256)
         )
+
+
+OwnToken = Callable[[str | None], Principal | None]
+"""The daemon's own token → its principal; of any other, named tokens included, nobody."""
+
+
+def token_check(token: SecretStr | None) -> OwnToken:
+    """A check of a token against the daemon's, in constant time. None: auth is off, and everybody is local."""
+    if token is None:
+        return lambda _: LOCAL
+    expected = token.get_secret_value().encode()
+
+    def check(given: str | None) -> Principal | None:
+        # Surrogates cannot be in a token, but can be in what is sent.
+        known = given is not None and hmac.compare_digest(given.encode(errors="surrogatepass"), expected)
+        return LOCAL if known else None
+
+    return check

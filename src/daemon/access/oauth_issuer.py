@@ -98,7 +98,7 @@ class OAuthIssuer:
             return AuthorizationDenied("invalid", self._words(error))
         if expires_at > _LAST_MOMENT:
             return AuthorizationDenied("invalid", "good for ever: exp is no moment.")
-        return self._resource.judge(claims, toolsets)
+        return self._resource.authorize(claims, toolsets)
 
     def _words(self, error: Exception) -> str:
         """What is wrong, to be read after *the token is*."""

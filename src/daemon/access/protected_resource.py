@@ -57,7 +57,7 @@ class ProtectedResource:
         """All that ``aud`` may be."""
         return [self.audience, *(self.of(toolset) for toolset in toolsets)]
 
-    def judge(self, claims: Mapping[str, Any], toolsets: Collection[str]) -> Authorization | AuthorizationDenied:
+    def authorize(self, claims: Mapping[str, Any], toolsets: Collection[str]) -> Authorization | AuthorizationDenied:
         """What the claims of a token, signed and for an audience here, give access to.
 
         A token for ``/mcp/{toolset}`` is good for that toolset alone.

@@ -47,7 +47,7 @@ class NamedToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         """The name of its principal: what is this token's is nobody else's."""
         return f"token:{self.name}"
 
-    def objection(self, now: float) -> str | None:
+    def invalid_reason(self, now: float) -> str | None:
         """Why it is not good any more, where it is not."""
         if self.revoked_at is not None:
             return f"the token {self.name!r} was revoked"
@@ -100,7 +100,7 @@ class TokenBook:
         if not TOKEN_NAME.fullmatch(name):
             raise TokenError(f"a token's name is 1–64 of A-Z, a-z, 0-9, _, . and -, not {name[:64]!r}")
         before = self._named(name)
-        if before is not None and before.objection(now) is None:
+        if before is not None and before.invalid_reason(now) is None:
             raise TokenError(f"there is a token {name!r} already; revoke it first, or take another name")
         secret = PREFIX + token_urlsafe(_TOKEN_BYTES)
         token = NamedToken(

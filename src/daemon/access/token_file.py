@@ -113,14 +113,14 @@ class TokenFile:
             self._on_change(self._book)
         return self._book
 
-    async def watch(self, turn_out: Callable[[], None]) -> None:
+    async def watch(self, close_unauthorized: Callable[[], None]) -> None:
         """For as long as the daemon runs: have those turned out whose token was revoked, or has expired."""
         ticks = 0
         while True:
             await asyncio.sleep(LOOK_S)
             before, ticks = self._book, ticks + 1
             if self.book is not before or ticks % _TICKS_OF_A_SECOND == 0:
-                turn_out()
+                close_unauthorized()
 
     def _look(self) -> Mark | None:
         return mark_of(self._directory / TOKENS_FILE)

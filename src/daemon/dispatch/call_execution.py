@@ -278,7 +278,7 @@ class CallExecution:
         else:
             calls, before = running.session.calls, running.ended_before
             if running.repeated and before is None:  # refused: what the journal knows is another call's end
-                calls.refer(running.key)
+                calls.finish_in_journal(running.key)
             else:
                 ended, journalled = (self._clock(), running.journalled) if before is None else (before, True)
                 calls.finish(running.key, result, size, running.call.frame_bytes, ended, journalled=journalled)
@@ -296,7 +296,7 @@ class CallExecution:
             if running.journalled:
                 await self._journal.end(running, result, size)
                 # It was closed in the journal before this call was there.
-                if running.parent is None and running.session.over:
+                if running.parent is None and running.session.ended:
                     self._journal.session_closed(running.session)
             else:
                 self._recorder.ended(running, result, size)

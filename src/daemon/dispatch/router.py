@@ -140,7 +140,7 @@ class Router:
                 arguments = bind(tool, call.arguments)
             except CallError:
                 # An accepted call has its one answer, whatever became of its tool since.
-                verdict = session.calls.judge(key, call.name, call.arguments, received)
+                verdict = session.calls.classify(key, call.name, call.arguments, received)
                 if verdict in {RequestIdState.NEW, RequestIdState.FULL}:
                     raise
                 return self._repeat(verdict, session, key, received)
@@ -234,7 +234,7 @@ class Router:
         """
         superseded = self.sessions.take(session, port)
         now = self._clock()
-        kept = list(session.calls.kept(now))
+        kept = list(session.calls.retained(now))
         running = self._execution.of(session)
         for call in running:
             call.port = port
@@ -297,7 +297,7 @@ class Router:
 
     def _repeat(self, verdict: RequestIdState, session: Session, key: str, now: float) -> ToolResult | None:
         """A request id that was used before, or a session that is full: the stored result, nothing, or a refusal."""
-        if verdict is RequestIdState.SAME:
+        if verdict is RequestIdState.RUNNING:
             return None
         result = session.calls.result(key, now)
         if verdict is RequestIdState.DONE and result is not None:

@@ -98,11 +98,11 @@ class SessionManager:
         Raises:
             ServiceUnavailableError: the disk does not say.
         """
-        session = self._sessions.find(key_hash, principal.name)
+        session = self._sessions.by_key(key_hash, principal.name)
         if session is not None:  # without standing in line behind those who wait for the disk
             return session
         async with self._finding:
-            session = self._sessions.find(key_hash, principal.name)
+            session = self._sessions.by_key(key_hash, principal.name)
             if session is not None:
                 return session
             kept = await self._journal.find_session(key_hash)
@@ -116,7 +116,7 @@ class SessionManager:
 
     def take(self, session: Session, port: CallPort) -> CallPort | None:
         """Let a port have the session; returns the one that had it until now."""
-        return self._sessions.take(session, port)
+        return self._sessions.attach(session, port)
 
     def accepted(self, session: Session, key: str) -> None:
         """A call is new under this key: an answer of another that the disk has under it must not come back."""
@@ -161,7 +161,7 @@ class SessionManager:
 
     def leave(self, session: Session, port: CallPort) -> bool:
         """The port's connection is gone. False where another had taken over before."""
-        if not self._sessions.leave(session, port, time.monotonic()):
+        if not self._sessions.detach(session, port, time.monotonic()):
             return False
         if session.journalled and not session.resumable:
             self._journal.session_closed(session)
@@ -194,7 +194,7 @@ class SessionManager:
     async def _write_the_rest(self, sessions: Iterable[Session]) -> bool:
         now = time.monotonic()
         answers: list[tuple[Session, PendingResult]] = [
-            (session, kept) for session in sessions for kept in session.calls.kept(now) if not kept.journalled
+            (session, kept) for session in sessions for kept in session.calls.retained(now) if not kept.journalled
         ]
         for session, kept in answers:  # before they are: a call may take a key while the disk is waited for
             session.stored.add(kept.key)

@@ -4,7 +4,7 @@ MCP is asked most, and goes past the framework that serves the rest, which would
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,13 +14,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...protocol.daemon_address import is_loopback
 from ...version import __version__
 from ..access import WELL_KNOWN
 from ..observability.metrics import CONTENT_TYPE
-from .cors import answer_preflight, is_preflight, shared_with
 
 Health = Callable[[], dict[str, Any]]
 """What ``/readyz`` shows: ``status`` is ``ready`` where calls are accepted; elsewhere ``reasons`` says why not."""
@@ -165,3 +164,40 @@ def host_name(host: str) -> str:
     where it is none."""
     parts = _HOST.fullmatch(host)
     return (parts[1] or parts[2]).removesuffix(".").lower() if parts else ""
+
+
+_ALLOWED: Final = (
+    (b"access-control-allow-methods", b"GET, POST"),
+    (
+        b"access-control-allow-headers",
+        b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id",
+    ),
+    (b"access-control-max-age", b"600"),  # as long as an operator may wait for a changed setting to count
+)
+_EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, retry-after, www-authenticate")
+"""What the page may read of an answer, beside its type and length."""
+_VARY: Final = (b"vary", b"origin")
+
+
+def is_preflight(method: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether the browser asks, for a page that has yet to send its request."""
+    return method == "OPTIONS" and any(name == b"access-control-request-method" for name, _ in headers)
+
+
+async def answer_preflight(send: Send, origin: bytes) -> None:
+    """The page of this origin may send what MCP has its clients send. No token is asked for: browsers send none yet."""
+    headers = [(b"access-control-allow-origin", origin), *_ALLOWED, _VARY]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body"})
+
+
+def shared_with(send: Send, origin: bytes) -> Send:
+    """``send`` for answers that the page of this origin may read, errors included: it has to see what went wrong."""
+
+    async def share(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            allowed = (b"access-control-allow-origin", origin)
+            message = {**message, "headers": [*message["headers"], allowed, _EXPOSED, _VARY]}
+        await send(message)
+
+    return share

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...protocol.daemon_address import is_loopback
 from ...protocol.error_codes import CallError, ErrorCode, InvalidArgumentsError
-from ..access.own_token import OwnToken
+from ..access.authentication import OwnToken
 from .http_port import REFUSALS, host_name, refusal
 
 MAX_RECENT: Final = 100

@@ -1,6 +1,6 @@
 """One WebSocket connection: its frames to calls, and its calls' answers to frames. No limits and no time-outs here.
 
-``AWAY`` stands in for a connection while a session has none.
+``ABSENT_PORT`` stands in for a connection while a session has none.
 """
 
 import asyncio
@@ -60,14 +60,14 @@ class WebSocketConnection:
     def __init__(
         self,
         socket: ServerConnection,
-        standing: HelloAccepted,
+        hello: HelloAccepted,
         session: Session,
         router: Router,
         health: Callable[[], dict[str, Any]],
     ) -> None:
         self._socket = socket
-        self._standing = standing
-        self._acks = "ack" in standing.features
+        self._hello = hello
+        self._acks = "ack" in hello.features
         self._session = session
         self._router = router
         self._health = health
@@ -76,7 +76,7 @@ class WebSocketConnection:
         self._chunks: dict[RunningCall, list[str]] = {}
         self._reporter: asyncio.Task[None] | None = None
         # The listing that the client was told of last, and whether it is still to be told of another.
-        self._tools_rev = self._selection.rev
+        self._tools_rev = self._tools.rev
         self._tools_changed = False
         # Sends what was missed.
         self._redelivery: asyncio.Task[None] | None = None
@@ -112,7 +112,7 @@ class WebSocketConnection:
     @property
     def access(self) -> Authorization:
         """By which it was let in."""
-        return self._standing.access
+        return self._hello.access
 
     def silence(self) -> ServerConnection:
         """Hear no more frames: another connection has taken the session over, or its token is not good any more.
@@ -123,18 +123,18 @@ class WebSocketConnection:
 
     async def going_away(self, deadline_ms: float) -> None:
         """Tell a client that understands it that the daemon stops."""
-        if "going_away" in self._standing.features:
+        if "going_away" in self._hello.features:
             await self._send(GoingAway(deadline_ms))
 
     def tools_changed(self) -> None:
         """There may be other tools now: tell a client that understands it, where its listing is another one. Never
         blocks; of several changes that a slow reader has not been told of, it is told the last."""
-        if "tools_changed" in self._standing.features and self._selection.rev != self._tools_rev:
+        if "tools_changed" in self._hello.features and self._tools.rev != self._tools_rev:
             self._tools_changed = True
             self._wake_reporter()
 
     @property
-    def _selection(self) -> ToolsetView:
+    def _tools(self) -> ToolsetView:
         return self._router.offer.of(self._session.toolset)
 
     # --- frames in ---------------------------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ class WebSocketConnection:
             case Acknowledge():
                 self._router.acknowledge(self._session, frame.request_ids)
             case ListTools():
-                selection = self._selection
-                await self._send(ListToolsRes(selection.infos, selection.rev, frame.request_id))
+                tools = self._tools
+                await self._send(ListToolsRes(tools.infos, tools.rev, frame.request_id))
             case Ping():
                 await self._send(Pong(frame.request_id))
             case Health():
@@ -226,7 +226,7 @@ class WebSocketConnection:
         await self._send_bytes(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
-        if self._standing.plain:  # it reads only while it waits, and would be flooded
+        if self._hello.plain:  # it reads only while it waits, and would be flooded
             return False
         self._progress[running] = progress
         self._wake_reporter()
@@ -237,7 +237,7 @@ class WebSocketConnection:
         self._wake_reporter()
 
     def beat(self, running: Sequence[RunningCall], now: float) -> None:
-        for call in running[:1] if self._standing.plain else running:
+        for call in running[:1] if self._hello.plain else running:
             self._progress.setdefault(call, call.sign_of_life(now))
         self._wake_reporter()
 
@@ -249,7 +249,7 @@ class WebSocketConnection:
         """Send what is to be reported. While a reader is behind, reports of one call are joined instead."""
         while self._progress or self._chunks or self._tools_changed:
             if self._tools_changed:
-                self._tools_rev, self._tools_changed = self._selection.rev, False
+                self._tools_rev, self._tools_changed = self._tools.rev, False
                 await self._send(ToolsChanged(self._tools_rev))
             elif self._chunks:
                 await self._send_chunks(next(iter(self._chunks)))
@@ -293,7 +293,7 @@ class AbsentPort(DetachedPort):
         return _answer(running.call.request_id, running.call.echo_id, result)
 
 
-AWAY: Final = AbsentPort()
+ABSENT_PORT: Final = AbsentPort()
 
 
 def _id(call: ToolCall) -> RequestId | UnsetType:

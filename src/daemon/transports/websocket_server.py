@@ -30,13 +30,13 @@ from ...protocol.frames import (
     ServerInfo,
     encode,
 )
-from ...protocol.handshake import HelloAccepted, HelloRefused, judge_hello, no_hello, read_hello, token_of
+from ...protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
 from ...serving import listen
 from ...tools import ToolsetView
 from ..dispatch import Router
 from ..observability.logging_setup import bind_session, tell_of_failure
-from .session_greeting import SessionEntry, acknowledge, enter
-from .turn_connection import TurnConnection
+from .peer_connection import PeerConnection
+from .session_opening import OpenedSession, build_ack, open_or_resume
 from .websocket_connection import WebSocketConnection
 
 _CLOSE_TIMEOUT_S: Final = 2.0
@@ -84,7 +84,7 @@ class WebSocketServer:
         # Of these, and of peers that have yet to say hello.
         self._sockets: set[ServerConnection] = set()
         # Of all peers, from their first byte on.
-        self._peers: set[TurnConnection] = set()
+        self._peers: set[PeerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ class WebSocketServer:
             # None: clients that send no Origin, which is all but browsers.
             origins=[None, *(Origin(origin) for origin in options.allowed_origins)],
             process_request=self._before_upgrade,
-            create_connection=cast("type[TurnConnection]", partial(TurnConnection, register=self._peers)),
+            create_connection=cast("type[PeerConnection]", partial(PeerConnection, register=self._peers)),
             compression=None,  # decision 6
             max_size=options.max_frame_bytes,
             ping_interval=options.ping_interval_s,
@@ -131,16 +131,16 @@ class WebSocketServer:
         for connection in self._connections:
             connection.tools_changed()
 
-    def turn_out(self, objection: Callable[[Authorization], str | None]) -> None:
+    def close_unauthorized(self, denial_reason: Callable[[Authorization], str | None]) -> None:
         """Close the connections, with 4003 and the reason, of those to whom there is an objection now."""
         for connection in tuple(self._connections):
-            reason = objection(connection.access)
+            reason = denial_reason(connection.access)
             if reason is not None:
                 # From here on it hears no more frames, and is not found again.
                 self._connections.discard(connection)
                 self._in_background(_drop(connection.silence(), CLOSE_UNAUTHORIZED, reason))
 
-    async def announce_end(self, deadline_ms: float) -> None:
+    async def announce_shutdown(self, deadline_ms: float) -> None:
         """Say ``going_away`` to those who understand it."""
         farewells = [asyncio.create_task(connection.going_away(deadline_ms)) for connection in self._connections]
         if farewells:
@@ -175,12 +175,12 @@ class WebSocketServer:
         """
         patience = self._options.ping_timeout_s
         heartbeat = self._options.ping_interval_s + patience
-        dropped: WeakSet[TurnConnection] = WeakSet()
+        dropped: WeakSet[PeerConnection] = WeakSet()
         while True:
             await asyncio.sleep(min(1.0, patience / 4))
             now = time.monotonic()
             for peer in self._peers - set(dropped):
-                if peer.unread_for(now) > patience:
+                if peer.stalled_for(now) > patience:
                     drop = _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it took nothing for {patience:g} s")
                 elif peer.silent_for(now) > heartbeat:
                     drop = _drop(peer, CLOSE_NO_PONG, f"nothing came for {heartbeat:g} s, no pong either")
@@ -207,20 +207,20 @@ class WebSocketServer:
             self._sockets.discard(socket)
 
     async def _converse(self, socket: ServerConnection) -> None:
-        standing = await self._hello(socket)
-        if isinstance(standing, HelloRefused):
-            await _refuse(socket, standing)
+        hello = await self._hello(socket)
+        if isinstance(hello, HelloRefused):
+            await _refuse(socket, hello)
             return
         try:
-            entry = await enter(self._router, standing)
+            opened = await open_or_resume(self._router, hello)
             if not self._router.accepting:
                 raise ServiceUnavailableError("The daemon is going down; come back later.", executed="no")
         except CallError as error:
             await _refuse(socket, HelloRefused(CLOSE_RESTART, error.to_tool_error()))
             return
-        session = entry.session
+        session = opened.session
         bind_session(session.label)
-        connection = WebSocketConnection(socket, standing, session, self._router, self._health)
+        connection = WebSocketConnection(socket, hello, session, self._router, self._health)
         superseded, missed = self._router.attach(session, connection)
         if isinstance(superseded, WebSocketConnection):
             self._in_background(_drop(superseded.silence(), CLOSE_SUPERSEDED, "the session was resumed elsewhere"))
@@ -230,10 +230,10 @@ class WebSocketServer:
             session_id=session.id,
             principal=session.principal.name,
             client=session.client.name,
-            resumed=entry.resumed,
+            resumed=opened.resumed,
         )
         try:
-            await connection.serve(self._ack(standing, entry), missed)
+            await connection.serve(self._ack(hello, opened), missed)
         finally:
             self._connections.discard(connection)
             _log.info("disconnected", code=socket.close_code, reason=socket.close_reason or None)
@@ -243,20 +243,20 @@ class WebSocketServer:
             async with asyncio.timeout(self._options.hello_timeout_s):
                 data = await socket.recv()
         except TimeoutError:
-            return no_hello(self._options.hello_timeout_s)
-        hello = read_hello(data)
+            return hello_timed_out(self._options.hello_timeout_s)
+        hello = parse_hello(data)
         if isinstance(hello, HelloRefused):
             return hello
         access = await self._authenticate(token_of(hello))
-        return judge_hello(hello, access, make_label=_make_label, toolsets=self._router.offer.names)
+        return validate_hello(hello, access, make_label=_make_label, toolsets=self._router.offer.names)
 
-    def _ack(self, standing: HelloAccepted, entry: SessionEntry) -> HelloAck:
-        return acknowledge(
-            standing,
-            entry,
+    def _ack(self, hello: HelloAccepted, opened: OpenedSession) -> HelloAck:
+        return build_ack(
+            hello,
+            opened,
             self._router,
             server=self._server,
-            instructions=self._instructions(self._router.offer.of(entry.session.toolset)),
+            instructions=self._instructions(self._router.offer.of(opened.session.toolset)),
             ping_interval_s=self._options.ping_interval_s,
         )
 

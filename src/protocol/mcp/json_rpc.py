@@ -117,7 +117,7 @@ _READ_TWICE: Final = 100_000
 """Values, by their commas, of a message that is read once more: some 30 ms, in which nobody else is served."""
 
 
-def read(body: bytes) -> Message | list[Message]:
+def decode(body: bytes) -> Message | list[Message]:
     """One POST's body, or one line: a message, or the messages of a batch. Never raises."""
     try:
         return _message(_decode(body))

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 from ..error_codes import ErrorCode, ToolError
 from ..frames import canonical_tool_name
-from ..tool_call import RequestId, ToolCall
+from ..tool_call import Progress, RequestId, ToolCall
 from .json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
 
 TIMEOUT_KEY: Final = "toold/timeout_ms"
 """In a request's ``_meta``: what ``timeout_ms`` of a ``call_tool`` is."""
 
 
-def read_call(request: RpcRequest, call_id: RequestId, size: int) -> ToolCall | MessageProblem:
+def parse_call(request: RpcRequest, call_id: RequestId, size: int) -> ToolCall | MessageProblem:
     """The call that a ``tools/call`` of ``size`` bytes asks for, under an id of its own: a JSON-RPC id is only its
     client's.
     """
@@ -31,7 +31,7 @@ def read_call(request: RpcRequest, call_id: RequestId, size: int) -> ToolCall | 
     return ToolCall(call_id, canonical_tool_name(name), arguments or {}, timeout_ms, size)
 
 
-def fault_of_request(error: ToolError | None) -> MessageProblem | None:
+def request_error(error: ToolError | None) -> MessageProblem | None:
     """The problem where a call did not start and it is the request's fault by the specification: a tool that is not
     there. All else is an answer, for a model to read.
     """
@@ -42,3 +42,29 @@ def fault_of_request(error: ToolError | None) -> MessageProblem | None:
 
 def _is_duration(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+class ProgressCounter:
+    """Progress has to grow with every notification, whatever the tool counts."""
+
+    def __init__(self) -> None:
+        self._last = -1.0
+        self._tool_counts = False
+
+    def count(self, progress: Progress, token: str | int) -> dict[str, Any]:
+        """The parameters of the next ``notifications/progress``.
+
+        Where the tool counts nothing, its reports are counted. Where it does, its number is taken; one that has not
+        grown becomes the next that a double can hold.
+        """
+        self._tool_counts = self._tool_counts or progress.done is not None
+        if not self._tool_counts:
+            self._last = max(self._last, 0.0) + 1
+        elif progress.done is not None and progress.done > self._last:
+            self._last = progress.done
+        else:
+            self._last = math.nextafter(self._last, math.inf)
+        params: dict[str, Any] = {"progressToken": token, "progress": self._last, "message": progress.message}
+        if progress.total is not None:
+            params["total"] = progress.total
+        return params

@@ -74,40 +74,40 @@ def _sentence(said: str) -> str:
     return said if said.endswith((".", "!", "?", "…")) else f"{said}."
 
 
-def acknowledged(revision: McpRevision) -> dict[str, Any]:
+def empty_result(revision: McpRevision) -> dict[str, Any]:
     """An empty result."""
-    return _stamped({}, revision)
+    return _with_result_type({}, revision)
 
 
-def initialized(revision: McpRevision, instructions: str, *, tells: bool = False) -> dict[str, Any]:
+def initialize_result(revision: McpRevision, instructions: str, *, list_changed: bool = False) -> dict[str, Any]:
     """The result of ``initialize``, by a transport that ``tells`` of other tools or does not."""
     return {
         "protocolVersion": revision.name,
-        "capabilities": capabilities(revision, tells=tells),
+        "capabilities": capabilities(revision, list_changed=list_changed),
         "serverInfo": SERVER_INFO,
         "instructions": instructions,
     }
 
 
-def discovered(revision: McpRevision, instructions: str) -> dict[str, Any]:
+def discover_result(revision: McpRevision, instructions: str) -> dict[str, Any]:
     """The result of ``server/discover``."""
     about = {
         "supportedVersions": list(STATELESS),
-        "capabilities": capabilities(revision, tells=True),
+        "capabilities": capabilities(revision, list_changed=True),
         "instructions": instructions,
     }
-    return _stamped({**about, **CACHE}, revision)
+    return _with_result_type({**about, **CACHE}, revision)
 
 
-def listed(tools: list[dict[str, Any]], cursor: str | None, revision: McpRevision) -> dict[str, Any]:
+def list_result(tools: list[dict[str, Any]], cursor: str | None, revision: McpRevision) -> dict[str, Any]:
     """The result of ``tools/list``; the cursor is that of the next page."""
     page: dict[str, Any] = {"tools": tools} if cursor is None else {"tools": tools, "nextCursor": cursor}
-    return _stamped({**page, **CACHE} if revision.stateless else page, revision)
+    return _with_result_type({**page, **CACHE} if revision.stateless else page, revision)
 
 
-def capabilities(revision: McpRevision, *, tells: bool) -> dict[str, Any]:
+def capabilities(revision: McpRevision, *, list_changed: bool) -> dict[str, Any]:
     """What this server can, for a client of this revision, which it ``tells`` of other tools or has no way to."""
-    tools = {"listChanged": True} if tells else {}
+    tools = {"listChanged": True} if list_changed else {}
     if revision.tasks == "offered":
         return {"tools": tools, "extensions": {TASKS_EXTENSION: {}}}
     if revision.tasks == "asked":
@@ -116,7 +116,7 @@ def capabilities(revision: McpRevision, *, tells: bool) -> dict[str, Any]:
     return {"tools": tools}
 
 
-def _stamped(result: dict[str, Any], revision: McpRevision, kind: str = "complete") -> dict[str, Any]:
+def _with_result_type(result: dict[str, Any], revision: McpRevision, kind: str = "complete") -> dict[str, Any]:
     """The result as the revision has it: the stateless ones name its type and its server."""
     if not revision.stateless:
         return result

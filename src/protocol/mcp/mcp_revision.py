@@ -36,7 +36,7 @@ REVISIONS: Final[Mapping[str, McpRevision]] = MappingProxyType({revision.name: r
 """By name, the newest first."""
 STATELESS: Final = tuple(revision.name for revision in _ALL if revision.stateless)
 """Those that ``server/discover`` names: others begin with ``initialize``."""
-UNSAID: Final = REVISIONS["2025-03-26"]
+DEFAULT_REVISION: Final = REVISIONS["2025-03-26"]
 """What a request without the version's header is, by the specification: that revision had no such header."""
 
 

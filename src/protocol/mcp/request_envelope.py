@@ -14,7 +14,7 @@ import msgspec
 
 from ..tool_call import ClientInfo
 from .json_rpc import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, MessageProblem, RpcRequest
-from .mcp_revision import REVISIONS, STATELESS, UNSAID, McpRevision
+from .mcp_revision import DEFAULT_REVISION, REVISIONS, STATELESS, McpRevision
 
 VERSION_HEADER: Final = "mcp-protocol-version"
 METHOD_HEADER: Final = "mcp-method"
@@ -51,12 +51,12 @@ class RequestEnvelope(msgspec.Struct, frozen=True):
     progress_token: str | int | None = None
 
 
-def open_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnvelope | MessageProblem:
+def http_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnvelope | MessageProblem:
     """The request's envelope, or what is wrong with it. ``headers`` have lower-case names."""
     meta = request.params.get("_meta")
     named = headers.get(VERSION_HEADER)
     if named is None and not (isinstance(meta, dict) and VERSION_KEY in meta):
-        return RequestEnvelope(UNSAID, progress_token=_progress_token(meta))
+        return RequestEnvelope(DEFAULT_REVISION, progress_token=_progress_token(meta))
     revision = REVISIONS.get(named or "")
     if revision is not None and not revision.stateless:
         return RequestEnvelope(revision, progress_token=_progress_token(meta))
@@ -65,7 +65,7 @@ def open_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnv
     return _stateless(request, meta, headers)
 
 
-def read_envelope(request: RpcRequest, spoken: McpRevision) -> RequestEnvelope | MessageProblem:
+def stdio_envelope(request: RpcRequest, spoken: McpRevision) -> RequestEnvelope | MessageProblem:
     """The envelope of a request that came without headers, over a channel on which ``spoken`` was agreed."""
     meta = request.params.get("_meta")
     if isinstance(meta, dict) and VERSION_KEY in meta:
@@ -76,7 +76,7 @@ def read_envelope(request: RpcRequest, spoken: McpRevision) -> RequestEnvelope |
 def revision_of_notification(headers: Mapping[str, str]) -> McpRevision | MessageProblem:
     """The revision that a message without an answer is of, by its header alone."""
     named = headers.get(VERSION_HEADER)
-    return UNSAID if named is None else REVISIONS.get(named) or unsupported(named)
+    return DEFAULT_REVISION if named is None else REVISIONS.get(named) or unsupported(named)
 
 
 def unsupported(version: str) -> MessageProblem:

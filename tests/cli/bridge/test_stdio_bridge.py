@@ -131,7 +131,7 @@ async def test_batches(editor: Editor) -> None:
     assert (answers[1]["result"], answers[2]["error"]["code"], answers[None]["error"]["code"]) == ({}, -32601, -32600)
     await editor.initialize("2025-06-18")
     editor.say(batch)
-    assert "one message a line" in (await editor.receive())["error"]["message"]
+    assert "one message per line" in (await editor.receive())["error"]["message"]
 
 
 @pytest.mark.parametrize(

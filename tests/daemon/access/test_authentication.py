@@ -1,8 +1,11 @@
 """Who is let in."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import SecretStr
 from toold.daemon.access import Authenticator, TokenBook
+from toold.daemon.access.authentication import token_check
 from toold.protocol.authorization import Authorization, AuthorizationDenied
 from toold.protocol.tool_call import LOCAL
 
@@ -20,7 +23,7 @@ async def test_the_daemons_own_token_may_everything() -> None:
     """Its principal is local, it has all toolsets, and nothing ends it."""
     access = await Authenticator(OWN, TokenBook)(OWN.get_secret_value())
     assert access == Authorization(LOCAL)
-    assert Authenticator(OWN, TokenBook).objection(Authorization(LOCAL)) is None
+    assert Authenticator(OWN, TokenBook).denial_reason(Authorization(LOCAL)) is None
 
 
 async def test_without_auth_everybody_is_local() -> None:
@@ -51,18 +54,21 @@ async def test_a_token_that_was_good_is_told_what_became_of_it() -> None:
     """Revoked or expired; who is connected by it has to go."""
     clock = Clock()
     books = [TokenBook()]
-    door = Authenticator(OWN, lambda: books[-1], clock=clock)
+    authenticator = Authenticator(OWN, lambda: books[-1], clock=clock)
     book, ending = books[-1].with_new("ending", clock.now, expires_at=clock.now + 60)
     book, taken = book.with_new("taken", clock.now)
     books.append(book)
-    let_in = [await door(ending), await door(taken)]
-    assert [door.objection(access) for access in let_in if isinstance(access, Authorization)] == [None, None]
+    let_in = [await authenticator(ending), await authenticator(taken)]
+    assert [authenticator.denial_reason(access) for access in let_in if isinstance(access, Authorization)] == [
+        None,
+        None,
+    ]
     books.append(book.revoked("taken", clock.now))
     clock.now += 60
     words = ["the token 'ending' has expired", "the token 'taken' was revoked"]
-    assert [door.objection(access) for access in let_in if isinstance(access, Authorization)] == words
+    assert [authenticator.denial_reason(access) for access in let_in if isinstance(access, Authorization)] == words
     for token, said in zip((ending, taken), words, strict=True):
-        denied = await door(token)
+        denied = await authenticator(token)
         assert isinstance(denied, AuthorizationDenied)
         assert (denied.why, said in denied.message) == ("invalid", True)
 
@@ -71,8 +77,34 @@ async def test_a_token_of_the_same_name_is_another() -> None:
     """Who was let in by the old one has to go when there is a new one."""
     book, old = TokenBook().with_new("ci", 1000.0)
     books = [book]
-    door = Authenticator(OWN, lambda: books[-1], clock=Clock())
-    access = await door(old)
+    authenticator = Authenticator(OWN, lambda: books[-1], clock=Clock())
+    access = await authenticator(old)
     assert isinstance(access, Authorization)
     books.append(book.revoked("ci", 1000.0).with_new("ci", 1000.0)[0])
-    assert door.objection(access) == "its token was revoked"
+    assert authenticator.denial_reason(access) == "its token was revoked"
+
+
+TOKEN = "a-token-of-sixteen-or-more"
+
+
+def test_the_token_makes_local() -> None:
+    """Who has the daemon's token is the local principal."""
+    assert token_check(SecretStr(TOKEN))(TOKEN) == LOCAL
+
+
+@pytest.mark.parametrize("given", [None, "", TOKEN[:-1], TOKEN + " ", TOKEN.upper(), "ü" * 26, "\ud83d", "\0"])
+def test_anything_else_is_nobody(given: str | None) -> None:
+    """No token, a wrong one, and what is not even text; none of them raises."""
+    assert token_check(SecretStr(TOKEN))(given) is None
+
+
+@given(st.text(alphabet=st.characters()))
+def test_no_other_text_is_let_in(text: str) -> None:
+    """Whatever is sent, only the token itself will do."""
+    assert (token_check(SecretStr(TOKEN))(text) is not None) == (text == TOKEN)
+
+
+@pytest.mark.parametrize("given", [None, "", "anything"])
+def test_without_auth_any_token_is_local(given: str | None) -> None:
+    """With auth off no token is looked at."""
+    assert token_check(None)(given) == LOCAL

@@ -14,7 +14,7 @@ def test_a_new_token_is_found_and_kept_nowhere() -> None:
     book, token = TokenBook().with_new("ci", NOW)
     found = book.find(token)
     assert found is not None
-    assert (found.name, found.principal, found.objection(NOW)) == ("ci", "token:ci", None)
+    assert (found.name, found.principal, found.invalid_reason(NOW)) == ("ci", "token:ci", None)
     assert token.startswith(PREFIX)
     assert len(token) == len(PREFIX) + 43
     assert token.encode() not in msgspec.json.encode(book.tokens)
@@ -38,8 +38,8 @@ def test_a_token_ends() -> None:
     book, token = TokenBook().with_new("ci", NOW, expires_at=NOW + 60)
     found = book.find(token)
     assert found is not None
-    assert found.objection(NOW + 59.9) is None
-    assert found.objection(NOW + 60) == "the token 'ci' has expired"
+    assert found.invalid_reason(NOW + 59.9) is None
+    assert found.invalid_reason(NOW + 60) == "the token 'ci' has expired"
 
 
 def test_a_token_is_taken_back() -> None:
@@ -47,7 +47,7 @@ def test_a_token_is_taken_back() -> None:
     book, token = TokenBook().with_new("ci", NOW)
     found = book.revoked("ci", NOW + 1).find(token)
     assert found is not None
-    assert found.objection(NOW + 2) == "the token 'ci' was revoked"
+    assert found.invalid_reason(NOW + 2) == "the token 'ci' was revoked"
 
 
 def test_a_name_is_free_again_when_its_token_is_not_good() -> None:

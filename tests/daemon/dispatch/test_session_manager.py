@@ -83,7 +83,7 @@ async def test_a_session_with_calls_under_way_stays_in_memory(house: Any, make: 
     running = home.submit(session, 1, "hang")
     await home.until(lambda: running.running)
     home.router.leave(session, home.port)
-    session.left_at -= 1000
+    session.detached_at -= 1000
     gone = home.session("gone", key="other")
     keeper = asyncio.create_task(home.router.sessions.keep())
     home.router.leave(gone, home.port)
@@ -159,7 +159,7 @@ async def test_a_call_that_ends_while_others_are_put_away_keeps_its_session(hous
     home.submit(busy, 2, "wait")
     for session in (busy, idle):
         home.router.leave(session, home.port)
-        session.left_at -= 1000
+        session.detached_at -= 1000
     home.journal.ready.clear()
     keeper = asyncio.create_task(home.router.sessions.keep())
     await home.until(lambda: home.journal.asked["persist_local_results"])

@@ -291,7 +291,7 @@ async def test_local_answers_are_kept_with_the_time_at_which_they_came(journal: 
     journal.session_opened(session)
     accepted(session, "n2", "echo")
     session.calls.finish("n2", RESULT, 10, 10, time.monotonic() - 30, journalled=False)
-    assert await journal.persist_local_results([(session, kept) for kept in session.calls.kept(time.monotonic())])
+    assert await journal.persist_local_results([(session, kept) for kept in session.calls.retained(time.monotonic())])
     call = (await found(journal))["n2"]
     assert (call.state, call.local, call.tool) == ("done", True, "echo")
     assert call.arguments_hash == session.calls.arguments_hash("n2")
@@ -325,7 +325,7 @@ async def test_a_disk_that_refuses_starts_no_call_and_keeps_no_answer(
         accepted(session, "n2", "echo")
         session.calls.finish("n2", RESULT, 10, 10, time.monotonic(), journalled=False)
         assert not await journal.persist_local_results(
-            [(session, kept) for kept in session.calls.kept(time.monotonic())]
+            [(session, kept) for kept in session.calls.retained(time.monotonic())]
         )
     assert [line["answers"] for line in lines if "answers" in line] == [1]
     locked.execute("ROLLBACK")

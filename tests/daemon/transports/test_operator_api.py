@@ -7,7 +7,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.responses import Response
-from toold.daemon.access.own_token import token_check
+from toold.daemon.access.authentication import token_check
 from toold.daemon.transports.http_port import side_app
 from toold.daemon.transports.operator_api import operator_app
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError

@@ -206,7 +206,7 @@ async def test_origins_that_the_operator_allowed_may_connect(serve: Any, make_to
 async def test_the_end_is_announced_to_those_who_understand_it(daemon: Any, join: Any) -> None:
     """``going_away`` with the time that is left goes to clients with the feature, and to nobody else."""
     told, plain = await join(daemon, features=["going_away"]), await join(daemon)
-    await daemon.websocket.announce_end(1500.0)
+    await daemon.websocket.announce_shutdown(1500.0)
     assert await told.receive() == {"op": "going_away", "deadline_ms": 1500.0}
     await plain.send("ping")
     assert (await plain.receive())["op"] == "pong"

@@ -9,23 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import jsonrpc
 from toold.protocol.mcp import json_rpc
-from toold.protocol.mcp.json_rpc import MalformedMessage, MessageProblem, RpcNotification, RpcReply, RpcRequest, read
+from toold.protocol.mcp.json_rpc import MalformedMessage, MessageProblem, RpcNotification, RpcReply, RpcRequest, decode
 
 
 def test_requests_and_notifications() -> None:
     """A message with an id is owed an answer, one without is not; parameters may be left out."""
-    assert read(b'{"jsonrpc":"2.0","id":7,"method":"ping"}') == RpcRequest(7, "ping", {})
-    assert read(b'{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1},"more":0}') == RpcRequest("a", "m", {"x": 1})
-    assert read(b'{"jsonrpc":"2.0","method":"notifications/initialized"}') == RpcNotification(
+    assert decode(b'{"jsonrpc":"2.0","id":7,"method":"ping"}') == RpcRequest(7, "ping", {})
+    assert decode(b'{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1},"y":0}') == RpcRequest("a", "m", {"x": 1})
+    assert decode(b'{"jsonrpc":"2.0","method":"notifications/initialized"}') == RpcNotification(
         "notifications/initialized", {}
     )
-    assert read(b'{"jsonrpc":"2.0","id":1,"result":{}}') == RpcReply(1, {})
-    assert read(b'{"jsonrpc":"2.0","id":1,"error":{}}') == RpcReply(1, None)
+    assert decode(b'{"jsonrpc":"2.0","id":1,"result":{}}') == RpcReply(1, {})
+    assert decode(b'{"jsonrpc":"2.0","id":1,"error":{}}') == RpcReply(1, None)
 
 
 def test_a_batch() -> None:
     """Each message of an array is judged by itself."""
-    batch = read(b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"n"},7]')
+    batch = decode(b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"n"},7]')
     assert isinstance(batch, list)
     assert [type(one) for one in batch] == [RpcRequest, RpcNotification, MalformedMessage]
 
@@ -46,7 +46,7 @@ def test_a_batch() -> None:
 )
 def test_what_is_no_json(body: bytes) -> None:
     """It is told as a parse error of the message: it came as a body, or as a line, which has none."""
-    found = read(body)
+    found = decode(body)
     assert isinstance(found, MalformedMessage)
     assert (found.problem.code, found.id) == (jsonrpc.PARSE_ERROR, None)
     assert "body" not in found.problem.message
@@ -65,7 +65,7 @@ def test_what_is_no_json(body: bytes) -> None:
 )
 def test_what_cannot_be_read_is_told_under_its_id(body: bytes, request_id: object, why: str) -> None:
     """Where a laxer parser finds one: a call that a model wrote half of an emoji into is answered too."""
-    found = read(body)
+    found = decode(body)
     assert isinstance(found, MalformedMessage)
     assert (found.problem.code, found.id) == (jsonrpc.PARSE_ERROR, request_id)
     assert why in found.problem.message
@@ -76,7 +76,7 @@ def test_of_very_many_values_no_id_is_looked_for() -> None:
     """To read millions once more would hold up everybody else; a long text is no such thing."""
     long, many = b'"' + b"x" * 2_000_000 + b'"', b"[0" + b",0" * 100_000 + b"]"
     found = [
-        read(rb'{"jsonrpc":"2.0","id":7,"method":"\ud83d","params":{"a":' + given + b"}}") for given in (long, many)
+        decode(rb'{"jsonrpc":"2.0","id":7,"method":"\ud83d","params":{"a":' + given + b"}}") for given in (long, many)
     ]
     assert [one.id for one in found if isinstance(one, MalformedMessage)] == [7, None]
 
@@ -99,7 +99,7 @@ def test_of_very_many_values_no_id_is_looked_for() -> None:
 )
 def test_what_is_no_message(value: Any, request_id: object) -> None:
     """It is told as an invalid request, under its id where that can be read."""
-    found = read(json.dumps(value).encode())
+    found = decode(json.dumps(value).encode())
     assert isinstance(found, MalformedMessage)
     assert (found.problem.code, found.id) == (jsonrpc.INVALID_REQUEST, request_id)
 
@@ -114,7 +114,7 @@ VALUES = st.recursive(
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_reading_never_raises(body: bytes) -> None:
     """Whatever is posted, there is something to say about it."""
-    found = read(body)
+    found = decode(body)
     assert isinstance(found, list | RpcRequest | RpcNotification | RpcReply | MalformedMessage)
 
 

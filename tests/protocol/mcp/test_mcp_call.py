@@ -1,10 +1,12 @@
 """``tools/call`` as a call."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from toold.protocol.error_codes import InvalidArgumentsError, ToolNotFoundError
 from toold.protocol.mcp.json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
-from toold.protocol.mcp.mcp_call import TIMEOUT_KEY, fault_of_request, read_call
-from toold.protocol.tool_call import ToolCall
+from toold.protocol.mcp.mcp_call import TIMEOUT_KEY, ProgressCounter, parse_call, request_error
+from toold.protocol.tool_call import Progress, ToolCall
 
 
 def test_a_call() -> None:
@@ -12,8 +14,8 @@ def test_a_call() -> None:
     request = RpcRequest(
         1, "tools/call", {"name": "echo_EXAI-WS", "arguments": {"text": "x"}, "_meta": {TIMEOUT_KEY: 5}}
     )
-    assert read_call(request, "c", 9) == ToolCall("c", "echo", {"text": "x"}, 5, 9)
-    assert read_call(RpcRequest(1, "tools/call", {"name": "echo"}), "c", 9) == ToolCall("c", "echo", {}, None, 9)
+    assert parse_call(request, "c", 9) == ToolCall("c", "echo", {"text": "x"}, 5, 9)
+    assert parse_call(RpcRequest(1, "tools/call", {"name": "echo"}), "c", 9) == ToolCall("c", "echo", {}, None, 9)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ def test_a_call() -> None:
 )
 def test_what_is_no_call(params: dict[str, object]) -> None:
     """Says which parameter is wrong."""
-    problem = read_call(RpcRequest(1, "tools/call", params), "c", 9)
+    problem = parse_call(RpcRequest(1, "tools/call", params), "c", 9)
     assert isinstance(problem, MessageProblem)
     assert problem.code == INVALID_PARAMS
     assert problem.message.startswith("params.")
@@ -38,6 +40,24 @@ def test_what_is_no_call(params: dict[str, object]) -> None:
 def test_whose_fault_it_is() -> None:
     """A tool that is not there is the request's, with what the daemon suggests; wrong arguments are an answer."""
     missing = ToolNotFoundError("There is none.", details={"suggestions": ["echo"]}).to_tool_error()
-    assert fault_of_request(missing) == MessageProblem(INVALID_PARAMS, "There is none.", missing)
-    assert fault_of_request(InvalidArgumentsError("text: missing").to_tool_error()) is None
-    assert fault_of_request(None) is None
+    assert request_error(missing) == MessageProblem(INVALID_PARAMS, "There is none.", missing)
+    assert request_error(InvalidArgumentsError("text: missing").to_tool_error()) is None
+    assert request_error(None) is None
+
+
+@given(st.lists(st.none() | st.floats(min_value=0, max_value=1e12), min_size=1))
+def test_progress_grows(numbers: list[float | None]) -> None:
+    """With every report, whatever the tool counts: clients take less for a mistake."""
+    counter = ProgressCounter()
+    sent = [counter.count(Progress("m", done, 100.0), "t")["progress"] for done in numbers]
+    assert sent == sorted(set(sent))
+
+
+def test_a_tools_own_numbers_are_told() -> None:
+    """They are passed on as they are while they grow, from 0 on; a tool that counts nothing has its reports counted."""
+    counter = ProgressCounter()
+    sent = [counter.count(Progress("m", done, 100), 7) for done in (0, 50, 100)]
+    assert [one["progress"] for one in sent] == [0, 50, 100]
+    assert sent[0] == {"progressToken": 7, "progress": 0, "message": "m", "total": 100}
+    counter = ProgressCounter()
+    assert [counter.count(Progress("m"), 7)["progress"] for _ in range(3)] == [1, 2, 3]

@@ -15,12 +15,12 @@ from toold.protocol.error_codes import (
 )
 from toold.protocol.mcp.mcp_result import (
     METADATA_KEY,
-    acknowledged,
     call_result,
-    discovered,
+    discover_result,
+    empty_result,
     error_text,
-    initialized,
-    listed,
+    initialize_result,
+    list_result,
 )
 from toold.protocol.mcp.mcp_revision import REVISIONS, McpRevision
 from toold.protocol.tool_call import (
@@ -129,19 +129,19 @@ def test_what_a_model_is_told(error: Any, repeatable: bool, says: str, not_said:
 def test_the_servers_account_of_itself(revision: McpRevision) -> None:
     """What each revision's first request is answered with is what its types take."""
     tool = {"name": "echo", "inputSchema": {"type": "object"}}
-    methods.validate_server_result("tools/list", revision.name, listed([tool], "c", revision))
+    methods.validate_server_result("tools/list", revision.name, list_result([tool], "c", revision))
     if revision.stateless:
-        methods.validate_server_result("server/discover", revision.name, discovered(revision, "about"))
-        assert acknowledged(revision)["resultType"] == "complete"
+        methods.validate_server_result("server/discover", revision.name, discover_result(revision, "about"))
+        assert empty_result(revision)["resultType"] == "complete"
     else:
-        methods.validate_server_result("initialize", revision.name, initialized(revision, "about"))
-        methods.validate_server_result("ping", revision.name, acknowledged(revision))
-        assert initialized(revision, "about")["protocolVersion"] == revision.name
+        methods.validate_server_result("initialize", revision.name, initialize_result(revision, "about"))
+        methods.validate_server_result("ping", revision.name, empty_result(revision))
+        assert initialize_result(revision, "about")["protocolVersion"] == revision.name
 
 
 @EVERY
 def test_only_what_is_there_is_offered(revision: McpRevision) -> None:
     """Tools, and tasks where the revision has them: no resources, no prompts, no logging."""
-    about = discovered(revision, "") if revision.stateless else initialized(revision, "")
+    about = discover_result(revision, "") if revision.stateless else initialize_result(revision, "")
     has_tasks = {"offered": {"extensions"}, "asked": {"tasks"}, None: set[str]()}[revision.tasks]
     assert set(about["capabilities"]) == {"tools"} | has_tasks

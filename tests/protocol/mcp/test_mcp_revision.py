@@ -2,7 +2,7 @@
 
 import pytest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
-from toold.protocol.mcp.mcp_revision import REVISIONS, STATELESS, UNSAID, negotiated
+from toold.protocol.mcp.mcp_revision import DEFAULT_REVISION, REVISIONS, STATELESS, negotiated
 
 
 def test_the_sdk_knows_them_all() -> None:
@@ -26,4 +26,4 @@ def test_another_is_answered_with_the_newest(wished: object) -> None:
 
 def test_only_the_oldest_has_batches() -> None:
     """And a request that names no revision is of that one."""
-    assert [one.name for one in REVISIONS.values() if one.batches] == [UNSAID.name] == ["2025-03-26"]
+    assert [one.name for one in REVISIONS.values() if one.batches] == [DEFAULT_REVISION.name] == ["2025-03-26"]

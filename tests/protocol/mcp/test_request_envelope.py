@@ -10,9 +10,9 @@ from toold.protocol.mcp.mcp_revision import REVISIONS
 from toold.protocol.mcp.request_envelope import (
     RequestEnvelope,
     client_of,
-    open_envelope,
-    read_envelope,
+    http_envelope,
     revision_of_notification,
+    stdio_envelope,
 )
 from toold.protocol.tool_call import ClientInfo
 
@@ -56,7 +56,7 @@ def test_as_the_sdk_judges(params: dict[str, Any], headers: dict[str, str]) -> N
     """A stateless request is taken or refused for the same reason as by the SDK."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     expected = classify_inbound_request(body, headers=headers)
-    found = open_envelope(RpcRequest(1, "tools/call", params), headers)
+    found = http_envelope(RpcRequest(1, "tools/call", params), headers)
     if isinstance(expected, InboundLadderRejection):
         assert isinstance(found, MessageProblem)
         assert found.code == expected.code
@@ -68,7 +68,7 @@ def test_as_the_sdk_judges(params: dict[str, Any], headers: dict[str, str]) -> N
 def test_what_it_tells() -> None:
     """The client, whether it takes tasks, and its progress token are read from there."""
     meta = META | {CAPABILITIES: {"extensions": {"io.modelcontextprotocol/tasks": {}}}, "progressToken": "p"}
-    found = open_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
+    found = http_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
     assert isinstance(found, RequestEnvelope)
     assert (found.client.name, found.tasks, found.progress_token) == ("c", True, "p")
 
@@ -76,7 +76,7 @@ def test_what_it_tells() -> None:
 def test_the_client_need_not_be_named() -> None:
     """Its name is for logs; without one the request is served."""
     meta = {VERSION: NEW, CAPABILITIES: {}}
-    found = open_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
+    found = http_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
     assert isinstance(found, RequestEnvelope)
     assert found.client.name == ""
 
@@ -85,31 +85,31 @@ def test_tasks_are_named_in_a_header_too() -> None:
     """The id of a task is repeated in ``Mcp-Name``, as a tool's name is."""
     request = RpcRequest(1, "tasks/get", {"taskId": "t-1", "_meta": META})
     headers = HEADERS | {"mcp-method": "tasks/get"}
-    assert isinstance(open_envelope(request, headers | {"mcp-name": "t-1"}), RequestEnvelope)
-    assert isinstance(open_envelope(request, headers | {"mcp-name": "t-2"}), MessageProblem)
+    assert isinstance(http_envelope(request, headers | {"mcp-name": "t-1"}), RequestEnvelope)
+    assert isinstance(http_envelope(request, headers | {"mcp-name": "t-2"}), MessageProblem)
 
 
 @pytest.mark.parametrize("named", ["2025-11-25", "2025-06-18", "2025-03-26"])
 def test_older_revisions_are_named_in_a_header(named: str) -> None:
     """Nothing else is asked of their requests; a progress token is heard."""
     request = RpcRequest(1, "tools/call", {"_meta": {"progressToken": 7}})
-    found = open_envelope(request, {"mcp-protocol-version": named})
+    found = http_envelope(request, {"mcp-protocol-version": named})
     assert isinstance(found, RequestEnvelope)
     assert (found.revision.name, found.progress_token, found.tasks) == (named, 7, False)
 
 
 def test_without_a_header() -> None:
     """A request that names no revision is of the one that had no such header, unless its body names another."""
-    found = open_envelope(RpcRequest(1, "ping", {}), {})
+    found = http_envelope(RpcRequest(1, "ping", {}), {})
     assert isinstance(found, RequestEnvelope)
     assert found.revision.name == "2025-03-26"
-    assert isinstance(open_envelope(RpcRequest(1, "tools/list", {"_meta": META}), {}), MessageProblem)
+    assert isinstance(http_envelope(RpcRequest(1, "tools/list", {"_meta": META}), {}), MessageProblem)
 
 
 def test_a_revision_that_is_not_spoken() -> None:
     """The refusal says which are, and which was asked for."""
     for problem in (
-        open_envelope(RpcRequest(1, "ping", {}), {"mcp-protocol-version": "2020-01-01"}),
+        http_envelope(RpcRequest(1, "ping", {}), {"mcp-protocol-version": "2020-01-01"}),
         revision_of_notification({"mcp-protocol-version": "2020-01-01"}),
     ):
         assert isinstance(problem, MessageProblem)
@@ -129,11 +129,11 @@ def test_a_clients_name(value: object, name: str) -> None:
 def test_without_headers_the_body_says_it() -> None:
     """Over a channel a request is of the revision that was agreed on, unless it names a stateless one itself."""
     agreed = REVISIONS["2025-06-18"]
-    plain = read_envelope(RpcRequest(1, "tools/call", {"_meta": {"progressToken": 7}}), agreed)
+    plain = stdio_envelope(RpcRequest(1, "tools/call", {"_meta": {"progressToken": 7}}), agreed)
     assert plain == RequestEnvelope(agreed, progress_token=7)
-    named = read_envelope(RpcRequest(1, "tools/call", {"_meta": META}), agreed)
+    named = stdio_envelope(RpcRequest(1, "tools/call", {"_meta": META}), agreed)
     assert named == RequestEnvelope(REVISIONS[NEW], ClientInfo("c", "1"))
     for version in ("v9", "2025-06-18", [NEW], None):
-        refused = read_envelope(RpcRequest(1, "tools/call", {"_meta": META | {VERSION: version}}), agreed)
+        refused = stdio_envelope(RpcRequest(1, "tools/call", {"_meta": META | {VERSION: version}}), agreed)
         assert isinstance(refused, MessageProblem)
         assert refused.code == UNSUPPORTED_VERSION

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from toold.protocol.error_codes import ToolExecutionError
 from toold.protocol.mcp.mcp_result import call_result
-from toold.protocol.mcp.mcp_revision import REVISIONS
-from toold.protocol.mcp.tool_entry import answer_schema, tool_entry
+from toold.protocol.mcp.mcp_revision import REVISIONS, McpRevision
+from toold.protocol.mcp.tool_entry import answer_schema, is_trivially_valid, official_types, schema_problem, tool_entry
 from toold.protocol.tool_call import Annotations, Metadata, Timings, ToolInfo, ToolResult
 from toold.tools import RetainedResult
 
@@ -131,3 +131,42 @@ def test_references_within_an_output_schema_lead_where_they_led(wrong: dict[str,
     jsonschema.validate({"a": 1, "b": 2, "next": {"next": {"a": 3}}}, published)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(wrong, published)
+
+
+EVERY = pytest.mark.parametrize("revision", REVISIONS.values(), ids=REVISIONS)
+
+
+def tool(**schema: Any) -> dict[str, Any]:
+    return {"name": "t", "description": "A tool.", "inputSchema": schema}
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"type": "object", "properties": {"x": {"enum": [None]}}, "required": ["x"], "$defs": {"a": True}},
+        {"type": "object", "additionalProperties": False, "properties": {"x": {}}},
+    ],
+)
+def test_a_plain_tool_is_taken(schema: dict[str, Any], revision: McpRevision) -> None:
+    """What is told to be plain without the types is taken by those of each revision."""
+    assert is_trivially_valid(tool(**schema))
+    assert schema_problem(official_types(), tool(**schema), revision) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "string"},
+        {"type": "object", "properties": []},
+        {"type": "object", "properties": {"x": "nonsense"}},
+        {"type": "object", "required": "x"},
+        {"type": "object", "required": [1]},
+    ],
+)
+def test_any_other_is_looked_at(schema: dict[str, Any]) -> None:
+    """It is not plain, and some revision objects to it, with a reason."""
+    assert not is_trivially_valid(tool(**schema))
+    assert any(schema_problem(official_types(), tool(**schema), revision) for revision in REVISIONS.values())

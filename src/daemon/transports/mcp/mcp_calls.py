@@ -5,13 +5,13 @@ from typing import Final
 
 from ....protocol.mcp import json_rpc
 from ....protocol.mcp.json_rpc import JsonRpcId, MessageProblem, RpcRequest
-from ....protocol.mcp.mcp_call import fault_of_request, read_call
+from ....protocol.mcp.mcp_call import parse_call, request_error
 from ....protocol.tool_call import ToolResult
 from ...dispatch import Router, RunningCall, Session
 from . import mcp_tasks
 from .http_io import hung_up
 from .mcp_caller import McpCaller
-from .mcp_exchange import AWAY, McpExchange
+from .mcp_exchange import ABSENT_PORT, McpExchange
 from .mcp_tasks import CALL, McpTasks
 
 TASK_AFTER_S: Final = 0.5
@@ -34,7 +34,7 @@ class McpCalls:
 
     async def run(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
         """The message that answers the call; None where its client has hung up and hears nothing."""
-        call = read_call(request, CALL, caller.size)
+        call = parse_call(request, CALL, caller.size)
         if isinstance(call, MessageProblem):
             return call
         session = self._router.sessions.open(
@@ -44,7 +44,7 @@ class McpCalls:
             toolset=caller.toolset,
             transport="mcp",
             streaming=False,
-            away=AWAY,
+            away=ABSENT_PORT,
             usable=caller.access.toolsets,
         )
         exchange = McpExchange(request.id, caller.envelope)
@@ -110,7 +110,7 @@ def _refusal(result: ToolResult | None, exchange: McpExchange) -> bytes | Messag
     """What a call gets that did not start."""
     if result is None:
         return None
-    fault = fault_of_request(result.error)
+    fault = request_error(result.error)
     if fault is not None:
         return fault
     exchange.refuse(result)

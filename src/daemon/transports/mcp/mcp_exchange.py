@@ -6,9 +6,9 @@ from typing import Final
 
 from ....protocol.mcp import json_rpc
 from ....protocol.mcp.json_rpc import JsonRpcId
+from ....protocol.mcp.mcp_call import ProgressCounter
 from ....protocol.mcp.mcp_result import call_result
 from ....protocol.mcp.mcp_revision import REVISIONS
-from ....protocol.mcp.progress_notification import ProgressCounter
 from ....protocol.mcp.request_envelope import RequestEnvelope
 from ....protocol.tool_call import Progress, ToolResult
 from ...dispatch import DetachedPort, RunningCall
@@ -101,4 +101,4 @@ class McpAbsentPort(DetachedPort):
 
 
 _NEWEST: Final = next(iter(REVISIONS.values()))
-AWAY: Final = McpAbsentPort()
+ABSENT_PORT: Final = McpAbsentPort()

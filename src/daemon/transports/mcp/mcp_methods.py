@@ -13,7 +13,7 @@ from ....protocol.mcp.json_rpc import (
     MessageProblem,
     RpcRequest,
 )
-from ....protocol.mcp.mcp_result import acknowledged, discovered, initialized, listed
+from ....protocol.mcp.mcp_result import discover_result, empty_result, initialize_result, list_result
 from ....protocol.mcp.mcp_revision import negotiated
 from ....protocol.mcp.request_envelope import TASKS_EXTENSION
 from ....tools import ToolsetView
@@ -81,16 +81,16 @@ class McpMethods:
         return result if isinstance(result, MessageProblem) else json_rpc.answer(request.id, result)
 
     async def _initialize(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any]:
-        return initialized(negotiated(request.params.get("protocolVersion")), self._told(caller))
+        return initialize_result(negotiated(request.params.get("protocolVersion")), self._told(caller))
 
     async def _discover(self, _: RpcRequest, caller: McpCaller) -> dict[str, Any]:
-        return discovered(caller.envelope.revision, self._told(caller))
+        return discover_result(caller.envelope.revision, self._told(caller))
 
     async def _list(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision
         selection = self._router.offer.of(caller.toolset)
         page = await self._listing.page(selection, revision, request.params.get("cursor"))
-        return page if isinstance(page, MessageProblem) else listed(*page, revision)
+        return page if isinstance(page, MessageProblem) else list_result(*page, revision)
 
     async def _get_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         found = await self._tasks.find(request.params.get("taskId"), caller.principal)
@@ -111,7 +111,7 @@ class McpMethods:
     async def _update_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         # No task here asks for input, so whatever is answered belongs to no question.
         found = await self._tasks.find(request.params.get("taskId"), caller.principal)
-        return _NO_TASK if found is None else acknowledged(caller.envelope.revision)
+        return _NO_TASK if found is None else empty_result(caller.envelope.revision)
 
     async def _cancel_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision
@@ -121,7 +121,7 @@ class McpMethods:
         task, session = found
         if revision.tasks == "offered":
             self._tasks.cancel(session)
-            return acknowledged(revision)
+            return empty_result(revision)
         if not task.working:
             return MessageProblem(INVALID_PARAMS, f"The task has ended already; it is {task.status(revision)}.")
         self._tasks.cancel(session)
@@ -137,7 +137,7 @@ _NO_TASK: Final = MessageProblem(INVALID_PARAMS, "params.taskId is no task of yo
 
 
 async def _acknowledge(_: RpcRequest, caller: McpCaller) -> dict[str, Any]:
-    return acknowledged(caller.envelope.revision)
+    return empty_result(caller.envelope.revision)
 
 
 def _declared(method: Method) -> Method:

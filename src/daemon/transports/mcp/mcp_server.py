@@ -24,24 +24,23 @@ from ....protocol.mcp.json_rpc import (
     RpcReply,
     RpcRequest,
 )
-from ....protocol.mcp.mcp_revision import STATELESS, UNSAID
+from ....protocol.mcp.mcp_revision import DEFAULT_REVISION, STATELESS
 from ....protocol.mcp.request_envelope import (
     METHOD_HEADER,
     NAME_HEADER,
     VERSION_HEADER,
     RequestEnvelope,
     client_of,
-    open_envelope,
+    http_envelope,
     revision_of_notification,
 )
-from ....protocol.mcp.sdk_types import official_types
+from ....protocol.mcp.tool_entry import official_types
 from ....serving import COMPLETE
 from ....tools import ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session
-from .client_labels import SESSION_HEADER, client_of_label, is_label, make_label
 from .http_io import BodyTooLargeError, EventStream, HungUpError, read_body, send_json
-from .mcp_caller import McpCaller
+from .mcp_caller import SESSION_HEADER, McpCaller, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
 from .mcp_tasks import McpTasks
@@ -111,11 +110,11 @@ class McpServer:
         """The router has another offer: tell the clients that listen, where their listing is another one."""
         self._methods.subscriptions.tools_changed()
 
-    def turn_out(self, objection: Callable[[Authorization], str | None]) -> None:
+    def close_unauthorized(self, denial_reason: Callable[[Authorization], str | None]) -> None:
         """End the streams of those that listen to whom there is an objection now; a request of theirs gets a 401."""
-        self._methods.subscriptions.turn_out(objection)
+        self._methods.subscriptions.close_unauthorized(denial_reason)
 
-    def end_streams(self) -> None:
+    def close_streams(self) -> None:
         """The daemon goes down: end the streams of clients that only listen."""
         self._methods.subscriptions.close()
 
@@ -132,7 +131,7 @@ class McpServer:
         try:
             whole = COMPLETE in scope.get("extensions", ())
             body = await read_body(receive, self._options.max_frame_bytes, whole=whole)
-            await self._serve(post, json_rpc.read(body), len(body))
+            await self._serve(post, json_rpc.decode(body), len(body))
         except HungUpError:
             pass  # nobody is there to hear why
         except BodyTooLargeError:
@@ -162,8 +161,8 @@ class McpServer:
             return RequestRefused(503, message, (("retry-after", "1"),))
         offer, access = self._router.offer, admitted.access
         names = offer.names
-        toolset = access.default(names, offer.default) if asked is None else asked
-        if toolset not in (usable := access.usable(names)):
+        toolset = access.default_toolset(names, offer.default) if asked is None else asked
+        if toolset not in (usable := access.usable_toolsets(names)):
             return _no_such_toolset(toolset, usable, access, metadata)
         label = headers.get(SESSION_HEADER)
         if label is not None and headers.get(VERSION_HEADER) not in STATELESS and not is_label(label):
@@ -216,7 +215,9 @@ class McpServer:
         """The answers to all requests of a batch, which run side by side, as one array."""
         revision = revision_of_notification(post.headers)
         if isinstance(revision, MessageProblem) or not revision.batches or not 0 < len(batch) <= MAX_BATCH:
-            message = f"POST one message at a time; only {UNSAID.name} has batches, of up to {MAX_BATCH} messages here."
+            message = (
+                f"Send one message per POST; only {DEFAULT_REVISION.name} has batches, of up to {MAX_BATCH} messages."
+            )
             await send_json(post.send, json_rpc.failure(None, MessageProblem(INVALID_REQUEST, message)), 400)
             return
         answers = await asyncio.gather(*(self._part(post, part, size) for part in batch))
@@ -254,10 +255,10 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
     """Who sent a request, or why it cannot be read."""
     label = post.headers.get(SESSION_HEADER)
     if request.method == "initialize" and post.headers.get(VERSION_HEADER) not in STATELESS:
-        envelope, client = RequestEnvelope(UNSAID), client_of(request.params.get("clientInfo"))
+        envelope, client = RequestEnvelope(DEFAULT_REVISION), client_of(request.params.get("clientInfo"))
         label = None
     else:
-        opened = open_envelope(request, post.headers)
+        opened = http_envelope(request, post.headers)
         if isinstance(opened, MessageProblem):
             return opened
         envelope, client = opened, opened.client

@@ -19,7 +19,7 @@ from ....protocol.mcp.request_envelope import SERVER_KEY
 from ....protocol.session_registry import hash_key
 from ....protocol.tool_call import Principal, ToolResult
 from ...dispatch import Router, RunningCall, Session
-from .mcp_exchange import AWAY
+from .mcp_exchange import ABSENT_PORT
 
 CALL: Final = "call"
 """The request id of the one call that a session has here: a JSON-RPC id is only its client's."""
@@ -76,7 +76,7 @@ class McpTasks:
         """
         if not isinstance(task_id, str) or _created_at(task_id) is None:
             return None
-        session = await self._router.sessions.find(hash_key(task_id), principal, transport="mcp", away=AWAY)
+        session = await self._router.sessions.find(hash_key(task_id), principal, transport="mcp", away=ABSENT_PORT)
         if session is None:
             return None
         running = self._router.running_call(session, CALL)

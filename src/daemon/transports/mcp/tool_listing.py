@@ -7,8 +7,7 @@ import structlog
 
 from ....protocol.mcp.json_rpc import INVALID_PARAMS, MessageProblem
 from ....protocol.mcp.mcp_revision import McpRevision
-from ....protocol.mcp.sdk_types import objection, official_types
-from ....protocol.mcp.tool_entry import tool_entry
+from ....protocol.mcp.tool_entry import official_types, schema_problem, tool_entry
 from ....protocol.tool_call import ToolInfo
 from ....tools import ToolsetView
 
@@ -58,7 +57,7 @@ def _start(cursor: object, rev: str) -> int | None:
 
 
 def _fits(types: Any, tool: dict[str, Any], revision: McpRevision) -> bool:
-    reason = objection(types, tool, revision)
+    reason = schema_problem(types, tool, revision)
     if reason is not None:
         _log.warning("tool left out of the listing", tool=tool["name"], revision=revision.name, reason=reason)
     return reason is None

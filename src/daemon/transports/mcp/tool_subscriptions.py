@@ -25,7 +25,7 @@ class ToolSubscriptions:
         self._router = router
         self._listeners: dict[asyncio.Event, Authorization] = {}
         # Of these, those whose token is not good any more.
-        self._turned_out: set[asyncio.Event] = set()
+        self._unauthorized: set[asyncio.Event] = set()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -36,11 +36,11 @@ class ToolSubscriptions:
         for listener in self._listeners:
             listener.set()
 
-    def turn_out(self, objection: Callable[[Authorization], str | None]) -> None:
+    def close_unauthorized(self, denial_reason: Callable[[Authorization], str | None]) -> None:
         """End the streams of those to whom there is an objection now."""
         for listener, access in self._listeners.items():
-            if objection(access) is not None:
-                self._turned_out.add(listener)
+            if denial_reason(access) is not None:
+                self._unauthorized.add(listener)
                 listener.set()
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class ToolSubscriptions:
             await caller.stream.write(
                 _event("notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta})
             )
-            while not self._closed and listener not in self._turned_out:
+            while not self._closed and listener not in self._unauthorized:
                 heard = await _wait(listener)
                 if watch.done():
                     return None
@@ -80,7 +80,7 @@ class ToolSubscriptions:
             return json_rpc.answer(request.id, result)
         finally:
             del self._listeners[listener]
-            self._turned_out.discard(listener)
+            self._unauthorized.discard(listener)
             watch.cancel()
 
     def _rev(self, caller: McpCaller) -> str:

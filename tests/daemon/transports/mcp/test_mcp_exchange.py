@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from toold.daemon.transports.mcp.mcp_exchange import ALIVE, AWAY, McpExchange
+from toold.daemon.transports.mcp.mcp_exchange import ABSENT_PORT, ALIVE, McpExchange
 from toold.protocol.mcp.mcp_revision import REVISIONS
 from toold.protocol.mcp.request_envelope import RequestEnvelope
 from toold.protocol.tool_call import Metadata, Progress, TextContent, Timings, ToolResult
@@ -61,9 +61,9 @@ async def test_the_answer() -> None:
 
 async def test_away() -> None:
     """Where nobody waits, an answer is measured as it would travel, and goes nowhere."""
-    answer = AWAY.render(RUNNING, RESULT)
+    answer = ABSENT_PORT.render(RUNNING, RESULT)
     assert b'"hi"' in answer
-    await AWAY.deliver(RUNNING, answer)
-    assert not AWAY.progress(RUNNING, Progress("x"))
-    AWAY.chunk(RUNNING, "x")
-    AWAY.beat([RUNNING], 1.0)
+    await ABSENT_PORT.deliver(RUNNING, answer)
+    assert not ABSENT_PORT.progress(RUNNING, Progress("x"))
+    ABSENT_PORT.chunk(RUNNING, "x")
+    ABSENT_PORT.beat([RUNNING], 1.0)

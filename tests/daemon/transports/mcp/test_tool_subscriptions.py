@@ -66,7 +66,7 @@ async def test_the_end_is_told(connect: Connect, daemon: Daemon) -> None:
     """A daemon that goes down answers the request, so that its client knows that it was meant."""
     async with listening(connect(daemon), toolsListChanged=True) as stream:
         await stream.next()
-        daemon.mcp.end_streams()
+        daemon.mcp.close_streams()
         last = await stream.next()
         assert (last["id"], last["result"]["resultType"]) == (9, "complete")
 
@@ -78,7 +78,7 @@ async def test_what_nobody_asked_for_is_not_told(
     async with listening(connect(daemon), promptsListChanged=True) as stream:
         assert (await stream.next())["params"]["notifications"] == {}
         daemon.publish(ToolRegistry([make_tool("b", nothing)]))
-        daemon.mcp.end_streams()
+        daemon.mcp.close_streams()
         assert "result" in await stream.next()
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import cast
 
-from toold.daemon.transports.turn_connection import WebSocketTransport
+from toold.daemon.transports.peer_connection import WebSocketTransport
 
 PONG = b"\x8a\x00"
 

@@ -1,4 +1,4 @@
-"""A WebSocket connection whose writes are joined (``serving.TurnTransport``), in a register while it lasts."""
+"""A WebSocket connection whose writes are joined (``serving.BatchingTransport``), in a register while it lasts."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ import structlog
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import SecurityError
 
-from ...serving import BEHIND_BYTES, TurnTransport
+from ...serving import BEHIND_BYTES, BatchingTransport
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -16,7 +16,7 @@ _PONG: Final = b"\x8a"
 """The first byte of a pong frame (RFC 6455, 5.2)."""
 
 
-class WebSocketTransport(TurnTransport):
+class WebSocketTransport(BatchingTransport):
     """The same, for a peer that pings and does not read: its pongs would fill the memory."""
 
     __slots__ = ()
@@ -27,11 +27,11 @@ class WebSocketTransport(TurnTransport):
         super().write(data)
 
 
-class TurnConnection(ServerConnection):
+class PeerConnection(ServerConnection):
     """A connection on such a transport, in a register from its first byte to its last, which knows whether its reader
     is behind, and when the peer was last heard. Where it never becomes a WebSocket, that is a line in the log."""
 
-    def __init__(self, *args: Any, register: set["TurnConnection"], **options: Any) -> None:
+    def __init__(self, *args: Any, register: set["PeerConnection"], **options: Any) -> None:
         super().__init__(*args, **options)
         self._register = register
         # Since when a reader that is behind has taken nothing; None while it is not behind.
@@ -43,7 +43,7 @@ class TurnConnection(ServerConnection):
         """For how many seconds nothing has come from the peer: no frame and no pong, nor a part of one."""
         return now - self._heard_at
 
-    def unread_for(self, now: float) -> float:
+    def stalled_for(self, now: float) -> float:
         """For how many seconds a reader that is behind has taken nothing of what waits for it."""
         if self._stalled_at is None:
             return 0.0

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.transports.mcp.client_labels import client_of_label, is_label, make_label
+from toold.daemon.transports.mcp.mcp_caller import client_of_label, is_label, make_label
 from toold.protocol.tool_call import ClientInfo
 
 

@@ -87,7 +87,7 @@ async def test_a_token_expires_during_a_connection(
     """There is an objection to whoever was let in by it."""
     access = await daemon._door(issuer.token(scope="read", exp=4_000_000_000))
     monkeypatch.setattr(daemon._door, "_clock", lambda: 4_000_000_001.0)
-    assert daemon._door.objection(access) == "its token has expired"  # type: ignore[arg-type] # it was let in
+    assert daemon._door.denial_reason(access) == "its token has expired"  # type: ignore[arg-type] # it was let in
 
 
 async def test_an_issuer_that_is_away_is_no_401(daemon: Daemon, issuer: Issuer) -> None:
