@@ -1,4 +1,4 @@
-"""What a tool's JSON Schema takes, as far as a command line needs to know. Pure."""
+"""The part of a tool's JSON Schema that the command line needs: types, choices and array items. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ _ALL: Final = frozenset({"null", "boolean", "integer", "number", "string", "arra
 
 
 def types_in_words(part: Schema, root: Schema) -> str:
-    """What this part of the schema takes, for a person: ``string``, ``integer or null``, ``any``, ``kimi or glm``."""
-    named = choices(part, root)
-    if named:
-        return " or ".join(written(choice) for choice in named)
+    """The values that a subschema accepts, for people: ``string``, ``integer or null``, ``any``, ``kimi or glm``."""
+    values = choices(part, root)
+    if values:
+        return " or ".join(written(value) for value in values)
     types = types_of(part, root)
     if types == _ALL:
         return "any"
@@ -26,7 +26,7 @@ def types_in_words(part: Schema, root: Schema) -> str:
 
 
 def choices(part: Schema, root: Schema) -> list[Any]:
-    """The values that this part of the schema names one by one; empty where it takes others too."""
+    """The values that a subschema enumerates; empty if it accepts other values too."""
     part = _resolve(part, root)
     for keyword in ("anyOf", "oneOf"):
         if keyword in part:
@@ -40,26 +40,26 @@ def choices(part: Schema, root: Schema) -> list[Any]:
 
 
 def written(choice: Any) -> str:
-    """A value as it is typed after ``key=``."""
+    """A value as a user types it after ``key=``."""
     return choice if isinstance(choice, str) else json.dumps(choice)
 
 
 def types_of(part: Schema, root: Schema) -> frozenset[str]:
-    """The JSON types that this part of the schema takes; all of them where it does not say."""
+    """The JSON types that a subschema accepts; all of them if it names none."""
     part = _resolve(part, root)
     for keyword in ("anyOf", "oneOf"):
         if keyword in part:
             return frozenset().union(*(types_of(choice, root) for choice in part[keyword]))
     if "type" in part:
-        named = part["type"]
-        return frozenset([named] if isinstance(named, str) else named)
+        types = part["type"]
+        return frozenset([types] if isinstance(types, str) else types)
     if "enum" in part or "const" in part:
         return frozenset(_type_of(value) for value in part.get("enum", [part.get("const")]))
     return _ALL
 
 
 def takes_text(part: Schema, root: Schema, text: str) -> bool:
-    """Whether the text itself, as a string, fits."""
+    """Whether the subschema accepts the text itself, as a string."""
     part = _resolve(part, root)
     choices = [*part.get("anyOf", ()), *part.get("oneOf", ())]
     if choices:
@@ -70,7 +70,7 @@ def takes_text(part: Schema, root: Schema, text: str) -> bool:
 
 
 def items_of(part: Schema, root: Schema) -> Schema:
-    """What the elements of the array have to be; the empty schema, which takes anything, where it does not say."""
+    """The schema of the array's items; the empty schema, which accepts anything, if there is none."""
     part = _resolve(part, root)
     for choice in (part, *part.get("anyOf", ()), *part.get("oneOf", ())):
         resolved = _resolve(choice, root)
@@ -81,7 +81,7 @@ def items_of(part: Schema, root: Schema) -> Schema:
 
 
 def _resolve(part: Schema, root: Schema) -> Schema:
-    """Follow ``$ref`` within the schema (``#/$defs/Name``), as pydantic writes it."""
+    """Follow ``$ref`` within the schema (``#/$defs/Name``), as pydantic writes references."""
     seen = 0
     while "$ref" in part and seen < 32:  # a schema may refer to itself
         target: Any = root

@@ -1,4 +1,4 @@
-"""``toold audit``: the calls of the local database, for people and for other programs. Needs no running daemon."""
+"""``toold audit``: the audit rows of the local database. Needs no running daemon."""
 
 import csv
 import os
@@ -24,22 +24,22 @@ HEADERS: Row = ("WHEN", "PRINCIPAL", "SESSION", "TOOL", "OUTCOME", "LATENCY", "M
 
 
 EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac")
-"""The columns of the table of calls; ``seq`` and ``mac`` are the call's place in the chain."""
+"""The exported columns; ``seq`` and ``mac`` are the row's position and key hash in the audit chain."""
 
 
-@click.group(short_help="Read and check calls: tail, export, stats, verify.")
+@click.group()
 def command() -> None:
-    """Read what the audit has in the state directory (TOOLD_STATE_DIR), whether or not a daemon runs there."""
+    """Read the audit trail in the state directory (TOOLD_STATE_DIR), with or without a running daemon."""
 
 
 command.add_command(verify)
 
 
-@command.command()
-@click.option("-n", "--lines", type=click.IntRange(1), default=20, show_default=True, help="How many calls.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@command.command(short_help="Show the most recent calls.")
+@click.option("-n", "--lines", type=click.IntRange(1), default=20, show_default=True, help="Number of calls to show.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def tail(lines: int, as_json: bool) -> None:
-    """Show the calls that ended last, the newest at the bottom."""
+    """Show the most recent calls, newest last."""
     with _archive() as archive:
         rows = archive.recent(lines)[::-1]
     if as_json:
@@ -48,11 +48,13 @@ def tail(lines: int, as_json: bool) -> None:
         print_table(HEADERS, [_shown(row) for row in rows])
 
 
-@command.command()
-@click.option("--days", type=click.FloatRange(0, min_open=True), help="Only calls of the last so many days.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of CSV.")
+@command.command(short_help="Export all calls as CSV or JSON Lines.")
+@click.option(
+    "--days", type=click.FloatRange(0, min_open=True), metavar="N", help="Export only calls of the last N days."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of CSV.")
 def export(days: float | None, as_json: bool) -> None:
-    """Print all calls with all columns as CSV, the oldest first: toold audit export > calls.csv."""
+    """Print all calls with all columns as CSV, oldest first: toold audit export > calls.csv."""
     with _archive() as archive:
         found = archive.since(0.0 if days is None else time.time() - days * 86400)
         rows = map(_columns, found)
@@ -62,10 +64,10 @@ def export(days: float | None, as_json: bool) -> None:
             _print_csv(rows)
 
 
-@command.command()
+@command.command(short_help="Show totals by tool, model and outcome.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def stats(as_json: bool) -> None:
-    """Show the sums of all calls ever recorded: by tool, by model, by outcome, with tokens and cost."""
+    """Show totals of all recorded calls by tool, model and outcome, with tokens and cost."""
     with _archive() as archive:
         totals: dict[str, Any] = msgspec.to_builtins(archive.totals())
     if as_json:
@@ -102,7 +104,7 @@ def _shown(row: CallRow) -> Row:
 
 
 def _columns(row: ChainedRow) -> dict[str, Any]:
-    """All that the table has, by the names of ``EXPORTED``."""
+    """The row's values by the names in ``EXPORTED``."""
     mac = None if row.mac is None else row.mac.hex()
     return {"seq": row.seq, **msgspec.structs.asdict(row.call), "mac": mac}
 
@@ -113,7 +115,7 @@ def _print_json(rows: Iterable[CallRow | dict[str, Any]]) -> None:
 
 
 def _print_csv(rows: Iterable[dict[str, Any]]) -> None:
-    """Times in ISO 8601, arguments as JSON, macs in hexadecimal digits, nothing where there is no value."""
+    """Times are ISO 8601, arguments JSON, key hashes hexadecimal; a missing value is an empty field."""
     writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
     writer.writeheader()
     for row in rows:
@@ -121,4 +123,4 @@ def _print_csv(rows: Iterable[dict[str, Any]]) -> None:
         if row["arguments"] is not None:
             row["arguments"] = msgspec.json.encode(row["arguments"]).decode()
         writer.writerow(row)
-    sys.stdout.flush()  # what cannot be written is found out here, and not when the process has ended
+    sys.stdout.flush()  # reports a write error here rather than at exit

@@ -1,4 +1,4 @@
-"""``toold audit verify``: whether the audit is as it was written. Needs no running daemon."""
+"""``toold audit verify``: checks the audit chain for changes. Needs no running daemon."""
 
 import asyncio
 import os
@@ -27,35 +27,35 @@ from .daemon_connection import CommandFailedError
 from .status_command import when
 
 SHOWN_PROBLEMS: Final = 20
-"""``--json`` has more of them."""
+"""The most problems that are printed; ``--json`` has more."""
 SHOWN_GAPS: Final = 10
-"""The last ones; ``--json`` has all."""
+"""The most gaps that are printed, the latest ones; ``--json`` has all."""
 
 _MEANING: Final = {
-    "began": "where the chain begins; nothing can be said of calls before it",
-    "begun again": "where it begins a second time: the database was removed, replaced or changed",
-    "expired": "removed here by retention",
-    "unsent": "removed here by retention before they were sent",
-    "refused": "not taken by Supabase; kept here until they expire",
-    "dropped": "never written: the disk refused for too long, or they did not fit",
-    "gap": "the daemon did not end in order; calls of its last moment may be missing",
-    "forgotten": "removed in Supabase by its retention, which nobody signs",
+    "began": "start of the chain; earlier calls cannot be verified",
+    "begun again": "the chain restarted: the database was removed, replaced or changed",
+    "expired": "deleted here by retention",
+    "unsent": "deleted here by retention before they were sent",
+    "refused": "refused by Supabase; stored here until they expire",
+    "dropped": "never written: the disk failed for too long, or the queue was full",
+    "gap": "the daemon did not shut down cleanly; its last calls may be missing",
+    "forgotten": "deleted in Supabase by its retention, which is not signed",
 }
 
 
 class NotAnsweredError(CommandFailedError):
-    """Supabase could not be read: exit code 3."""
+    """Supabase cannot be read: exit code 3."""
 
     exit_code = 3
 
 
-@click.command()
-@click.option("--remote", is_flag=True, help="Check what Supabase has, by the key of the state directory.")
+@click.command(short_help="Verify that no call was changed.")
+@click.option("--remote", is_flag=True, help="Verify the rows in Supabase, with the key of the state directory.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(remote: bool, as_json: bool) -> None:
-    """Check whether calls were changed, removed, added or moved since the daemon wrote them.
+    """Verify that no call was changed, removed, added or moved since the daemon wrote it.
 
-    Exits with 0 where all is intact, 1 where it is broken or cannot be checked, 3 where Supabase does not answer.
+    Exits with 0 if the chain is intact, 1 if it is broken or cannot be verified, 3 if Supabase does not answer.
     """
     directory = default_state_dir(os.environ)
     try:
@@ -102,13 +102,13 @@ def _print(findings: ChainFindings, *, where: str) -> None:
         places = "one place" if findings.broken == 1 else f"{findings.broken} places"
         click.echo(f"{click.style('BROKEN', fg='red')} in {places}: {where}, {_checked(findings)}")
     for problem in findings.problems[:SHOWN_PROBLEMS]:
-        click.echo(f"  {_told(problem)}")
+        click.echo(f"  {_problem_line(problem)}")
     if findings.broken > SHOWN_PROBLEMS:
         click.echo(f"  … and {findings.broken - SHOWN_PROBLEMS} more")
     if findings.older:
-        click.echo(f"{findings.older} calls are older than the chain: nothing can be said of them")
+        click.echo(f"{findings.older} calls are older than the chain and cannot be verified")
     if findings.waiting:
-        click.echo(f"{findings.waiting} calls are still to be sent")
+        click.echo(f"{findings.waiting} calls have not been sent yet")
     if findings.checkpoints:
         click.echo()
         rows = [
@@ -119,9 +119,9 @@ def _print(findings: ChainFindings, *, where: str) -> None:
     if findings.gaps:
         click.echo()
         if len(findings.gaps) > SHOWN_GAPS:
-            click.echo(f"… {len(findings.gaps) - SHOWN_GAPS} earlier gaps, and")
+            click.echo(f"… {len(findings.gaps) - SHOWN_GAPS} earlier gaps")
         for gap in findings.gaps[-SHOWN_GAPS:]:
-            click.echo(f"a gap after call {gap.after_seq}, within {when(gap.since)} and {when(gap.until)}")
+            click.echo(f"gap after call {gap.after_seq}, between {when(gap.since)} and {when(gap.until)}")
 
 
 def _known(calls: int | None) -> str:
@@ -131,10 +131,10 @@ def _known(calls: int | None) -> str:
 def _checked(findings: ChainFindings) -> str:
     if findings.first_seq is None:
         return "no calls to check"
-    return f"{findings.checked} calls from {findings.first_seq} to {findings.last_seq} are as they were written"
+    return f"{findings.checked} calls from {findings.first_seq} to {findings.last_seq} are unchanged"
 
 
-def _told(problem: ChainProblem) -> str:
+def _problem_line(problem: ChainProblem) -> str:
     place = str(problem.first_seq)
     if problem.last_seq > problem.first_seq:
         place += f" to {problem.last_seq}"

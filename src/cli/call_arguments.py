@@ -1,4 +1,4 @@
-"""From ``key=value`` words to a tool's arguments, by the tool's schema. Pure but for ``@file``."""
+"""Converts ``key=value`` words to a tool's arguments by the tool's schema. Pure, except that ``@file`` reads a file."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _ARTICLES: Final = {"null": "null", "integer": "an integer", "array": "an array"
 
 @dataclass(frozen=True, slots=True)
 class ArgumentWord:
-    """One argument of the command line, taken apart: ``key=text``, or ``key:=json`` with ``is_json``."""
+    """One parsed argument of the command line: ``key=text``, or ``key:=json`` with ``is_json``."""
 
     key: str
     text: str
@@ -27,16 +27,16 @@ class ArgumentWord:
 
 
 def parse_word(word: str) -> ArgumentWord:
-    """Take a word apart at its first ``=``; ``=@file`` and ``:=@file`` read the file, ``@-`` standard input.
+    """Split a word at its first ``=``; ``=@file`` and ``:=@file`` read the file, ``@-`` standard input.
 
     Raises:
-        click.UsageError: no ``=``, no key, a file that cannot be read as UTF-8, or text that is none.
+        click.UsageError: no ``=``, no key, or a file or text that is not UTF-8.
     """
     key, equals, text = word.partition("=")
     is_json = key.endswith(":")
     key = key.removesuffix(":")
     if not equals or not key:
-        raise click.UsageError(f"{word!r} is no argument; write key=value, key:=json or key=@file")
+        raise click.UsageError(f"{word!r} is not an argument; write key=value, key:=json or key=@file")
     if text.startswith("@"):
         text = _read(key, text[1:])
     _require_utf8(key, text)
@@ -44,11 +44,11 @@ def parse_word(word: str) -> ArgumentWord:
 
 
 def _require_utf8(key: str, text: str) -> None:
-    """Bytes that the locale has no characters for come as halves of surrogate pairs, which no frame can hold."""
+    """Refuse bytes that the locale cannot decode: they arrive as lone surrogates, which no frame can carry."""
     try:
         (key + text).encode()
     except UnicodeEncodeError:
-        hint = "set a UTF-8 locale, such as LC_ALL=C.UTF-8, or give the text by a file"
+        hint = "set a UTF-8 locale, such as LC_ALL=C.UTF-8, or pass the text in a file"
         raise click.UsageError(f"argument {key!a} is not UTF-8 text; {hint}: key=@file") from None
 
 
@@ -60,25 +60,25 @@ def _read(key: str, source: str) -> str:
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     raise click.UsageError(
-        f"{key}=@{source}: cannot be read: {reason}; for text that starts with @ write {key}:='\"@…\"'"
+        f"{key}=@{source}: cannot read the file: {reason}; for text that starts with @ write {key}:='\"@…\"'"
     )
 
 
 def bind(tool: str, schema: Schema, words: Sequence[ArgumentWord]) -> dict[str, Any]:
-    """The arguments that the words mean for this schema. A key that stands several times makes an array.
+    """The arguments that the words give for this schema. A repeated key makes an array.
 
     Raises:
-        click.UsageError: a name that the tool does not have, one that it misses, a value that does not fit, or a key
-            named twice that takes one value; the message names the argument.
+        click.UsageError: an unknown argument, a missing one, a value of the wrong type, or a repeated key that takes
+            one value; the message names the argument.
     """
     given: dict[str, list[ArgumentWord]] = {}
     for word in words:
         given.setdefault(word.key, []).append(word)
     properties: Mapping[str, Schema] = schema.get("properties", {})
     arguments = {}
-    for key, several in given.items():
+    for key, repeated in given.items():
         part = _property(tool, schema, properties, key)
-        arguments[key] = _value(key, several, part, schema)
+        arguments[key] = _value(key, repeated, part, schema)
     missing = [key for key in schema.get("required", ()) if key not in arguments]
     if missing:
         wanted = " ".join(f"{key}=…" for key in missing)
@@ -92,7 +92,7 @@ def _property(tool: str, schema: Schema, properties: Mapping[str, Schema], key: 
     others = schema.get("additionalProperties", not properties)
     meant = did_you_mean(close_names(key, properties, n=1))
     if others is False or meant:
-        hint = meant or (f"it has {', '.join(properties)}" if properties else "it takes none")
+        hint = meant or (f"its arguments are {', '.join(properties)}" if properties else "it takes none")
         raise click.UsageError(f"{tool!r} has no argument {key!r}; {hint}")
     return others if isinstance(others, Mapping) else {}
 
@@ -101,7 +101,7 @@ def _value(key: str, words: list[ArgumentWord], part: Schema, root: Schema) -> A
     if len(words) == 1:
         return _parse_json(words[0]) if words[0].is_json else coerce(key, words[0].text, part, root)
     if "array" not in types_of(part, root):
-        raise click.UsageError(f"argument {key!r} is named {len(words)} times and takes one value")
+        raise click.UsageError(f"argument {key!r} is given {len(words)} times but takes one value")
     items = items_of(part, root)
     return [_parse_json(word) if word.is_json else coerce(key, word.text, items, root) for word in words]
 
@@ -114,14 +114,14 @@ def _parse_json(word: ArgumentWord) -> Any:
 
 
 def coerce(key: str, text: str, part: Schema, root: Schema) -> Any:
-    """The value that the text means for this part of the schema. Where a string fits, text stays text.
+    """The value that the text gives for a subschema. If a string is accepted, text stays text.
 
     Raises:
-        click.UsageError: no type that the schema takes can be read from the text.
+        click.UsageError: the text parses as none of the accepted types.
     """
-    named = choices(part, root)
-    if named:
-        return _chosen(key, text, named)
+    values = choices(part, root)
+    if values:
+        return _chosen(key, text, values)
     types = types_of(part, root)
     if types == {"string"} or takes_text(part, root, text):
         return text
@@ -139,18 +139,18 @@ def coerce(key: str, text: str, part: Schema, root: Schema) -> Any:
     raise click.UsageError(f"argument {key!r} must be {wanted}, not {text!r}")
 
 
-def _chosen(key: str, text: str, named: Sequence[Any]) -> Any:
-    for choice in named:
-        if text == written(choice):
-            return choice
-    words = [written(choice) for choice in named]
+def _chosen(key: str, text: str, values: Sequence[Any]) -> Any:
+    for value in values:
+        if text == written(value):
+            return value
+    words = [written(value) for value in values]
     meant = did_you_mean(close_names(text, words, n=1))
     hint = f"; {meant}" if meant else ""
     raise click.UsageError(f"argument {key!r} must be {' or '.join(words)}, not {text!r}{hint}")
 
 
 def _array(key: str, text: str, items: Schema, root: Schema) -> list[Any]:
-    """A JSON array, or the one element that the text is."""
+    """A JSON array, or an array of the text as its one element."""
     value = _loads(text)
     if isinstance(value, list):
         only_strings = types_of(items, root) == {"string"}
@@ -167,7 +167,7 @@ def _loads(text: str) -> Any:
 
 
 def _strict_json(text: str) -> Any:
-    """JSON and nothing beyond: Python's reader would take NaN and Infinity too."""
+    """Parse standard JSON: Python's parser would also accept NaN and Infinity."""
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")
@@ -191,7 +191,7 @@ def _read_boolean(text: str) -> bool:
 
 
 def _read_integer(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", text.strip()):  # int() would take 1_000 and other scripts' digits too
+    if not re.fullmatch(r"[+-]?[0-9]+", text.strip()):  # int() would also accept 1_000 and non-ASCII digits
         raise ValueError(text)
     return int(text)
 
@@ -199,7 +199,7 @@ def _read_integer(text: str) -> int:
 def _read_number(text: str) -> float:
     value = _strict_json(text)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(text)  # noqa: TRY004 - every reader says ValueError
+        raise ValueError(text)  # noqa: TRY004 - every reader raises ValueError
     return value
 
 
@@ -210,4 +210,4 @@ _SCALAR_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "number": _read_number,
     "boolean": _read_boolean,
 }
-"""In the order in which a text is tried as each, where the schema takes no string."""
+"""The readers, in the order in which they are tried if the schema accepts no string."""

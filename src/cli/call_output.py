@@ -1,4 +1,4 @@
-"""What a call looks like: progress and pieces of text while it runs, its answer when it is over."""
+"""Prints a call: progress and streamed text while it runs, its result at the end."""
 
 import json
 import sys
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 
-class Stage:
-    """Shows a running call: progress on stderr (one moving line on a terminal), streamed text on stdout."""
+class CallDisplay:
+    """Displays a running call: progress on stderr (one updating line on a terminal), streamed text on stdout."""
 
     def __init__(self) -> None:
         self.streamed = False
-        """Whether the answer's text was printed as it came."""
+        """Whether the text was printed as it arrived."""
         self._status: Status | None = None
 
     def __enter__(self) -> Self:
@@ -40,7 +40,7 @@ class Stage:
             click.echo()
 
     def progress(self, report: Progress) -> None:
-        """Show where the call is; on a terminal only until text begins, which it would break into."""
+        """Show progress; on a terminal only until the text begins, because progress would interrupt it."""
         if self._status is not None:
             from rich.text import Text
 
@@ -49,7 +49,7 @@ class Stage:
             click.echo(progress_line(report), err=True)
 
     def chunk(self, text: str) -> None:
-        """Print a piece of the answer's text."""
+        """Print a chunk of the text."""
         self._clear()
         self.streamed = True
         click.echo(text, nl=False)
@@ -61,7 +61,7 @@ class Stage:
 
 
 def progress_line(report: Progress) -> str:
-    """``message (3/10)``, the count where it is known."""
+    """``message (3/10)``, with the count if it is known."""
     if report.done is None:
         return report.message
     total = "" if report.total is None else f"/{report.total:g}"
@@ -69,7 +69,7 @@ def progress_line(report: Progress) -> str:
 
 
 def print_result(result: CallResult) -> None:
-    """The answer's text; on a terminal, text that is the data's JSON is set out over lines."""
+    """Print the result's text; on a terminal, text that is the result's JSON is pretty-printed."""
     if sys.stdout.isatty() and result.structured is not None and _is_json_of(result.text, result.structured):
         from rich.console import Console
 
@@ -86,23 +86,23 @@ def _is_json_of(text: str, value: object) -> bool:
 
 
 def footer(metadata: Metadata) -> str:
-    """One line for a person: who answered, the tokens, the price, the time; ``about`` before what is estimated."""
+    """One line for people: provider, model, tokens, cost and latency; ``about`` precedes estimates."""
     parts = [part for part in (metadata.provider, metadata.model) if part]
     if metadata.simulated:
         parts.append("simulated")
     if usage := metadata.usage:
         parts.append(f"{'about ' * usage.estimated}{usage.input_tokens}+{usage.output_tokens} tokens")
     costs = [metadata.cost] if metadata.cost else [part.cost for part in metadata.usage_by_model if part.cost]
-    if costs:  # of models in two currencies each by itself: their sum would be no number
+    if costs:  # amounts in different currencies are listed, not added
         parts.append(" + ".join(f"{'about ' * cost.estimated}{cost.amount:.4f} {cost.currency}" for cost in costs))
     parts.append(f"{metadata.latency_ms / 1000:.2f} s")
     return " · ".join(parts)
 
 
-def asides(result: CallResult, *, terminal: bool) -> list[str]:
-    """What stands beside an answer, a line each: the tool's notice, as of an answer that was cut off, and the footer.
+def stderr_lines(result: CallResult, *, terminal: bool) -> list[str]:
+    """The lines printed to stderr after a result: the tool's notice, for example of a truncated answer, and the footer.
 
-    The footer is for a terminal alone; but what is simulated is never passed off as real.
+    The footer is shown on terminals only, except that a simulated result is always marked as such.
     """
     notice = result.structured.get("notice") if isinstance(result.structured, dict) else None
     lines = [f"notice: {notice}"] if isinstance(notice, str) else []
@@ -110,7 +110,7 @@ def asides(result: CallResult, *, terminal: bool) -> list[str]:
 
 
 def json_answer(request_id: str, outcome: CallResult | CallError) -> bytes:
-    """One object for a program: request_id, outputs, structured, error, metadata; what is not there is null."""
+    """One JSON object: request_id, outputs, structured, error, metadata; missing values are null."""
     answer: dict[str, Any] = {
         "request_id": request_id,
         "outputs": [],

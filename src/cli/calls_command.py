@@ -1,4 +1,4 @@
-"""``toold calls``: what runs now and what ended last, by session."""
+"""``toold calls``: running and recent calls, by session."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from .console_tables import Row, print_table
-from .operator_client import ask
+from .operator_client import operator_request
 from .status_command import cell, duration, when
 
 RUNNING: Final[Row] = ("SESSION", "PRINCIPAL", "TOOL", "STATE", "AGE", "LEFT", "ID", "PROGRESS")
@@ -17,37 +17,36 @@ ENDED: Final[Row] = ("SESSION", "PRINCIPAL", "TOOL", "OUTCOME", "LATENCY", "WHEN
 Call = Mapping[str, Any]
 
 
-@click.command(short_help="Show the calls that run, and the last ones, by session.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
-    "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="How many ended calls to show."
+    "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="Number of ended calls to show."
 )
 def command(as_json: bool, recent: int) -> None:
-    """Show every call that is not answered yet, and those that ended last; never their arguments. What a call made
-    stands behind it.
+    """Show the running calls and the most recent ended ones, without their arguments. Child calls follow their parent.
 
     \b
-    waiting   for its turn, behind others
-    running   its tool is at work
-    ending    it was told to end: cancelled, or out of time
+    waiting   the call waits for a permit
+    running   its tool runs
+    ending    it was cancelled, or its deadline has passed
 
-    `toold cancel ID` ends one.
+    `toold cancel ID` cancels a call.
     """
-    calls = ask("GET", "/calls", recent=recent)
+    calls = operator_request("GET", "/calls", recent=recent)
     if as_json:
         click.echo(msgspec.json.encode(calls))
         return
     if calls["running"]:
-        print_table(RUNNING, running_rows(calls["running"]), title="Running", gives_way="PROGRESS")
+        print_table(RUNNING, running_rows(calls["running"]), title="Running", shrink="PROGRESS")
     else:
-        click.echo("No call runs.")
+        click.echo("No call is running.")
     if calls["recent"]:
         click.echo()
-        print_table(ENDED, ended_rows(calls["recent"]), title="Ended", gives_way="SESSION")
+        print_table(ENDED, ended_rows(calls["recent"]), title="Ended", shrink="SESSION")
 
 
 def running_rows(calls: Sequence[Call]) -> list[Row]:
-    """The table of what runs: each session's calls together, its oldest call first."""
+    """The rows of running calls, grouped by session, oldest first."""
     return [
         (
             session,
@@ -64,7 +63,7 @@ def running_rows(calls: Sequence[Call]) -> list[Row]:
 
 
 def ended_rows(calls: Sequence[Call]) -> list[Row]:
-    """The table of what ended: each session's calls together, its last one first. Of today's the time alone."""
+    """The rows of ended calls, grouped by session, newest first. Today's calls show the time without the date."""
     today = time.strftime("%Y-%m-%d ")
     return [
         (
@@ -81,38 +80,38 @@ def ended_rows(calls: Sequence[Call]) -> list[Row]:
 
 
 def by_session(calls: Sequence[Call]) -> list[tuple[str, str, Call]]:
-    """Each call with its session's name and its tool's, those of one session together, and behind a call those that it
-    made, with their tools indented; else in the order in which they came.
+    """(session name, tool name, call) for each call, grouped by session. Child calls follow their parent, with the tool
+    name indented; otherwise the order is unchanged.
 
-    A label is the client's choice: where two sessions have the same, a part of the session's id tells them apart.
+    Clients choose their session labels: if two sessions have the same label, a part of the session id is added.
     """
     sessions: dict[str, list[Call]] = {}
     labels: dict[str, set[str]] = {}
     for call in calls:
         sessions.setdefault(call["session_id"], []).append(call)
         labels.setdefault(call["session"], set()).add(call["session_id"])
-    named = []
+    rows = []
     for session_id, group in sessions.items():
         label = group[0]["session"]
         name = f"{label} ({session_id[:6]})" if len(labels[label]) > 1 else label
-        named += [(cell(name or None), _indented(call, depth), call) for depth, call in in_families(group)]
-    return named
+        rows += [(cell(name or None), _indented(call, depth), call) for depth, call in call_tree(group)]
+    return rows
 
 
-def in_families(calls: Sequence[Call]) -> Iterator[tuple[int, Call]]:
-    """Each call with how many of those that made it are shown above it. A child's id is its parent's, and more."""
+def call_tree(calls: Sequence[Call]) -> Iterator[tuple[int, Call]]:
+    """(depth, call) for each call, children after their parent. A child's id is ``<parent id>/<name>``."""
     shown = {call["id"] for call in calls}
-    made: dict[str, list[Call]] = {}
+    children: dict[str, list[Call]] = {}
     for call in calls:
         parent = call["id"].rpartition("/")[0]
-        made.setdefault(parent if parent in shown else "", []).append(call)
+        children.setdefault(parent if parent in shown else "", []).append(call)
 
-    def below(parent: str, depth: int) -> Iterator[tuple[int, Call]]:
-        for call in made.get(parent, ()):
+    def subtree(parent: str, depth: int) -> Iterator[tuple[int, Call]]:
+        for call in children.get(parent, ()):
             yield depth, call
-            yield from below(call["id"], depth + 1)
+            yield from subtree(call["id"], depth + 1)
 
-    return below("", 0)
+    return subtree("", 0)
 
 
 def _indented(call: Call, depth: int) -> str:

@@ -1,11 +1,11 @@
-"""The command's root. It knows each command's name and one line; the module behind it is imported when it runs."""
+"""The root of the command line. It holds each command's name and help line; a command's module is imported on use."""
 
 import errno
 import logging
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -13,63 +13,73 @@ from ..version import __version__
 
 
 class LazyGroup(click.Group):
-    """Commands by name and one line alone, so that ``toold --help`` imports none of them."""
+    """Commands by name, module and help line, so that ``toold --help`` imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """In the order in which they were named."""
-        return list(self.commands)
+        """The names, in the order of the table."""
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
-        """The real command: ``command`` of the module ``NAME_command``."""
-        if cmd_name not in self.commands:
+        """The command, from its module; None if there is no such command."""
+        if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f".{cmd_name}_command", __package__).command
+        module, name, _ = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f".{module}", __package__), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         """The list that ``--help`` shows."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.short_help or "") for name, command in self.commands.items()])
+            formatter.write_dl([(name, help_line) for name, (_, _, help_line) in _COMMANDS.items()])
 
 
-def _named(**lines: str) -> dict[str, click.Command]:
-    return {name: click.Command(name, short_help=line) for name, line in lines.items()}
+_COMMANDS: Final = {
+    "serve": ("serve_command", "command", "Start the daemon in the foreground."),
+    "call": ("call_command", "command", "Call a tool: toold call chat prompt='Hello'."),
+    "tools": ("tools_command", "command", "List the tools, or show one tool and its arguments."),
+    "status": ("status_command", "command", "Show current state and recent calls."),
+    "calls": ("calls_command", "command", "Show running and recent calls, by session."),
+    "cancel": ("operator_commands", "cancel", "Cancel a running call of any client."),
+    "sources": ("sources_command", "command", "List, check and approve tool sources."),
+    "stubs": ("stubs_command", "command", "Write the tools as typed Python functions."),
+    "reload": ("operator_commands", "reload", "Reload the daemon's configuration."),
+    "stop": ("operator_commands", "stop", "Stop the daemon gracefully."),
+    "audit": ("audit_command", "command", "Show, export and verify the audit trail."),
+    "doctor": ("doctor_command", "command", "Check keys, ports, files and SDKs; changes nothing."),
+    "demo": ("demo_command", "command", "Run a short tour on a temporary daemon."),
+    "service": ("service_command", "command", "Run the daemon as a user service: install, remove."),
+    "install": ("install_command", "command", "Register toold with an editor: toold install cursor."),
+    "mcp": ("mcp_command", "command", "Serve MCP over stdio; editors start this command."),
+    "token": ("token_command", "command", "Print the token; create, list and revoke named tokens."),
+}
+"""Name: module, the command's name in it, and the line that ``toold --help`` shows."""
 
 
-_COMMANDS = _named(
-    serve="Start the daemon in the foreground.",
-    call="Call a tool: toold call chat prompt='Hello'.",
-    tools="List the tools, or show one with its arguments.",
-    status="Show what the daemon does and did.",
-    calls="Show the calls that run, and the last ones, by session.",
-    cancel="End a running call, whoever made it.",
-    sources="Show, check and approve sources of tools: list, check, approve.",
-    stubs="Write the tools as typed Python functions.",
-    reload="Have the daemon read its configuration again.",
-    stop="Stop the daemon in good order.",
-    audit="Read and check calls: tail, export, stats, verify.",
-    doctor="Check keys, ports, files and SDKs; change nothing.",
-    demo="Take a tour of a daemon of its own, some seconds long.",
-    service="Have the daemon started with your session: install, remove.",
-    install="Tell an editor of the tools: toold install cursor.",
-    mcp="Serve an editor over stdio, by MCP; the editor starts it.",
-    token="Print the token; make, list and revoke named ones.",  # noqa: S106 - a command's help
+# click suggests similar names from ``commands``.
+@click.group(
+    cls=LazyGroup,
+    commands={name: click.Command(name) for name in _COMMANDS},
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-@click.group(cls=LazyGroup, commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="toold")
 @click.pass_context
 def toold(ctx: click.Context) -> None:
-    """The tool daemon: one long-lived process that answers tool calls over WebSocket and MCP.
+    """A tool daemon: one long-lived process that answers tool calls over WebSocket and MCP.
 
-    Commands that need the daemon find it by TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN, else by the files that it leaves
-    in its state directory (TOOLD_STATE_DIR). They exit with 0 where all went well, 1 for a call's error, 2 for a wrong
-    command line or setting, 3 where no daemon could be reached, or it did not let them in, 130 after Ctrl-C.
+    Commands find the daemon by TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN if they are set, otherwise by the files in its
+    state directory (TOOLD_STATE_DIR).
+
+    \b
+    Exit codes:
+      0    success
+      1    the call or command failed
+      2    invalid command line or setting
+      3    no daemon reachable, or it refused the token
+      130  interrupted by Ctrl-C
     """
-    if os.environ.get("NO_COLOR"):  # no-color.org; rich knows of it by itself
+    if os.environ.get("NO_COLOR"):  # no-color.org; rich reads it itself
         ctx.color = False
-    # What the client library logs is said by the commands in their own words.
+    # The commands report the client library's errors themselves.
     logging.getLogger("toold.client").addHandler(logging.NullHandler())
 
 
@@ -80,6 +90,6 @@ def main(args: list[str] | None = None) -> Any:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        # What is still to be written goes nowhere, or Python would complain of it once more.
+        # Python would report unwritten output a second time at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(f"toold: cannot write {error.filename or 'the output'}: {error.strerror}")

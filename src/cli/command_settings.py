@@ -1,30 +1,32 @@
-"""The settings of a command, and how a wrong one ends it: with exit code 2, and one line that says where it stands."""
+"""The settings of a command, and how services and editors start toold with the same settings."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
 
 from ..daemon import Settings, SettingsError, load_settings
+from ..protocol.daemon_address import default_state_dir
 from ..tools import shipped_toolsets
 
 
 class WrongSettingError(click.ClickException):
-    """A setting of the environment or of toold.toml is wrong: the line alone, since no usage would mend it."""
+    """A setting in the environment or toold.toml is invalid: exit code 2 and one line, without the usage text."""
 
     exit_code = 2
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
-        """In the words that any other hindrance to a start has."""
+        """Print the same prefix as every other failure to start."""
         click.echo(f"toold: cannot start: {self.message}", err=True)
 
 
 def settings_with(flags: Mapping[str, object]) -> Settings:
-    """The settings of defaults, ``toold.toml``, environment and these flags; None is a flag that was not given.
+    """The settings from defaults, ``toold.toml``, the environment and these flags; None means that a flag is not given.
 
     Raises:
-        click.UsageError: a flag is wrong.
-        WrongSettingError: anything else is.
+        click.UsageError: a flag is invalid.
+        WrongSettingError: another setting is invalid.
     """
     try:
         return load_settings(flags, cwd=Path.cwd())
@@ -32,9 +34,29 @@ def settings_with(flags: Mapping[str, object]) -> Settings:
         raise (click.UsageError if error.by_flag else WrongSettingError)(str(error)) from error
 
 
-def note_missing(toolsets: Iterable[str], settings: Settings) -> None:
-    """Tell of toolsets that the configuration here has not; the daemon's may be another, or not be written yet."""
-    there = [*shipped_toolsets(), *settings.toolsets]
+def warn_unknown_toolsets(toolsets: Iterable[str], settings: Settings) -> None:
+    """Print a note for each toolset that is not configured here; the daemon's configuration may differ."""
+    known = [*shipped_toolsets(), *settings.toolsets]
     for name in toolsets:
-        if name not in there:
-            click.echo(f"note: there is no toolset {name!r} in the configuration here: {', '.join(there)}.", err=True)
+        if name not in known:
+            click.echo(f"note: toolset {name!r} is not configured here; known: {', '.join(known)}.", err=True)
+
+
+def toold_program() -> tuple[str, ...]:
+    """The ``toold`` program next to the running interpreter."""
+    program = Path(sys.executable).with_name("toold")
+    return (str(program),) if program.exists() else (sys.executable, "-m", "toold")
+
+
+def toold_environment(settings: Settings) -> dict[str, str]:
+    """The variables with which toold finds the same state directory and settings from any directory."""
+    config = {} if settings.config is None else {"TOOLD_CONFIG": str(settings.config)}
+    return {"TOOLD_STATE_DIR": str(settings.state_dir), **config}
+
+
+def required_environment(settings: Settings) -> dict[str, str]:
+    """The variables of ``toold_environment`` that differ from the defaults."""
+    variables = toold_environment(settings)
+    if settings.state_dir == default_state_dir({}):
+        del variables["TOOLD_STATE_DIR"]
+    return variables

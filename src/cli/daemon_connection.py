@@ -1,4 +1,4 @@
-"""A command's connection to the daemon, and what its failures end the command with."""
+"""A command's connection to the daemon, and the exit codes of its failures."""
 
 import asyncio
 import sys
@@ -13,41 +13,41 @@ from ..client import ConnectionFailedError, ConnectionLostError, MCPWebSocketCli
 from ..protocol.error_codes import CallError, ErrorCode, PermissionDeniedError
 
 EXIT_INTERRUPTED: Final = 130
-"""128 and SIGINT's number, as shells have it."""
+"""128 plus SIGINT's number, the shell convention."""
 
 _ADVICE: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.TOOL_NOT_FOUND: "`toold tools` lists the tools.",
-    ErrorCode.VALIDATION_ERROR: "Correct the arguments that the message names; `toold tools NAME` shows them.",
-    ErrorCode.OVER_CAPACITY: "Wait and call again; `toold status` shows what is in use.",
-    ErrorCode.RATE_LIMITED: "Wait and call again.",
-    ErrorCode.TIMEOUT: "Give it longer: --timeout S.",
-    ErrorCode.SERVICE_UNAVAILABLE: "Call again later.",
+    ErrorCode.VALIDATION_ERROR: "Fix the arguments named in the message; `toold tools NAME` shows them.",
+    ErrorCode.OVER_CAPACITY: "Retry later; `toold status` shows the limits in use.",
+    ErrorCode.RATE_LIMITED: "Retry later.",
+    ErrorCode.TIMEOUT: "Allow more time: --timeout S.",
+    ErrorCode.SERVICE_UNAVAILABLE: "Retry later.",
     ErrorCode.TOOL_EXECUTION_ERROR: "Read the message; if the tool is at fault, the daemon's log has the cause.",
-    ErrorCode.OUTCOME_UNKNOWN: "A tool that only reads may be called again as it is.",
-    ErrorCode.INTERNAL_ERROR: "Report it; the daemon's log has the cause.",
+    ErrorCode.OUTCOME_UNKNOWN: "A read-only tool may be called again as it is.",
+    ErrorCode.INTERNAL_ERROR: "Report this error; the daemon's log has the cause.",
 }
-"""Where the error table speaks of frames and their fields, which nobody sees here."""
+"""Advice that replaces the error table's, which refers to frames and their fields."""
 
 ALL_TOOLS: Final = "full"
-"""The toolset of commands that name a tool: who types its name, or has it in a script, has chosen already. A token
-that may not use it has its own default instead."""
+"""The toolset of commands that name a tool: the name is already the selection. A token that may not use this toolset
+gets its own default instead."""
 
-toolset_option = click.option("--toolset", metavar="NAME", envvar="TOOLD_TOOLSET", help="Which tools to have.")
-"""Its default is the command's own."""
+toolset_option = click.option("--toolset", metavar="NAME", envvar="TOOLD_TOOLSET", help="The toolset to use.")
+"""Each command has its own default."""
 
 T = TypeVar("T")
 
 
 class CommandFailedError(click.ClickException):
-    """The command did not do what it was asked to: the message on stderr, exit code 1."""
+    """The command failed: its message on stderr, exit code 1."""
 
     def show(self, file: Any = None) -> None:
-        """The message alone: it says by itself what is wrong."""
+        """Print the message without a prefix."""
         click.echo(self.format_message(), file=file, err=file is None)
 
 
 class NoConnectionError(CommandFailedError):
-    """There is no daemon, it refused, or the connection broke: exit code 3."""
+    """No daemon is reachable, it refused the connection, or the connection broke: exit code 3."""
 
     exit_code = 3
 
@@ -56,22 +56,22 @@ class NoConnectionError(CommandFailedError):
 async def connected(
     *, features: Sequence[str] = ("ack",), toolset: str | None = None, all_tools: bool = False
 ) -> AsyncIterator[MCPWebSocketClient]:
-    """A client that is connected, once tried; relative paths in arguments start at the current directory.
+    """A connected client, after one attempt; relative paths in arguments are resolved in the current directory.
 
-    Where no toolset is named, it has the default one, or with `all_tools` every tool, as far as its token allows.
+    Without a toolset the client uses the default one, or with ``all_tools`` every tool that its token allows.
 
     Raises:
-        click.UsageError: the environment names an address that cannot be one.
-        NoConnectionError: no daemon there, or it refused.
+        click.UsageError: the environment has an invalid address.
+        NoConnectionError: no daemon is reachable, or it refused the connection.
     """
-    every = all_tools and toolset is None
-    client = _client(features, ALL_TOOLS if every else toolset)
-    good = await client.connect(max_retries=1)
-    if not good and every and _is_denied(client):
+    wants_all = all_tools and toolset is None
+    client = _client(features, ALL_TOOLS if wants_all else toolset)
+    is_connected = await client.connect(max_retries=1)
+    if not is_connected and wants_all and _is_denied(client):
         client = _client(features, None)
-        good = await client.connect(max_retries=1)
-    if not good:
-        raise NoConnectionError(_why_not(client))
+        is_connected = await client.connect(max_retries=1)
+    if not is_connected:
+        raise NoConnectionError(_failure(client))
     try:
         yield client
     finally:
@@ -89,17 +89,17 @@ def _is_denied(client: MCPWebSocketClient) -> bool:
     return client.last_error is not None and isinstance(client.last_error.__cause__, PermissionDeniedError)
 
 
-def _why_not(client: MCPWebSocketClient) -> str:
-    failed = client.last_error
-    if isinstance(failed, ConnectionFailedError) and failed.nobody_there:
+def _failure(client: MCPWebSocketClient) -> str:
+    error = client.last_error
+    if isinstance(error, ConnectionFailedError) and error.nobody_there:
         return f"no daemon answers at {client.url}; start one with `make run` or `toold serve`"
-    return str(failed)
+    return str(error)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a command's coroutine; what ends it early becomes the command's message and exit code.
+    """Run a command's coroutine and convert its errors to messages and exit codes.
 
-    Ctrl-C cancels the coroutine, whose calls are then cancelled on the daemon, and ends the process with 130.
+    Ctrl-C cancels the coroutine and its calls on the daemon, and exits with 130.
     """
     try:
         return asyncio.run(main)
@@ -113,10 +113,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def describe(error: CallError) -> str:
-    """The error for a person: code and message, then what to do, by this command's means."""
+    """The error for people: code and message, then advice in terms of the command line."""
     lines = [f"{error.code.value}: {error.message}", f"  {_ADVICE.get(error.code, error.advice)}"]
-    if error.executed == "maybe" and not error.retryable and error.code is not ErrorCode.OUTCOME_UNKNOWN:  # says so
-        lines.append("  It may have had its effect; look before you call it again.")
+    # OUTCOME_UNKNOWN says so in its message.
+    if error.executed == "maybe" and not error.retryable and error.code is not ErrorCode.OUTCOME_UNKNOWN:
+        lines.append("  The call may have taken effect; check before you retry.")
     if error.retry_after_ms is not None:
         lines.append(f"  Retry after {error.retry_after_ms / 1000:g} s.")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""``toold demo``: a daemon of its own with simulated vendors, and a tour of it over real sockets."""
+"""``toold demo``: starts a temporary daemon with simulated vendors and tours it over real sockets."""
 
 import asyncio
 import os
@@ -18,27 +18,27 @@ from ..client import ConnectionFailedError, ConnectionLostError, MCPWebSocketCli
 from ..protocol.daemon_address import DaemonAddress
 from ..protocol.error_codes import CallError
 from .daemon_connection import run
-from .demo_tour import StopFailedError, stops
+from .demo_tour import TourStepError, tour_steps
 
 T = TypeVar("T")
 
 START_S: Final = 30.0
-"""How long the daemon may take to listen: it imports in a second or two, on a busy machine in several."""
+"""The time the daemon has to listen: its imports take one or two seconds, more on a busy machine."""
 STOP_S: Final = 20.0
-"""How long it may take to end after SIGTERM: its grace period and some."""
+"""The time the daemon has to exit after SIGTERM: more than its grace period."""
 PREFERRED_FILES: Final = ("README.md", "pyproject.toml")
 MAX_FILE_BYTES: Final = 200_000
 LOG_LINES: Final = 20
 STATE: Final = "state"
-"""The directory of the daemon's state within the tour's: apart from the workspace, since no tool reads it."""
-_TROUBLE: Final = (StopFailedError, CallError, ConnectionFailedError, ConnectionLostError)
+"""The daemon's state directory within the tour's directory, outside the workspace, which tools can read."""
+_TOUR_ERRORS: Final = (TourStepError, CallError, ConnectionFailedError, ConnectionLostError)
 
 
-@click.command(short_help="Take a tour of a daemon of its own, some seconds long.")
+@click.command()
 def command() -> None:
-    """Start a daemon with simulated vendors on free ports, call it over real sockets, and stop it.
+    """Start a temporary daemon with simulated vendors on free ports, call its tools over real sockets, and stop it.
 
-    Touches no other daemon and needs no key. Exits with 1 where a stop of the tour did not see what it should.
+    Takes a few seconds, needs no API key and touches no other daemon. Exits with 1 if a step fails.
     """
     click.echo("A tour of toold: real sockets and real SDKs, simulated vendors.\n")
     with tempfile.TemporaryDirectory(prefix="toold-demo-") as directory:
@@ -47,47 +47,47 @@ def command() -> None:
 
 async def _tour(directory: Path) -> bool:
     workspace, file = choose_file(Path.cwd(), directory)
-    guide, log = Guide(), directory / "daemon.log"
+    printer, log = StepPrinter(), directory / "daemon.log"
     try:
-        async with own_daemon(directory, workspace, log) as process:
-            address = await guide.lead("Start a daemon", _listening(process, directory / STATE), _where)
-            # Named in full: the environment may speak of another daemon, and this one is the demo's own.
+        async with temporary_daemon(directory, workspace, log) as process:
+            address = await printer.run("Start a daemon", _wait_for_address(process, directory / STATE), _address_line)
+            # Explicit address and token: the environment may name another daemon.
             token = read_announcement(directory / STATE).token
             client = MCPWebSocketClient(
                 address.host, address.port, token, client_name="toold-demo", workspace=workspace
             )
             async with client:
-                for stop in stops(file):
-                    await guide.lead(stop.title, stop.visit(client))
-            await guide.lead("Stop it with SIGTERM", _stop(process))
-    except _TROUBLE as error:
+                for step in tour_steps(file):
+                    await printer.run(step.title, step.run(client))
+            await printer.run("Stop it with SIGTERM", _stop(process))
+    except _TOUR_ERRORS as error:
         click.echo(f"    {click.style('failed', fg='red')}: {error}")
         tail = log.read_text("utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.exists() else []
-        click.echo("\nThe daemon's last words:\n" + "\n".join(tail), err=True)
+        click.echo("\nThe end of the daemon's log:\n" + "\n".join(tail), err=True)
         return False
-    click.echo("\nThat was all. Start your own with `make run` or `toold serve`, then: toold call chat prompt='Hello'")
+    click.echo("\nDone. Start your own daemon with `make run` or `toold serve`, then: toold call chat prompt='Hello'")
     return True
 
 
-class Guide:
-    """Numbers the stops, and prints each with what was seen there."""
+class StepPrinter:
+    """Numbers the steps and prints each with its result."""
 
     def __init__(self) -> None:
         self._number = 0
 
-    async def lead(self, title: str, visit: Awaitable[T], tell: Callable[[T], str] = str) -> T:
-        """Announce the stop, go there, tell what was seen."""
+    async def run(self, title: str, step: Awaitable[T], render: Callable[[T], str] = str) -> T:
+        """Print the title, run the step, print its result."""
         self._number += 1
         click.secho(f"{self._number:2}. {title}", bold=True)
-        seen = await visit
-        click.echo(f"    {tell(seen)}")
-        return seen
+        result = await step
+        click.echo(f"    {render(result)}")
+        return result
 
 
 def choose_file(cwd: Path, directory: Path) -> tuple[Path, str]:
-    """A workspace and a text file in it for chat to read: of the current directory if it has one, else one made up."""
-    named = [cwd / name for name in PREFERRED_FILES]
-    for path in [*named, *sorted(cwd.glob("*.md")), *sorted(cwd.glob("*.txt")), *sorted(cwd.glob("*.py"))]:
+    """A workspace and a text file in it for chat to read: from the current directory, else a sample file."""
+    preferred = [cwd / name for name in PREFERRED_FILES]
+    for path in [*preferred, *sorted(cwd.glob("*.md")), *sorted(cwd.glob("*.txt")), *sorted(cwd.glob("*.py"))]:
         if path.is_file() and 0 < path.stat().st_size <= MAX_FILE_BYTES and os.access(path, os.R_OK):
             return cwd, path.name
     workspace = directory / "workspace"
@@ -97,10 +97,8 @@ def choose_file(cwd: Path, directory: Path) -> tuple[Path, str]:
 
 
 @asynccontextmanager
-async def own_daemon(directory: Path, workspace: Path, log: Path) -> AsyncIterator[Process]:
-    """A daemon as a process of its own, with free ports and its state below ``directory``; gone when the block is
-    left.
-    """
+async def temporary_daemon(directory: Path, workspace: Path, log: Path) -> AsyncIterator[Process]:
+    """A daemon process with free ports and its state under ``directory``; killed when the block exits."""
     settings = directory / "toold.toml"
     settings.touch()
     state = directory / STATE
@@ -123,23 +121,23 @@ async def own_daemon(directory: Path, workspace: Path, log: Path) -> AsyncIterat
 
 
 def demo_environment(env: Mapping[str, str], workspace: Path) -> dict[str, str]:
-    """The environment without toold's own settings, which are another daemon's."""
-    kept = {name: value for name, value in env.items() if not name.startswith("TOOLD_")}
-    return kept | {"TOOLD_WORKSPACE": str(workspace)}
+    """The environment without toold's variables, which configure another daemon."""
+    remaining = {name: value for name, value in env.items() if not name.startswith("TOOLD_")}
+    return remaining | {"TOOLD_WORKSPACE": str(workspace)}
 
 
-async def _listening(process: Process, state: Path) -> DaemonAddress:
+async def _wait_for_address(process: Process, state: Path) -> DaemonAddress:
     began = time.perf_counter()
     while (address := read_announcement(state).address) is None:
         if process.returncode is not None:
-            raise StopFailedError(f"it ended by itself with exit code {process.returncode}")
+            raise TourStepError(f"the daemon exited with code {process.returncode}")
         if time.perf_counter() - began > START_S:
-            raise StopFailedError(f"it does not listen after {START_S:g} s")
+            raise TourStepError(f"the daemon does not listen after {START_S:g} s")
         await asyncio.sleep(0.05)
     return address
 
 
-def _where(address: DaemonAddress) -> str:
+def _address_line(address: DaemonAddress) -> str:
     return f"{address.url}, pid {address.pid}, HTTP on port {address.http_port}"
 
 
@@ -149,7 +147,7 @@ async def _stop(process: Process) -> str:
     try:
         code = await asyncio.wait_for(process.wait(), STOP_S)
     except TimeoutError:
-        raise StopFailedError(f"it still runs after {STOP_S:g} s") from None
+        raise TourStepError(f"the daemon still runs after {STOP_S:g} s") from None
     if code != 0:
-        raise StopFailedError(f"it ended with exit code {code}")
+        raise TourStepError(f"the daemon exited with code {code}")
     return f"exit code 0 after {time.perf_counter() - began:.1f} s"

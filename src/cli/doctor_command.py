@@ -1,4 +1,4 @@
-"""``toold doctor``: what stands in the daemon's way, each with its remedy."""
+"""``toold doctor``: checks for problems and prints a remedy for each."""
 
 import asyncio
 import dataclasses
@@ -17,13 +17,12 @@ from .editors import check_editors
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
-@click.command(short_help="Check keys, ports, files and SDKs; change nothing.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def command(as_json: bool) -> None:
-    """Check keys, ports, the token's file, the SDKs, and whether what is configured can be reached;
-    and the editors that were told of toold.
+    """Check API keys, ports, files, SDKs, reachability of vendors and sources, and registered editors.
 
-    Changes nothing. Exits with 1 where a check failed.
+    Changes nothing. Exits with 1 if a check fails.
     """
     settings = settings_with({})
     checks = asyncio.run(diagnose(settings))

@@ -1,4 +1,4 @@
-"""Asking the daemon of this machine what only its operator may: by its HTTP port, with its token."""
+"""The client of the operator API: requests to the daemon of this machine by its HTTP port, with its token."""
 
 import fcntl
 import json
@@ -15,8 +15,8 @@ from ..client.daemon_endpoint import TOKEN_VARIABLES
 from ..protocol.daemon_address import LOCK_FILE, DaemonAddress, connectable, default_state_dir
 from .daemon_connection import CommandFailedError, NoConnectionError
 
-_ANSWER_S: Final = 10.0
-"""How long an answer is awaited; the daemon has it in some milliseconds."""
+_TIMEOUT_S: Final = 10.0
+"""The daemon answers within milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,79 +26,77 @@ class LocalDaemon:
     directory: Path
     pid: int
     address: DaemonAddress | None
-    """None while it starts or stops."""
+    """None while the daemon starts or stops."""
 
 
 class OperatorRefusedError(CommandFailedError):
-    """The daemon understood and refused: its message, exit code 1."""
+    """The daemon refused the request: its message, exit code 1."""
 
 
-def find() -> LocalDaemon:
-    """The daemon of the state directory, by the lock that it holds.
+def local_daemon() -> LocalDaemon:
+    """The daemon of the state directory, found by its lock.
 
     Raises:
-        NoConnectionError: none runs there.
+        NoConnectionError: no daemon runs there.
     """
     directory = default_state_dir(os.environ)
     try:
-        pid = held_by(directory)
+        pid = running_pid(directory)
     except OSError as error:
         raise NoConnectionError(
-            f"{directory} cannot be looked at ({error.strerror}); run this as its daemon's user"
+            f"cannot read {directory} ({error.strerror}); run this command as the daemon's user"
         ) from None
     if pid is None:
         raise NoConnectionError(
-            f"no daemon runs in {directory}; `toold serve` starts one, and TOOLD_STATE_DIR names another's directory"
+            f"no daemon runs in {directory}; start one with `toold serve`, or set TOOLD_STATE_DIR to its directory"
         )
     return LocalDaemon(directory, pid, read_announcement(directory).address)
 
 
-def ask(method: str, path: str, **query: int | str) -> dict[str, Any]:
-    """The daemon's answer to one of the requests below ``/operator``.
+def operator_request(method: str, path: str, **query: int | str) -> dict[str, Any]:
+    """The daemon's answer to a request under ``/operator``.
 
     Raises:
-        NoConnectionError: no daemon runs, or it does not answer, or not to us.
-        RefusedError: it refused what was asked for.
+        NoConnectionError: no daemon runs, it does not answer, or it refuses the token.
+        OperatorRefusedError: it refused the request.
     """
-    here = find()
-    if here.address is None:
-        raise NoConnectionError(
-            f"the daemon of pid {here.pid} does not listen: it starts or stops; try again in a moment"
-        )
-    # Only now that the lock shows it alive: of a daemon that crashed the port may be anybody's, and so would the token.
+    daemon = local_daemon()
+    if daemon.address is None:
+        raise NoConnectionError(f"the daemon (pid {daemon.pid}) is starting or stopping; retry in a moment")
+    # The lock shows that the daemon is alive. After a crash another program could listen on its port and get the token.
     token = local_token(os.environ)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     target = f"/operator{path}" + (f"?{urlencode(query)}" if query else "")
     try:
-        status, body = request(here.address, method, target, headers=headers, timeout_s=_ANSWER_S)
+        status, body = side_port_request(daemon.address, method, target, headers=headers, timeout_s=_TIMEOUT_S)
     except (OSError, HTTPException, ValueError):
         raise NoConnectionError(
-            f"the daemon of pid {here.pid} does not answer at {here.address.http_url}; `toold doctor` looks further"
+            f"the daemon (pid {daemon.pid}) does not answer at {daemon.address.http_url}; run `toold doctor`"
         ) from None
     if status == 401:
-        raise NoConnectionError(_no_entry(here))
+        raise NoConnectionError(_token_refused(daemon))
     if status != 200:
         raise OperatorRefusedError(_message_of(body, status))
     return dict(body)
 
 
 def _message_of(body: Any, status: int) -> str:
-    """Why it was refused: the daemon's words, where it is the daemon that answers."""
+    """The daemon's error message, or the status if something else answered."""
     match body:
         case {"error": {"message": str(message)}}:
             return message
-    return f"what answers at the daemon's port refused with HTTP {status}"
+    return f"the daemon's HTTP port answered with status {status}"
 
 
-def request(
+def side_port_request(
     address: DaemonAddress, method: str, target: str, *, headers: Mapping[str, str], timeout_s: float
 ) -> tuple[int, Any]:
-    """One request to the side port; the answer's status, and its JSON.
+    """Send one request to the HTTP side port; returns the status and the parsed JSON body.
 
     Raises:
-        OSError, HTTPException, ValueError: nobody answers, or it is not the daemon that does.
+        OSError, HTTPException, ValueError: no answer, or not the daemon's.
     """
-    # httpx alone would take as long to import as all the rest of the command.
+    # Importing httpx would double the command's start time.
     connection = HTTPConnection(connectable(address.host), address.http_port, timeout=timeout_s)
     try:
         connection.request(method, target, headers=dict(headers))
@@ -108,11 +106,11 @@ def request(
         connection.close()
 
 
-def held_by(directory: Path) -> int | None:
-    """The pid of the daemon that runs in this state directory now; None where none does.
+def running_pid(directory: Path) -> int | None:
+    """The pid of the daemon that runs in this state directory; None if there is none.
 
     Raises:
-        OSError: the lock cannot be looked at, such as another user's.
+        OSError: the lock cannot be read, for example because it belongs to another user.
     """
     try:
         lock = (directory / LOCK_FILE).open("rb")
@@ -123,13 +121,13 @@ def held_by(directory: Path) -> int | None:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             pid = lock.read()
-            return int(pid) if pid.strip().isdigit() else None  # it is written right after the lock is taken
+            return int(pid) if pid.strip().isdigit() else None  # the daemon writes it right after it takes the lock
     return None
 
 
-def _no_entry(here: LocalDaemon) -> str:
-    refused = f"the daemon of pid {here.pid} does not take the token of"
+def _token_refused(daemon: LocalDaemon) -> str:
+    refused = f"the daemon (pid {daemon.pid}) refused the token"
     name = next((name for name in TOKEN_VARIABLES if os.environ.get(name)), None)
     if name is not None:
-        return f"{refused} {name}; unset it, and the state directory's is sent"
-    return f"{refused} {here.directory}; set TOOLD_TOKEN to the one that it was started with"
+        return f"{refused} in {name}; unset {name} to use the state directory's token"
+    return f"{refused} of {daemon.directory}; set TOOLD_TOKEN to the token that it was started with"

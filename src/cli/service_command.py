@@ -1,4 +1,4 @@
-"""``toold service``: have the system start the daemon with the user's session, or no longer."""
+"""``toold service``: installs or removes the daemon as a user service of systemd or launchd."""
 
 import errno
 import os
@@ -13,48 +13,49 @@ from pathlib import Path
 import click
 
 from ..daemon import Settings, variables_in
-from .command_settings import settings_with
+from .command_settings import settings_with, toold_environment, toold_program
 from .daemon_connection import CommandFailedError
-from .operator_client import held_by
-from .program_path import environment, toold
-from .service_files import LABEL, UNIT, Start, agent, service_file, unit
+from .operator_client import running_pid
+from .service_files import LABEL, UNIT, StartCommand, launchd_agent, service_file, systemd_unit
 
 Command = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SystemService:
-    """What is written where, and what the system is told then."""
+    """The service file, and the service manager's commands to start and stop the service."""
 
     path: Path
     content: bytes
     start: Sequence[Command]
     restart: Sequence[Command]
-    """Instead of ``start``, where another file of this name was there."""
+    """Run instead of ``start`` if it replaces another file."""
     stop: Sequence[Command]
-    """Before the file is removed."""
-    forget: Sequence[Command]
-    """After it is."""
+    """Run before the file is removed."""
+    unregister: Sequence[Command]
+    """Run after the file is removed."""
     note: str
 
 
-_yes = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
-_print = click.option("--print", "only_print", is_flag=True, help="Print what would be done, and do nothing.")
+_yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+_print = click.option("--print", "only_print", is_flag=True, help="Print the changes without making them.")
 
 
-@click.group(short_help="Have the daemon started with your session: install, remove.")
+@click.group()
 def command() -> None:
-    """Have systemd (Linux) or launchd (macOS) start the daemon with your session, and again where it fails."""
+    """Run the daemon as a user service of systemd (Linux) or launchd (macOS). It starts at login and restarts after a
+    failure.
+    """
 
 
-@command.command()
+@command.command(short_help="Install and start the service.")
 @_yes
 @_print
 def install(yes: bool, only_print: bool) -> None:
-    """Write the service's file and start the service.
+    """Write the service file and start the service.
 
-    It runs as `toold serve` would from this directory now, with the state directory and the toold.toml that are in
-    effect here. No other variable of this shell goes along, and no key: what it needs belongs into toold.toml.
+    The service runs `toold serve` in this directory, with the state directory and toold.toml in effect here. It
+    inherits no other environment variable and no API key: put those into toold.toml.
     """
     settings = settings_with({})
     service = service_for(sys.platform, settings)
@@ -62,40 +63,40 @@ def install(yes: bool, only_print: bool) -> None:
     commands = service.start if earlier in {None, service.content} else service.restart
     click.echo(f"{service.path}:\n\n{service.content.decode()}")
     _show("Then:", commands)
-    for line in _left_out(settings):
+    for line in _ignored_variables(settings):
         click.echo(line, err=True)
     if only_print:
         return
-    if earlier is None and (pid := held_by(settings.state_dir)) is not None:
+    if earlier is None and (pid := running_pid(settings.state_dir)) is not None:
         raise CommandFailedError(
-            f"a daemon of pid {pid} runs in {settings.state_dir} already; stop it first: toold stop"
+            f"a daemon (pid {pid}) already runs in {settings.state_dir}; stop it first: toold stop"
         )
-    _ask(yes, "Install and start it?")
+    _confirm(yes, "Install and start the service?")
     if earlier not in {None, service.content}:
-        click.echo(f"The file that was there is kept as {_set_aside(service.path)}.")
+        click.echo(f"Backup: {_back_up(service.path)}")
     _write(service)
     _run(commands)
     click.echo(f"Installed. {service.note}")
 
 
-@command.command()
+@command.command(short_help="Stop and remove the service.")
 @_yes
 @_print
 def remove(yes: bool, only_print: bool) -> None:
-    """Stop the service and remove its file; token, database and settings stay."""
+    """Stop the service and remove its file. The token, database and settings stay."""
     service = service_for(sys.platform, settings_with({}))
     if _content(service.path) is None:
-        click.echo(f"There is no {service.path}; nothing to remove.")
+        click.echo(f"{service.path} does not exist; nothing to remove.")
         return
     _show("First:", service.stop)
-    click.echo(f"Then {service.path} is removed.")
-    _show("Then:", service.forget)
+    click.echo(f"Then: remove {service.path}")
+    _show("Then:", service.unregister)
     if only_print:
         return
-    _ask(yes, "Stop and remove it?")
+    _confirm(yes, "Stop and remove the service?")
     _run(service.stop)
     service.path.unlink()
-    _run(service.forget)
+    _run(service.unregister)
     click.echo("Removed.")
 
 
@@ -103,50 +104,50 @@ def service_for(platform: str, settings: Settings) -> SystemService:
     """The service of this user on this platform.
 
     Raises:
-        CommandFailedError: there is none for this platform.
+        CommandFailedError: the platform is not supported.
     """
-    start = Start((*toold(), "serve"), Path.cwd(), environment(settings), settings.grace_period_s)
+    start = StartCommand((*toold_program(), "serve"), Path.cwd(), toold_environment(settings), settings.grace_period_s)
     path = service_file(platform, Path.home())
     if path is None:
-        raise CommandFailedError(f"there is no service for {platform}: have its own service manager run `toold serve`")
+        raise CommandFailedError(f"{platform} is not supported; configure its service manager to run `toold serve`")
     return _systemd(start, path) if platform == "linux" else _launchd(start, path)
 
 
-def _systemd(start: Start, path: Path) -> SystemService:
+def _systemd(start: StartCommand, path: Path) -> SystemService:
     systemctl = ("systemctl", "--user")
-    reread = (*systemctl, "daemon-reload")
+    daemon_reload = (*systemctl, "daemon-reload")
     return SystemService(
         path=path,
-        content=unit(start).encode(),
-        start=[reread, (*systemctl, "enable", "--now", UNIT)],
-        restart=[reread, (*systemctl, "enable", UNIT), (*systemctl, "restart", UNIT)],
+        content=systemd_unit(start).encode(),
+        start=[daemon_reload, (*systemctl, "enable", "--now", UNIT)],
+        restart=[daemon_reload, (*systemctl, "enable", UNIT), (*systemctl, "restart", UNIT)],
         stop=[(*systemctl, "disable", "--now", UNIT)],
-        forget=[reread],
-        note=f"Its log: journalctl --user -u {LABEL}. To have it run while you are logged out: loginctl enable-linger",
+        unregister=[daemon_reload],
+        note=f"Log: journalctl --user -u {LABEL}. To keep it running after logout: loginctl enable-linger",
     )
 
 
-def _launchd(start: Start, path: Path) -> SystemService:
+def _launchd(start: StartCommand, path: Path) -> SystemService:
     log = Path.home() / "Library/Logs" / f"{LABEL}.log"
     domain = f"gui/{os.getuid()}"
     load, unload = ("launchctl", "bootstrap", domain, str(path)), ("launchctl", "bootout", f"{domain}/{LABEL}")
     return SystemService(
         path=path,
-        content=agent(start, log),
+        content=launchd_agent(start, log),
         start=[load],
         restart=[unload, load],
         stop=[unload],
-        forget=[],
-        note=f"Its log: {log}",
+        unregister=[],
+        note=f"Log: {log}",
     )
 
 
-def _left_out(settings: Settings) -> Iterator[str]:
-    """What holds in this shell and will not in the service, by name."""
+def _ignored_variables(settings: Settings) -> Iterator[str]:
+    """A warning that names the variables of this shell that the service does not inherit."""
     names = [name for name in variables_in(os.environ) if name != "TOOLD_STATE_DIR"]
     if names:
         file = settings.config or Path.cwd() / "toold.toml"
-        yield f"Not part of the service: {', '.join(names)}. Put what it needs into {file}, mode 600."
+        yield f"The service does not inherit {', '.join(names)}. Set them in {file} (mode 600) if it needs them."
 
 
 def _show(title: str, commands: Sequence[Command]) -> None:
@@ -154,8 +155,8 @@ def _show(title: str, commands: Sequence[Command]) -> None:
         click.echo("\n  ".join([title, *map(shlex.join, commands)]))
 
 
-def _ask(yes: bool, question: str) -> None:
-    """Raises ``click.Abort`` (exit code 1) where the answer is no, or nobody can answer."""
+def _confirm(yes: bool, question: str) -> None:
+    """Raises ``click.Abort`` (exit code 1) if the answer is no, or stdin is closed."""
     if not yes:
         click.confirm(question, abort=True)
 
@@ -166,15 +167,15 @@ def _content(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CommandFailedError(f"{path} cannot be read ({error.strerror})") from None
+        raise CommandFailedError(f"cannot read {path} ({error.strerror})") from None
 
 
-def _set_aside(path: Path) -> Path:
-    """Keep the file under a name of its own."""
+def _back_up(path: Path) -> Path:
+    """Rename the file to an unused backup name."""
     number = 1
-    while (kept := path.with_name(f"{path.name}.bak{number}")).exists():
+    while (backup := path.with_name(f"{path.name}.bak{number}")).exists():
         number += 1
-    return path.rename(kept)
+    return path.rename(backup)
 
 
 def _write(service: SystemService) -> None:
@@ -184,26 +185,26 @@ def _write(service: SystemService) -> None:
         unfinished.write_bytes(service.content)
         unfinished.replace(service.path)
     except OSError as error:
-        raise CommandFailedError(f"{service.path} cannot be written ({error.strerror})") from None
+        raise CommandFailedError(f"cannot write {service.path} ({error.strerror})") from None
 
 
 def _run(commands: Sequence[Command]) -> None:
-    """Run them in order; where one fails or cannot be run, say which are left to be run by hand.
+    """Run the commands in order. If one fails or is not installed, print the remaining commands to run by hand.
 
     Raises:
-        CommandFailedError: one failed.
+        CommandFailedError: a command failed.
     """
-    for place, words in enumerate(commands):
-        by_hand = "; ".join(map(shlex.join, commands[place:]))
+    for index, words in enumerate(commands):
+        remaining = "; ".join(map(shlex.join, commands[index:]))
         if shutil.which(words[0]) is None:
-            click.echo(f"There is no {words[0]} here, so this is left to be run where there is: {by_hand}", err=True)
+            click.echo(f"{words[0]} is not installed. Run this where it is: {remaining}", err=True)
             return
-        ended = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - our own words, shown above
-        if ended.returncode and not _was_not_loaded(words, ended.returncode):
-            said = (ended.stderr or ended.stdout).strip() or f"exit code {ended.returncode}"
-            raise CommandFailedError(f"{shlex.join(words)} failed: {said}\nOnce that is mended, run: {by_hand}")
+        finished = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
+        if finished.returncode and not _was_not_loaded(words, finished.returncode):
+            output = (finished.stderr or finished.stdout).strip() or f"exit code {finished.returncode}"
+            raise CommandFailedError(f"{shlex.join(words)} failed: {output}\nFix this, then run: {remaining}")
 
 
 def _was_not_loaded(words: Command, returncode: int) -> bool:
-    """Whether launchd was told to end what it does not run: ESRCH."""
+    """Whether launchd refused to stop an agent because it does not run: ESRCH."""
     return words[:2] == ("launchctl", "bootout") and returncode == errno.ESRCH

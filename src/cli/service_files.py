@@ -1,4 +1,4 @@
-"""The files that have the system start the daemon: a systemd user unit, a launchd agent. Pure: text in, text out."""
+"""The service files: a systemd user unit and a launchd agent. Pure."""
 
 import math
 import plistlib
@@ -14,24 +14,24 @@ RESTART_AFTER_S: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """How the daemon is started: as `toold serve` would from the same directory."""
+class StartCommand:
+    """The command, directory and environment with which the service starts the daemon."""
 
     command: tuple[str, ...]
-    """The program's path, in which systemd itself takes no quotes and backslashes, and plain words."""
+    """The program's path and its arguments. systemd allows no quotes or backslashes in the path."""
     directory: Path
-    """Where it starts: the default workspace."""
+    """The working directory, which is the default workspace."""
     environment: dict[str, str]
     grace_period_s: float
 
     @property
     def stop_s(self) -> int:
-        """How long the system waits for the end that it asked for before it kills."""
+        """The time between the stop signal and the kill."""
         return math.ceil(self.grace_period_s + ENDING_S)
 
 
 def service_file(platform: str, home: Path) -> Path | None:
-    """Where this user's service is described on this platform; None where there is none for it."""
+    """The path of this user's service file; None if the platform is not supported."""
     if platform == "linux":
         return home / ".config/systemd/user" / UNIT
     if platform == "darwin":
@@ -39,11 +39,8 @@ def service_file(platform: str, home: Path) -> Path | None:
     return None
 
 
-def unit(start: Start) -> str:
-    """A systemd user unit.
-
-    A wrong setting (exit code 2) is not tried again: only its author can mend it.
-    """
+def systemd_unit(start: StartCommand) -> str:
+    """A systemd user unit. It is not restarted after exit code 2, an invalid setting."""
     environment = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in start.environment.items())
     return f"""\
 [Unit]
@@ -64,8 +61,8 @@ WantedBy=default.target
 """
 
 
-def agent(start: Start, log: Path) -> bytes:
-    """A launchd agent, whose lines go to ``log``."""
+def launchd_agent(start: StartCommand, log: Path) -> bytes:
+    """A launchd agent that logs to ``log``."""
     return plistlib.dumps(
         {
             "Label": LABEL,
@@ -84,7 +81,7 @@ def agent(start: Start, log: Path) -> bytes:
 
 
 def _quoted(word: str) -> str:
-    """A word as systemd reads it back (systemd.service(5), 'Command lines'; systemd.unit(5), 'Specifiers')."""
+    """A word quoted for systemd (systemd.service(5), 'Command lines'; systemd.unit(5), 'Specifiers')."""
     return '"' + _escaped(word).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -1,4 +1,4 @@
-"""``toold sources``: what the running daemon's sources are like, what is wrong with them, and what is held back."""
+"""``toold sources``: lists, checks and approves tool sources."""
 
 import asyncio
 import sys
@@ -13,80 +13,81 @@ import msgspec
 from ..protocol.name_suggestions import close_names, did_you_mean
 from .command_settings import settings_with
 from .console_tables import Row, print_table
-from .operator_client import ask
+from .operator_client import operator_request
 from .status_command import cell
 
-HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "MENDED", "LEFT OUT", "QUARANTINED", "PROBLEM")
+HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "REPAIRED", "OMITTED", "QUARANTINED", "PROBLEM")
 
 
-@click.group(short_help="Show, check and approve sources of tools: list, check, approve.")
+@click.group()
 def command() -> None:
-    """Show what the sources of toold.toml, [sources.NAME], come to: others' tools that the daemon has as its own."""
+    """List, check and approve tool sources: the REST APIs and MCP servers in toold.toml, [sources.NAME]."""
 
 
-@command.command("list")
+@command.command("list", short_help="List the running daemon's sources.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(as_json: bool) -> None:
-    """Show the running daemon's sources, with how many tools each has.
+    """List the running daemon's sources with the number of their tools.
 
     \b
     loading   its tools are not known yet
     ready     its tools can be called
-    failing   something is wrong; the tools that it had stay
+    failing   it has a problem; tools loaded earlier stay available
     """
-    sources = ask("GET", "/sources")["sources"]
+    sources = operator_request("GET", "/sources")["sources"]
     if as_json:
         click.echo(msgspec.json.encode(sources))
     elif not sources:
-        click.echo("No source is configured; docs/sources.md says how one is.")
+        click.echo("No sources are configured; see docs/sources.md.")
     else:
-        print_table(HEADERS, source_rows(sources), gives_way="PROBLEM")
+        print_table(HEADERS, source_rows(sources), shrink="PROBLEM")
 
 
 def source_rows(sources: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """The table's rows, in the configuration's order."""
+    """The table's rows, in the order of the configuration."""
     keys = ("name", "type", "state", "tools", "mended", "left_out", "quarantined", "problem")
     return [tuple(cell(source.get(key)) for key in keys) for source in sources]
 
 
-@command.command()
+@command.command(short_help="Load the sources and report problems.")
 @click.argument("name", required=False)
-@click.option("--config", metavar="PATH", help="The settings file.  [default: toold.toml, where it is there]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: each source with its tools and notes.")
+@click.option("--config", metavar="PATH", help="The settings file.  [default: toold.toml, if it exists]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the tools and notes of each source.")
 def check(name: str | None, config: str | None, as_json: bool) -> None:
-    """Read the documents of all sources, or of NAME, and say what was mended in them, what was left out, and why.
+    """Load all sources, or NAME, and report what was repaired, omitted or quarantined, and why.
 
-    Needs no running daemon, and asks no API for anything but its document. Of MCP servers, it starts or asks each once,
-    and says which of its tools are held back. Exits with 1 where a source cannot be used.
+    Needs no running daemon. A REST API is asked only for its document; an MCP server is started or contacted once.
+    Exits with 1 if a source cannot be used.
     """
     settings = settings_with({"config": config})
     configured = settings.sources
     if name is not None and name not in configured:
-        hint = did_you_mean(close_names(name, configured, n=1)) or f"there are {', '.join(configured) or 'none'}"
+        hint = did_you_mean(close_names(name, configured, n=1)) or f"configured: {', '.join(configured) or 'none'}"
         raise click.UsageError(f"there is no source {name!r}; {hint}")
     chosen = configured if name is None else {name: configured[name]}
     checked = asyncio.run(_check(chosen, settings.state_dir))
     if as_json:
         click.echo(msgspec.json.encode(checked))
     else:
-        for source, found in checked.items():
-            _print(source, found)
+        for source, report in checked.items():
+            _print(source, report)
         if not checked:
-            click.echo("No source is configured; docs/sources.md says how one is.")
-    sys.exit(any(found["problem"] is not None for found in checked.values()))
+            click.echo("No sources are configured; see docs/sources.md.")
+    sys.exit(any(report["problem"] is not None for report in checked.values()))
 
 
-@command.command()
+@command.command(short_help="Approve quarantined tools of an MCP server.")
 @click.argument("name")
 @click.argument("tool", required=False)
 def approve(name: str, tool: str | None) -> None:
-    """Accept a TOOL of the MCP server NAME that is held back, since it is new or has changed; or all of its tools.
+    """Approve the quarantined TOOL of the MCP server NAME, or all its quarantined tools.
 
-    The running daemon accepts it as it is now: `toold sources check NAME` says what has changed.
+    Tools are quarantined when they are new or have changed. `toold sources check NAME` shows the changes. The running
+    daemon approves the current definition.
     """
     query = {} if tool is None else {"tool": tool}
-    for approved in ask("POST", f"/sources/{quote(name, safe='')}/approve", **query)["approved"]:
-        click.echo(f"{name}: {approved} is approved")
+    for approved in operator_request("POST", f"/sources/{quote(name, safe='')}/approve", **query)["approved"]:
+        click.echo(f"{name}: approved {approved}")
 
 
 async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[str, Any]]:
@@ -94,15 +95,15 @@ async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[
 
     pins = state_dir / PINS_DIRECTORY
     checked = {name: await check_source(name, settings, pins=pins) for name, settings in sources.items()}
-    return {name: msgspec.to_builtins(found) for name, found in checked.items()}
+    return {name: msgspec.to_builtins(report) for name, report in checked.items()}
 
 
-def _print(source: str, found: Mapping[str, Any]) -> None:
-    if found["problem"] is not None:
-        click.echo(f"{source}: {found['problem']}")
+def _print(source: str, report: Mapping[str, Any]) -> None:
+    if report["problem"] is not None:
+        click.echo(f"{source}: {report['problem']}")
         return
     for kind in ("quarantined", "left out", "mended"):
-        for note in found["notes"]:
+        for note in report["notes"]:
             if note["kind"] == kind:
                 click.echo(f"{source}: {kind}: {note['where']}: {note['what']}")
-    click.echo(f"{source}: {len(found['tools'])} tools" + (f" of {found['title']}" if found["title"] else ""))
+    click.echo(f"{source}: {len(report['tools'])} tools" + (f" of {report['title']}" if report["title"] else ""))

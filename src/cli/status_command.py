@@ -1,4 +1,4 @@
-"""``toold status``: what the daemon does now and did last, by its ``status`` tool."""
+"""``toold status``: the daemon's current state and recent calls, from its ``status`` tool."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from .console_tables import Row, print_table
 from .daemon_connection import connected, run
 
 
-@click.command(short_help="Show what the daemon does and did.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
-    "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="How many last calls to show."
+    "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="Number of recent calls to show."
 )
 def command(as_json: bool, recent: int) -> None:
-    """Show version, uptime, connections, limits, providers, sums and the last calls of the running daemon."""
-    url, status = run(_ask(recent))
+    """Show the running daemon's version, uptime, connections, limits, providers, totals and recent calls."""
+    url, status = run(_fetch(recent))
     if as_json:
         click.echo(msgspec.json.encode(status))
         return
@@ -28,17 +28,17 @@ def command(as_json: bool, recent: int) -> None:
     for title, headers, rows in sections(status):
         if rows:
             click.echo()
-            print_table(headers, rows, title=title, gives_way="SESSION")
+            print_table(headers, rows, title=title, shrink="SESSION")
 
 
-async def _ask(recent: int) -> tuple[str, dict[str, Any]]:
+async def _fetch(recent: int) -> tuple[str, dict[str, Any]]:
     async with connected() as client:
         result = await client.call("status", {"recent": recent})
     return client.url, result.structured if isinstance(result.structured, dict) else {}
 
 
 def headline(url: str, status: Mapping[str, Any]) -> str:
-    """One line: which daemon, since when, with how many connections."""
+    """One line: version, address, pid, uptime, connections."""
     parts = [f"toold {status.get('version', '?')} at {url}"]
     if (pid := status.get("pid")) is not None:
         parts.append(f"pid {pid}")
@@ -52,20 +52,20 @@ def headline(url: str, status: Mapping[str, Any]) -> str:
 
 
 Section = tuple[str, Row, Sequence[Row]]
-_USAGE: Final = ("Usage by day (UTC)", ("DAY", "OF", "COMPLETIONS", "TOKENS IN", "TOKENS OUT", "COST"))
+_USAGE: Final = ("Usage by day (UTC)", ("DAY", "GROUP", "COMPLETIONS", "TOKENS IN", "TOKENS OUT", "COST"))
 
 
 def sections(status: Mapping[str, Any]) -> list[Section]:
-    """Title, headers and rows of each table. What a daemon of another version leaves out is empty here."""
+    """Title, headers and rows of each table. Fields that a daemon of another version omits give empty tables."""
     return [
-        ("Limits", ("LIMIT", "IN USE", "OF", "WAITING"), _limits(status.get("limits"))),
-        ("Providers", ("PROVIDER", "STATE", "ROAD"), _providers(status.get("providers"))),
+        ("Limits", ("LIMIT", "IN USE", "MAX", "WAITING"), _limits(status.get("limits"))),
+        ("Providers", ("PROVIDER", "STATE", "TRANSPORT"), _providers(status.get("providers"))),
         ("Sources", ("SOURCE", "STATE", "TOOLS"), _sources(status.get("sources"))),
         totals_section(status),
         (*_USAGE, _usage(status.get("usage"))),
-        ("Budget", ("CURRENCY", "A DAY", "SPENT", "UNDER WAY", "RESETS"), _budget(status.get("budget"))),
-        ("Audit", ("IN", "STATE", "ROWS", "UNSENT", "REFUSED", "DROPPED"), _audit(status.get("audit"))),
-        ("Last calls", ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "SESSION"), _recent(status.get("recent"))),
+        ("Budget", ("CURRENCY", "PER DAY", "SPENT", "RESERVED", "RESETS"), _budget(status.get("budget"))),
+        ("Audit", ("STORE", "STATE", "ROWS", "UNSENT", "REFUSED", "DROPPED"), _audit(status.get("audit"))),
+        ("Recent calls", ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "SESSION"), _recent(status.get("recent"))),
     ]
 
 
@@ -88,22 +88,22 @@ def _providers(providers: object) -> Sequence[Row]:
         state = "simulated" if provider.get("simulated") else "real"
         if not provider.get("available", True):
             state = f"not available: {cell(provider.get('missing'))}"
-        rows.append((cell(provider.get("name")), state, cell(provider.get("road"))))
+        rows.append((cell(provider.get("name")), state, cell(provider.get("transport"))))
     return rows
 
 
 def _sources(sources: object) -> Sequence[Row]:
-    named = map(_mapping, _sequence(sources))
-    return [(cell(one.get("name")), cell(one.get("state")), cell(one.get("tools"))) for one in named]
+    rows = map(_mapping, _sequence(sources))
+    return [(cell(row.get("name")), cell(row.get("state")), cell(row.get("tools"))) for row in rows]
 
 
 def totals_section(status: Mapping[str, Any]) -> Section:
-    """The sums of all calls, those of each tool, those of each model."""
-    return (_totals_title(status), ("OF", "CALLS", "ERRORS", "TOKENS IN", "TOKENS OUT", "COST"), _totals(status))
+    """The totals of all calls, by tool and by model."""
+    return (_totals_title(status), ("GROUP", "CALLS", "ERRORS", "TOKENS IN", "TOKENS OUT", "COST"), _totals(status))
 
 
 def _usage(days: object) -> Sequence[Row]:
-    """Each day's sum; the newest day also by provider, model and tool."""
+    """The total of each day; the newest day also by provider, model and tool."""
     rows = []
     for number, day in enumerate(map(_mapping, _sequence(days))):
         parts = [("all", day)]
@@ -112,12 +112,12 @@ def _usage(days: object) -> Sequence[Row]:
                 parts += [
                     (f"{kind} {cell(name)}", _mapping(sums)) for name, sums in _mapping(day.get(f"by_{kind}")).items()
                 ]
-        rows += [(cell(day.get("day")), of, *_used(sums)) for of, sums in parts]
+        rows += [(cell(day.get("day")), group, *_used(sums)) for group, sums in parts]
     return rows
 
 
 def _used(sums: Mapping[str, Any]) -> Row:
-    """Completions, tokens and cost; ``about`` where some of them are estimated."""
+    """Completions, tokens and cost; ``about`` precedes token counts that are partly estimated."""
     about = "about " if sums.get("estimated") else ""
     counts = (about + cell(sums.get(key)) for key in ("input_tokens", "output_tokens"))
     return (cell(sums.get("completions")), *counts, _cost(sums.get("cost")))
@@ -144,8 +144,8 @@ def _audit(audit: object) -> Sequence[Row]:
     rows: list[Row] = []
     if local:
         state = cell(local.get("problem") or "ok")
-        rows.append(("the local database", state, cell(local.get("written")), "-", "-", cell(local.get("dropped"))))
-    for where, lane in (("Supabase", remote), ("Supabase, copies of messages", _mapping(remote.get("copies")))):
+        rows.append(("local database", state, cell(local.get("written")), "-", "-", cell(local.get("dropped"))))
+    for where, lane in (("Supabase", remote), ("Supabase, message copies", _mapping(remote.get("copies")))):
         if lane:
             state = cell(lane.get("state"))
             if error := lane.get("last_error"):
@@ -165,16 +165,16 @@ def _totals(status: Mapping[str, Any]) -> Sequence[Row]:
     rows += [(f"tool {name}", _mapping(sums)) for name, sums in _mapping(totals.get("by_tool")).items()]
     rows += [(f"model {cell(sums.get('model'))}", sums) for sums in map(_mapping, _sequence(totals.get("by_model")))]
     keys = ("calls", "errors", "input_tokens", "output_tokens")
-    return [(of, *(cell(sums.get(key)) for key in keys), _cost(sums.get("cost"))) for of, sums in rows if sums]
+    return [(group, *(cell(sums.get(key)) for key in keys), _cost(sums.get("cost"))) for group, sums in rows if sums]
 
 
 def _cost(cost: object) -> str:
-    """``0.0123 USD + 1.5 CNY``; the daemon gives sums by currency."""
+    """``0.0123 USD + 1.5 CNY``; the daemon reports totals by currency."""
     return " + ".join(f"{cell(amount)} {currency}" for currency, amount in _mapping(cost).items()) or "-"
 
 
 def _recent(recent: object) -> Sequence[Row]:
-    """Of today's calls the time alone."""
+    """The recent calls; today's show the time without the date."""
     today = time.strftime("%Y-%m-%d ")
     return [
         (
@@ -190,7 +190,7 @@ def _recent(recent: object) -> Sequence[Row]:
 
 
 def when(started_at: object) -> str:
-    """Local time; the daemon gives Unix seconds."""
+    """Local time; the daemon reports Unix seconds."""
     if isinstance(started_at, int | float):
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started_at))
     return cell(started_at)
@@ -209,7 +209,7 @@ def duration(seconds: float) -> str:
 
 
 def cell(value: object) -> str:
-    """Any JSON value on one line; ``-`` where there is none."""
+    """Any JSON value on one line; ``-`` for null."""
     match value:
         case None:
             return "-"

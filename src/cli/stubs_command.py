@@ -1,4 +1,4 @@
-"""``toold stubs``: the tools as typed Python functions, in files."""
+"""``toold stubs``: writes the tools as typed Python functions."""
 
 from pathlib import Path
 from typing import Final
@@ -7,46 +7,46 @@ from urllib.parse import quote
 import click
 
 from .daemon_connection import ALL_TOOLS, CommandFailedError, toolset_option
-from .operator_client import ask
+from .operator_client import operator_request
 
 _MARK: Final = '"""Tools as functions, '
-"""How the modules begin that were written before."""
+"""The first characters of every stub module."""
 
 
-@click.command(short_help="Write the tools as typed Python functions.")
+@click.command()
 @click.option(
     "--out",
     metavar="DIR",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory for them; made where it is not there.",
+    help="The output directory; created if it does not exist.",
 )
 @toolset_option
 def command(out: Path, toolset: str | None) -> None:
-    """Write the functions by which a program of execute_code calls the tools: a module for each source, for people,
-    editors and type checkers. They are those of all tools, unless --toolset or TOOLD_TOOLSET names fewer.
+    """Write the functions with which execute_code programs call the tools, for readers, editors and type checkers: one
+    module per source. --toolset or TOOLD_TOOLSET limits them to one toolset.
 
-    Modules that were written before are written anew; of those that there are no more it is told. Where a file of the
-    same name is something else, nothing is written at all.
+    Stub modules written earlier are overwritten, and outdated ones are listed. If another file has the name of a
+    module, nothing is written.
     """
-    modules: dict[str, str] = ask("GET", f"/stubs/{quote(toolset or ALL_TOOLS, safe='')}")["modules"]
+    modules: dict[str, str] = operator_request("GET", f"/stubs/{quote(toolset or ALL_TOOLS, safe='')}")["modules"]
     files = {out / f"{module}.py": source for module, source in modules.items()}
     try:
         for file in files:
             if file.exists() and not _is_ours(file):
-                raise CommandFailedError(f"{file} is no module of stubs; name another directory, or move it away")
+                raise CommandFailedError(f"{file} is not a stub module; choose another directory, or move the file")
         out.mkdir(parents=True, exist_ok=True)
         for file, source in files.items():
             file.write_text(source, "utf-8")
-        left = [file for file in sorted(out.glob("*.py")) if file not in files and _is_ours(file)]
+        outdated = [file for file in sorted(out.glob("*.py")) if file not in files and _is_ours(file)]
     except OSError as error:
-        raise CommandFailedError(f"{error.filename or out} cannot be written ({error.strerror})") from None
+        raise CommandFailedError(f"cannot write {error.filename or out} ({error.strerror})") from None
     for file, source in files.items():
         click.echo(f"{file}: {source.count('async def ')} functions")
-    for file in left:
-        click.echo(f"{file}: left from before; there is no such module now", err=True)
+    for file in outdated:
+        click.echo(f"{file}: outdated; this module no longer exists", err=True)
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether it was written by this command."""
+    """Whether this command wrote the file."""
     return file.is_file() and file.read_bytes().startswith(_MARK.encode())

@@ -1,26 +1,74 @@
-"""``toold token``: the daemon's own token, and named tokens for others: create, list, revoke."""
+"""``toold token``: prints the daemon's token; creates, lists and revokes named tokens. Needs no running daemon."""
 
+import json
 import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..client import local_token, read_announcement
 from ..protocol.daemon_address import TOKEN_FILE, default_state_dir
+from .console_tables import Row, print_table
 from .daemon_connection import CommandFailedError
-from .named_token_commands import create, list_, revoke
+
+if TYPE_CHECKING:
+    # Importing the daemon's packages takes longer than `toold token` itself.
+    from ..daemon.access import NamedToken, TokenBook
+
+HEADERS: Final[Row] = ("NAME", "STATE", "TOOLSETS", "EXPIRES", "MAX RUNNING", "DAILY BUDGET", "CREATED")
+
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
-@click.group(
-    short_help="Print the token; make, list and revoke named ones.",
-    invoke_without_command=True,
-    commands=[create, list_, revoke],
-)
-@click.option("--path", "as_path", is_flag=True, help="Print the path of the token's file instead.")
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Convert to seconds."""
+        found = re.fullmatch(r"([1-9]\d{0,5})([mhdw])", str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a duration such as 90m, 12h, 30d or 8w", param, ctx)
+        return float(found[1]) * _UNITS[found[2]]
+
+
+class _Budget(click.ParamType[dict[str, float]]):
+    name = "amounts"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, float]:
+        """Convert to amounts by currency."""
+        from pydantic import TypeAdapter, ValidationError
+
+        from ..daemon.config.setting_types import Amounts
+
+        try:
+            amounts: dict[str, float] = TypeAdapter(Amounts).validate_python(value)
+        except ValidationError as error:
+            self.fail(error.errors()[0]["msg"], param, ctx)
+        return amounts
+
+
+class _Toolset(click.ParamType[str]):
+    name = "toolset"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check the form of the name; only the daemon knows which toolsets exist."""
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", str(value)):
+            self.fail(f"{value!r} is not a valid toolset name", param, ctx)
+        return str(value)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--path", "as_path", is_flag=True, help="Print the path of the token file instead.")
 @click.pass_context
 def command(ctx: click.Context, as_path: bool) -> None:
-    """Print the token that clients send: TOOLD_TOKEN where it is set, else the one in the state directory.
+    """Print the token that clients send: TOOLD_TOKEN if it is set, otherwise the one in the state directory.
 
-    It may do everything. For others than yourself make tokens with names, each with what it may (docs/tokens.md).
+    This token has full access. For other users, create named tokens with limited access (docs/tokens.md).
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -31,10 +79,154 @@ def command(ctx: click.Context, as_path: bool) -> None:
     token = local_token(os.environ)
     address = read_announcement(path.parent).address
     if address is not None and not address.auth:
-        click.echo(f"no token is needed: the daemon at {address.url} runs with auth off", err=True)
+        click.echo(f"no token is needed: the daemon at {address.url} runs without authentication", err=True)
         if token is None:
             return
     if token is None:
-        message = f"there is no token at {path}; the daemon's first start makes one: `make run` or `toold serve`"
+        message = f"there is no token at {path}; the daemon creates it at its first start: `make run` or `toold serve`"
         raise CommandFailedError(message)
     click.echo(token)
+
+
+@command.command(short_help="Create a named token and print it.")
+@click.argument("name")
+@click.option(
+    "--toolset",
+    "toolsets",
+    type=_Toolset(),
+    multiple=True,
+    metavar="NAME",
+    help="A toolset that the token may use; repeatable, the first is its default.  [default: all]",
+)
+@click.option("--expires", type=_Duration(), metavar="30d", help="The lifetime, in m, h, d or w.  [default: unlimited]")
+@click.option(
+    "--max-running",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The most concurrent calls over all connections.  [default: no limit]",
+)
+@click.option(
+    "--daily-budget",
+    type=_Budget(),
+    metavar='"5 USD"',
+    help="The most that its calls may spend at vendors per day.  [default: no limit]",
+)
+def create(
+    name: str,
+    toolsets: tuple[str, ...],
+    expires: float | None,
+    max_running: int | None,
+    daily_budget: dict[str, float] | None,
+) -> None:
+    """Create a token for the client NAME and print it. Only its hash is stored, so it cannot be shown again.
+
+    The token is valid at once, also for a running daemon. Its principal is token:NAME, which has separate
+    conversations, results and spending.
+    """
+    created: list[str] = []
+    now = time.time()
+
+    def add(book: "TokenBook") -> "TokenBook":
+        changed, token = book.with_new(
+            name,
+            now,
+            toolsets=tuple(dict.fromkeys(toolsets)),
+            expires_at=None if expires is None else now + expires,
+            max_running=max_running,
+            daily_budget=daily_budget,
+        )
+        created.append(token)
+        return changed
+
+    _change(add)
+    click.echo(created[0])
+    if toolsets:
+        _warn_unknown_toolsets(toolsets)
+    click.echo("Save it now; it is not shown again. Clients set TOOLD_TOKEN or send Authorization: Bearer …", err=True)
+
+
+@command.command("list", short_help="List the named tokens.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def list_(as_json: bool) -> None:
+    """List the named tokens and their permissions, without the tokens themselves."""
+    from ..daemon.access import read_tokens
+
+    with _reporting_errors():
+        tokens = read_tokens(default_state_dir(os.environ)).tokens
+    now = time.time()
+    if as_json:
+        click.echo(json.dumps([_as_json(token, now) for token in tokens]))
+    elif not tokens:
+        click.echo("There are no named tokens; `toold token create NAME` creates one.")
+    else:
+        print_table(HEADERS, [_row(token, now) for token in tokens], shrink="TOOLSETS")
+
+
+@command.command(short_help="Revoke a named token.")
+@click.argument("name")
+def revoke(name: str) -> None:
+    """Revoke the token NAME. Its connections are closed and new ones refused."""
+    now = time.time()
+    _change(lambda book: book.revoked(name, now))
+    click.echo(f"revoked: {name}")
+
+
+def _warn_unknown_toolsets(toolsets: Iterable[str]) -> None:
+    from .command_settings import WrongSettingError, settings_with, warn_unknown_toolsets
+
+    with suppress(WrongSettingError):  # `toold doctor` and the daemon's start report it
+        warn_unknown_toolsets(toolsets, settings_with({}))
+
+
+def _change(change: Callable[["TokenBook"], "TokenBook"]) -> None:
+    from ..daemon.access import change_tokens
+
+    with _reporting_errors():
+        change_tokens(default_state_dir(os.environ), change)
+
+
+@contextmanager
+def _reporting_errors() -> Iterator[None]:
+    """Convert expected errors to the command's error message."""
+    from ..daemon.access import TokenError
+    from ..daemon.persistence.state_directory import StateError
+
+    try:
+        yield
+    except (StateError, TokenError) as error:
+        raise CommandFailedError(str(error)) from error
+
+
+def _state(token: "NamedToken", now: float) -> str:
+    if token.revoked_at is not None:
+        return "revoked"
+    return "valid" if token.invalid_reason(now) is None else "expired"
+
+
+def _as_json(token: "NamedToken", now: float) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        "state": _state(token, now),
+        "toolsets": list(token.toolsets) or None,
+        "expires_at": token.expires_at,
+        "revoked_at": token.revoked_at,
+        "max_running": token.max_running,
+        "daily_budget": token.daily_budget,
+        "created_at": token.created_at,
+    }
+
+
+def _row(token: "NamedToken", now: float) -> Row:
+    return (
+        token.name,
+        _state(token, now),
+        ", ".join(token.toolsets) or "all",
+        "never" if token.expires_at is None else _minute(token.expires_at),
+        "-" if token.max_running is None else str(token.max_running),
+        ", ".join(f"{amount:g} {currency}" for currency, amount in token.daily_budget.items()) or "-",
+        _minute(token.created_at),
+    )
+
+
+def _minute(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"

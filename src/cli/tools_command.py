@@ -1,4 +1,4 @@
-"""``toold tools``: what can be called, and with which arguments."""
+"""``toold tools``: lists the tools, or shows one tool and its arguments."""
 
 import re
 import sys
@@ -17,13 +17,16 @@ from .console_tables import print_table, printable
 from .daemon_connection import connected, run, toolset_option
 
 
-@click.command(short_help="List the tools, or show one with its arguments.")
+@click.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: an array, or the one tool's object with its schema.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print a JSON array, or with NAME one JSON object with the schema."
+)
 @toolset_option
 def command(name: str | None, as_json: bool, toolset: str | None) -> None:
-    """List the tools of a toolset, by default of the daemon's; or show NAME, by default of all, with its arguments and
-    an example. TOOLD_TOOLSET names a toolset too.
+    """List the tools of a toolset, by default the daemon's. With NAME, show that tool's arguments and an example.
+
+    TOOLD_TOOLSET also selects the toolset. NAME may be any tool of the daemon unless a toolset is selected.
     """
     shown = run(_shown(name, toolset))
     if as_json:
@@ -41,35 +44,35 @@ async def _shown(name: str | None, toolset: str | None) -> ToolInfo | tuple[Tool
 
 
 async def find_tool(name: str, client: MCPWebSocketClient) -> ToolInfo:
-    """The tool of this name that the client may call, listed or not.
+    """The tool of this name, listed or not, if the client may call it.
 
     Raises:
-        click.UsageError: there is none; the message suggests a close name, else has those that are listed.
-        CallError: it is held back; the message says why, and what the operator can do.
+        click.UsageError: there is no such tool; the message suggests a similar name, or lists the tools.
+        CallError: the tool is quarantined; the message says why and what the operator can do.
     """
     tools = await client.list_tools()
     names = [tool.name for tool in tools]
     if name in names:
         return tools[names.index(name)]
-    if "search_tools" in names:  # a toolset that lists few of its tools lists this one
+    if "search_tools" in names:  # the toolset lists only some of its tools
         try:
             described = await client.call("describe_tools", {"names": [name]})
             return msgspec.convert(described.structured, tuple[ToolInfo])[0]
         except CallError as error:
             if error.code is ErrorCode.PERMISSION_DENIED:
                 raise
-    hint = did_you_mean(close_names(name, names, n=1)) or f"there are {', '.join(names)}"
+    hint = did_you_mean(close_names(name, names, n=1)) or f"the tools are {', '.join(names)}"
     raise click.UsageError(f"there is no tool {name!r}; {hint}")
 
 
 def hints(tool: ToolInfo) -> list[str]:
-    """MCP's annotations in words; what is not said is not true of the tool."""
-    said = tool.annotations
+    """The names of the MCP annotations that are true for the tool."""
+    annotations = tool.annotations
     words = {
-        "read-only": said.read_only_hint,
-        "destructive": said.destructive_hint,
-        "idempotent": said.idempotent_hint,
-        "open-world": said.open_world_hint,
+        "read-only": annotations.read_only_hint,
+        "destructive": annotations.destructive_hint,
+        "idempotent": annotations.idempotent_hint,
+        "open-world": annotations.open_world_hint,
     }
     return [word for word, true in words.items() if true]
 
@@ -84,7 +87,7 @@ def _paragraph(text: str) -> str:
 
 
 def example(tool: ToolInfo) -> str:
-    """A command line that calls the tool, with each required argument, or the first where none is."""
+    """A command line that calls the tool with its required arguments, or with its first one if none is required."""
     properties: Mapping[str, Schema] = tool.input_schema.get("properties", {})
     keys = tool.input_schema.get("required") or list(properties)[:1]
     words = [_example_word(key, properties.get(key, {}), tool.input_schema) for key in keys]
@@ -92,9 +95,9 @@ def example(tool: ToolInfo) -> str:
 
 
 def _example_word(key: str, part: Schema, root: Schema) -> str:
-    named = choices(part, root)
-    if named:
-        return f"{key}={named[0]}"
+    values = choices(part, root)
+    if values:
+        return f"{key}={values[0]}"
     types = types_in_words(part, root)
     samples = {"any": "='…'", "string": "='…'", "integer": "=1", "number": "=0.5", "boolean": "=true"}
     return key + next((sample for name, sample in samples.items() if name in types), ":='{…}'")

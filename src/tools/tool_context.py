@@ -33,7 +33,7 @@ class DaemonView(Protocol):
         ...
 
     def providers(self) -> list[dict[str, Any]]:
-        """One object per provider: name, label, available, simulated, road, missing, lists_all.
+        """One object per provider: name, label, available, simulated, transport, missing, lists_all.
 
         ``missing`` says what to set if the provider is not available, else it is empty. If ``lists_all`` is true, a
         model that is not ``listed`` cannot be used.

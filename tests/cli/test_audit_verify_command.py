@@ -41,8 +41,8 @@ def test_an_intact_trail(run: Run, kept: Path) -> None:
     """Exit code 0, how many calls were checked, and what the checkpoints mean."""
     result = run("audit", "verify")
     assert result.exit_code == 0
-    assert result.stdout.startswith(f"intact: {kept / 'toold.db'}, 3 calls from 1 to 3 are as they were written\n")
-    assert "began       1       0      where the chain begins" in result.stdout
+    assert result.stdout.startswith(f"intact: {kept / 'toold.db'}, 3 calls from 1 to 3 are unchanged\n")
+    assert "began       1       0      start of the chain" in result.stdout
 
 
 def test_a_broken_trail(run: Run, kept: Path) -> None:
@@ -59,8 +59,8 @@ def test_a_broken_trail(run: Run, kept: Path) -> None:
     ]
 
 
-def test_what_may_be_missing_is_told_with_its_time(run: Run, kept: Path) -> None:
-    """Of a daemon that did not end in order: nobody knows how many calls, but when; and which call was the last."""
+def test_gaps_are_shown_with_their_time(run: Run, kept: Path) -> None:
+    """A daemon that did not shut down cleanly: the number of missing calls is unknown."""
     key = bytes.fromhex((kept / "audit.key").read_text())
     seal, at = ChainSeal(key), 1.7e9
     with closing(sqlite3.connect(kept / "toold.db")) as connection, connection:
@@ -74,11 +74,11 @@ def test_what_may_be_missing_is_told_with_its_time(run: Run, kept: Path) -> None
             chain_checkpoints.put_checkpoint(connection, seal.checkpoint(gap))
         chain_checkpoints.put_head(connection, seal.head(msgspec.structs.replace(head, checkpoints=13)))
     lines = run("audit", "verify").stdout.splitlines()
-    assert [line.split()[:3] for line in lines if line.startswith("gap")] == [["gap", "12", "unknown"]]
+    assert [line.split()[:3] for line in lines if line.startswith("gap  ")] == [["gap", "12", "unknown"]]
     last = when(at + 13)
-    assert lines[-1] == f"a gap after call 3, within {last} and {last}"
-    assert [line for line in lines if "earlier" in line] == ["… 2 earlier gaps, and"]
-    assert sum(line.startswith("a gap") for line in lines) == 10
+    assert lines[-1] == f"gap after call 3, between {last} and {last}"
+    assert [line for line in lines if "earlier gaps" in line] == ["… 2 earlier gaps"]
+    assert sum(line.startswith("gap after") for line in lines) == 10
     shown = json.loads(run("audit", "verify", "--json").stdout)
     assert (shown["intact"], shown["checkpoints"]["gap"]) == (True, {"checkpoints": 12, "calls": None})
     assert (len(shown["gaps"]), shown["gaps"][0]) == (12, {"after_seq": 3, "since": at + 2, "until": at + 2})
@@ -95,7 +95,7 @@ def test_for_programs(run: Run, kept: Path) -> None:
     assert (shown["problems"][0]["first_seq"], shown["problems"][0]["call"]) == (2, "b")
 
 
-def test_many_problems_are_told_in_short(run: Run, kept: Path) -> None:
+def test_many_problems_are_summarized(run: Run, kept: Path) -> None:
     """A few lines, and how many there are beside them."""
     with closing(sqlite3.connect(kept / "toold.db")) as connection, connection:
         columns = "".join(f", {name}" for name in CallRow.__struct_fields__)

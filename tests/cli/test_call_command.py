@@ -113,12 +113,12 @@ def test_json_holds_the_error_as_it_came(run: Run, daemon: StubDaemon) -> None:
     ("words", "suggestion"),
     [
         (["ehco", "text=a"], "did you mean 'echo'?"),
-        (["zzz"], "there are echo, status"),
+        (["zzz"], "the tools are echo, status"),
         (["echo", "txet=a"], "did you mean 'text'?"),
         (["echo"], "needs text=…"),
         (["echo", "text=a", "times=x"], "'times' must be an integer"),
         (["echo", "text"], "write key=value"),
-        (["echo", "text=a", "--json", "--stream"], "exclude each other"),
+        (["echo", "text=a", "--json", "--stream"], "mutually exclusive"),
         (["echo", "text=a", "--timeout", "0"], "--timeout"),
     ],
 )

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from toold.cli.call_output import Stage, asides, footer, json_answer, print_result, progress_line
+from toold.cli.call_output import CallDisplay, footer, json_answer, print_result, progress_line, stderr_lines
 from toold.client import CallResult
 from toold.protocol.error_codes import CallTimeoutError
 from toold.protocol.tool_call import Cost, Metadata, ModelUsage, Progress, Timings, Usage
@@ -59,15 +59,17 @@ def test_what_is_estimated_is_about() -> None:
 def test_a_cut_off_answer_is_told_beside_it() -> None:
     """The tool's notice is a line for a person, terminal or not; data without one says nothing."""
     cut_off = result("Half of", {"finish_reason": "length", "notice": "it was cut off"})
-    assert asides(cut_off, terminal=False) == ["notice: it was cut off"]
-    assert asides(cut_off, terminal=True) == ["notice: it was cut off", "1.23 s"]
-    assert asides(result("all", {"a": 1}), terminal=False) == asides(result("all", [1]), terminal=False) == []
+    assert stderr_lines(cut_off, terminal=False) == ["notice: it was cut off"]
+    assert stderr_lines(cut_off, terminal=True) == ["notice: it was cut off", "1.23 s"]
+    assert (
+        stderr_lines(result("all", {"a": 1}), terminal=False) == stderr_lines(result("all", [1]), terminal=False) == []
+    )
 
 
 def test_what_is_simulated_is_said_so_everywhere() -> None:
     """The footer stands on a terminal alone, but for an answer that no vendor gave."""
     made_up = replace(result("hi"), metadata=Metadata(1234.0, Timings(), "kimi", "k2", simulated=True))
-    assert asides(made_up, terminal=False) == ["kimi · k2 · simulated · 1.23 s"]
+    assert stderr_lines(made_up, terminal=False) == ["kimi · k2 · simulated · 1.23 s"]
 
 
 def test_an_answer_for_a_program_has_every_field() -> None:
@@ -99,21 +101,21 @@ def test_on_a_terminal_progress_moves_on_one_line_until_text_begins(
 ) -> None:
     """Reports stand on stderr until the first piece of text; then nothing breaks into it."""
     pretend_terminal(monkeypatch)
-    with Stage() as stage:
-        stage.progress(Progress("[thinking]"))
-        stage.chunk("one ")
+    with CallDisplay() as display:
+        display.progress(Progress("[thinking]"))
+        display.chunk("one ")
         capsys.readouterr()
-        stage.progress(Progress("still"))
-        stage.chunk("two")
+        display.progress(Progress("still"))
+        display.chunk("two")
     captured = capsys.readouterr()
-    assert stage.streamed
+    assert display.streamed
     assert captured.out == "two\n"
     assert "still" not in captured.err
 
 
 def test_elsewhere_progress_is_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     """No terminal, no moving line."""
-    with Stage() as stage:
-        stage.progress(Progress("one", 1, 2))
-    assert not stage.streamed
+    with CallDisplay() as display:
+        display.progress(Progress("one", 1, 2))
+    assert not display.streamed
     assert capsys.readouterr() == ("", "one (1/2)\n")

@@ -72,7 +72,7 @@ def test_what_runs_and_what_ended_are_two_tables(run: Run, operated: Operated) -
 def test_where_nothing_runs_it_says_so(run: Run, operated: Operated) -> None:
     """In words, and without an empty table."""
     operated.answers["GET /operator/calls"] = (200, {"running": [], "recent": []})
-    assert run("calls").stdout == "No call runs.\n"
+    assert run("calls").stdout == "No call is running.\n"
 
 
 def test_json_is_what_the_daemon_said(run: Run, operated: Operated) -> None:

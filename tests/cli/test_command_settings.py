@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import pytest
-from toold.cli.command_settings import WrongSettingError, settings_with
+from toold.cli.command_settings import (
+    WrongSettingError,
+    required_environment,
+    settings_with,
+    toold_environment,
+    toold_program,
+)
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Run
 
 
@@ -44,3 +49,18 @@ def test_settings_that_are_right_are_returned() -> None:
     """Flags count, and None is no flag."""
     settings = settings_with({"port": 5000, "http_port": None})
     assert (settings.port, settings.http_port) == (5000, 8080)
+
+
+def test_variables_that_say_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The state directory where it is another than the platform's, the settings' file where there is one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toold.toml").touch()
+    both = {"TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_CONFIG": str(tmp_path / "toold.toml")}
+    assert toold_environment(settings_with({})) == required_environment(settings_with({})) == both
+    monkeypatch.delenv("TOOLD_STATE_DIR")
+    assert required_environment(settings_with({})) == {"TOOLD_CONFIG": both["TOOLD_CONFIG"]}
+
+
+def test_the_command_is_this_interpreters() -> None:
+    """So that it needs no PATH, which editors started from a desktop do not have."""
+    assert Path(toold_program()[0]).is_absolute()

@@ -43,7 +43,7 @@ def test_on_a_narrow_terminal_one_column_gives_way(
 ) -> None:
     """The column that is named is cut off with an ellipsis, and each row stays one line with its other cells whole."""
     on_a_terminal(monkeypatch, columns=50)
-    print_table(("OUTCOME", "SESSION"), [("CONTEXT_LENGTH_EXCEEDED", "label-" * 10)], gives_way="SESSION")
+    print_table(("OUTCOME", "SESSION"), [("CONTEXT_LENGTH_EXCEEDED", "label-" * 10)], shrink="SESSION")
     (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "CONTEXT" in line]
     assert row[0] == "CONTEXT_LENGTH_EXCEEDED"
     assert row[1].startswith("label-label-")

@@ -50,7 +50,7 @@ def test_a_wrong_environment_is_a_usage_error(run: Run, monkeypatch: pytest.Monk
 def test_an_error_is_described_with_advice() -> None:
     """Code and message, what to do, and when."""
     lines = describe(OverCapacityError("full", retry_after_ms=250)).splitlines()
-    advice = "  Wait and call again; `toold status` shows what is in use."
+    advice = "  Retry later; `toold status` shows the limits in use."
     assert lines == ["OVER_CAPACITY: full", advice, "  Retry after 0.25 s."]
 
 
@@ -62,6 +62,6 @@ def test_advice_speaks_of_what_can_be_typed(cls: type[CallError]) -> None:
 
 def test_what_may_have_had_its_effect_is_to_be_looked_at() -> None:
     """A call that may have run and may not be sent again is told as such; one that may be sent again is not."""
-    assert "look before you call it again" in describe(CallTimeoutError("late", executed="maybe"))
-    assert "look before" not in describe(CallTimeoutError("late", executed="no"))
+    assert "check before you retry" in describe(CallTimeoutError("late", executed="maybe"))
+    assert "check before" not in describe(CallTimeoutError("late", executed="no"))
     assert describe(OutcomeUnknownError("Cut off; look whether it had its effect.")).count("look") == 1

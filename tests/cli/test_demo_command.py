@@ -1,4 +1,4 @@
-"""``toold demo``: the whole tour, and what it does where its daemon is no good."""
+"""``toold demo``: the whole tour, and a daemon that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_the_tour_ends_by_itself_with_exit_code_0(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every stop of the tour, on a real daemon, with a real file of the current directory."""
+    """Every step of the tour, with a real daemon and a real file of the current directory."""
     (tmp_path / "README.md").write_text("# A test\n")
     monkeypatch.chdir(tmp_path)
     result = run("demo")
@@ -27,13 +27,13 @@ def test_the_tour_ends_by_itself_with_exit_code_0(run: Run, tmp_path: Path, monk
 
 
 def test_a_daemon_that_does_not_start_fails_the_tour(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stop that failed is said, and the exit code is 1."""
+    """The failed step is printed, and the exit code is 1."""
     program = shutil.which("false")
     assert program is not None
     monkeypatch.setattr(sys, "executable", program)
     result = run("demo")
     assert result.exit_code == 1
-    assert "ended by itself with exit code 1" in result.stdout
+    assert "the daemon exited with code 1" in result.stdout
 
 
 def test_the_file_is_the_current_directories_if_it_has_one(tmp_path: Path) -> None:

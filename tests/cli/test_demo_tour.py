@@ -1,4 +1,4 @@
-"""The stops of the demo notice a daemon that does not do what they say."""
+"""The steps of the demo detect a daemon that answers wrongly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toold.cli.demo_tour import StopFailedError, TourStop, stops
+from toold.cli.demo_tour import TourStep, TourStepError, tour_steps
 from toold.client import MCPWebSocketClient
 
 if TYPE_CHECKING:
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from tests.cli.conftest import StubDaemon
 
 
-STOPS = stops("README.md")
-SEEN = [
+STEPS = tour_steps("README.md")
+FAILURES = [
     "hello",
     "the tools are",
-    "came back as None",
-    "0 pieces",
-    "after a call|mixed up",
-    "with a result",
-    "with a result",
-    "did not report",
+    "returned as None",
+    "the 0 chunks",
+    "after a call|swapped",
+    "returned a result",
+    "returned a result",
+    "reported no progress",
     "status is None",
 ]
 
@@ -34,14 +34,16 @@ def answer_nothing(call: dict[str, Any], send: Callable[..., None]) -> None:
     send("call_tool_res", request_id=call["request_id"], outputs=[], error=None, structured=None, metadata=metadata)
 
 
-@pytest.mark.parametrize(("stop", "saw"), list(zip(STOPS, SEEN, strict=True)), ids=[stop.title for stop in STOPS])
-def test_each_stop_fails_where_it_does_not_see_what_it_says(daemon: StubDaemon, stop: TourStop, saw: str) -> None:
-    """A daemon that answers every call with nothing passes no stop."""
+@pytest.mark.parametrize(
+    ("step", "failure"), list(zip(STEPS, FAILURES, strict=True)), ids=[step.title for step in STEPS]
+)
+def test_each_step_fails_on_an_unexpected_result(daemon: StubDaemon, step: TourStep, failure: str) -> None:
+    """A daemon that answers every call with an empty result passes no step."""
     daemon.on_call = answer_nothing
 
-    async def visit() -> str:
+    async def run() -> str:
         async with MCPWebSocketClient() as client:
-            return await stop.visit(client)
+            return await step.run(client)
 
-    with pytest.raises(StopFailedError, match=saw):
-        asyncio.run(visit())
+    with pytest.raises(TourStepError, match=failure):
+        asyncio.run(run())

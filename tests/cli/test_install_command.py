@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from toold.cli.program_path import toold
+from toold.cli.command_settings import toold_program
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -34,7 +34,7 @@ def test_a_first_entry(run: Run, file: Path, bare_environment: Path) -> None:
     """The file is made, with the command of this interpreter and the state directory in effect here."""
     result = run("install", "cursor", "--yes", "--toolset", "lean")
     assert result.exit_code == 0, result.output
-    program, *rest = toold()
+    program, *rest = toold_program()
     assert json.loads(file.read_text()) == {
         "mcpServers": {
             "toold": {
@@ -47,9 +47,7 @@ def test_a_first_entry(run: Run, file: Path, bare_environment: Path) -> None:
     again = run("install", "cursor", "--yes", "--toolset", "lean")
     assert again.output.endswith("nothing to do.\n")
     assert again.stderr == ""
-    assert (
-        "no toolset 'lea' in the configuration here" in run("install", "cursor", "--print", "--toolset", "lea").stderr
-    )
+    assert "toolset 'lea' is not configured here" in run("install", "cursor", "--print", "--toolset", "lea").stderr
 
 
 def test_what_was_there_is_kept(run: Run, file: Path) -> None:
@@ -93,7 +91,7 @@ def test_a_broken_file_is_not_touched(run: Run, file: Path, content: bytes) -> N
     write(file, "")
     file.write_bytes(content)
     result = run("install", "cursor", "--yes")
-    assert (result.exit_code, "stays as it is" in result.output) == (1, True)
+    assert (result.exit_code, "is unchanged" in result.output) == (1, True)
     assert file.read_bytes() == content
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from toold.cli.daemon_connection import NoConnectionError
-from toold.cli.operator_client import OperatorRefusedError, ask, find, held_by
+from toold.cli.operator_client import OperatorRefusedError, local_daemon, operator_request, running_pid
 from toold.daemon.persistence.state_directory import StateDirectory, read_pid
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def test_the_daemon_is_found_by_its_lock(operated: Operated, bare_environment: Path) -> None:
     """Its directory, its pid and where it listens."""
-    here = find()
+    here = local_daemon()
     assert (here.directory, here.pid) == (bare_environment, operated.pid)
     assert here.address is not None
     assert here.address.http_port == operated.http_port
@@ -28,35 +28,35 @@ def test_where_no_daemon_runs_nothing_is_asked(operated: Operated) -> None:
     """What a crashed daemon left behind is no daemon: its port may be anybody's, who would get the token."""
     operated.crash()
     with pytest.raises(NoConnectionError, match=r"no daemon runs in .*TOOLD_STATE_DIR"):
-        ask("GET", "/calls")
+        operator_request("GET", "/calls")
     assert operated.requests == []
 
 
 def test_what_is_asked_bears_the_token(operated: Operated) -> None:
     """Of the state directory; the path below /operator, and the query."""
     operated.answers["GET /operator/calls"] = (200, {"running": []})
-    assert ask("GET", "/calls", recent=3) == {"running": []}
+    assert operator_request("GET", "/calls", recent=3) == {"running": []}
     (request,) = operated.requests
     assert (request.path, request.token) == ("/operator/calls?recent=3", "the-token-in-the-directory")
 
 
 def test_a_daemon_that_does_not_listen_yet(operated: Operated, bare_environment: Path) -> None:
-    """It is there, and starts or stops."""
+    """It is there, and is starting or stopping."""
     (bare_environment / "daemon.json").unlink()
-    with pytest.raises(NoConnectionError, match="starts or stops"):
-        ask("GET", "/calls")
+    with pytest.raises(NoConnectionError, match="is starting or stopping"):
+        operator_request("GET", "/calls")
 
 
 def test_a_refusal_is_told_in_the_daemons_words(operated: Operated) -> None:
     """Exit code 1."""
     operated.answers["GET /operator/calls"] = (503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "Not now."}})
     with pytest.raises(OperatorRefusedError, match=r"^Not now\.$") as refused:
-        ask("GET", "/calls")
+        operator_request("GET", "/calls")
     assert refused.value.exit_code == 1
 
 
 @pytest.mark.parametrize(
-    ("env", "named"), [({"TOOLD_TOKEN": "another"}, "unset it"), ({}, "set TOOLD_TOKEN to the one")]
+    ("env", "named"), [({"TOOLD_TOKEN": "another"}, "unset TOOLD_TOKEN"), ({}, "set TOOLD_TOKEN to the token")]
 )
 def test_a_token_that_is_refused_is_told_with_its_source(
     operated: Operated, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], named: str
@@ -66,7 +66,7 @@ def test_a_token_that_is_refused_is_told_with_its_source(
         monkeypatch.setenv(name, value)
     operated.answers["GET /operator/calls"] = (401, {"error": {"code": "UNAUTHORIZED", "message": "no"}})
     with pytest.raises(NoConnectionError, match=named) as refused:
-        ask("GET", "/calls")
+        operator_request("GET", "/calls")
     assert "another" not in str(refused.value)
     assert operated.requests[0].token == env.get("TOOLD_TOKEN", "the-token-in-the-directory")
 
@@ -76,14 +76,14 @@ def test_an_answer_that_is_none(operated: Operated, body: Any) -> None:
     """What is no JSON is not the daemon's."""
     operated.answers["GET /operator/calls"] = (200, body)
     with pytest.raises(NoConnectionError, match=f"does not answer at .*{operated.http_port}.*toold doctor"):
-        ask("GET", "/calls")
+        operator_request("GET", "/calls")
 
 
 def test_a_port_that_nobody_serves(operated: Operated) -> None:
     """The daemon holds its lock, and its port is stuck or gone."""
     operated.close_port()
     with pytest.raises(NoConnectionError, match="does not answer"):
-        ask("GET", "/calls")
+        operator_request("GET", "/calls")
 
 
 # --- the lock --------------------------------------------------------------------------------------------------------
@@ -92,16 +92,16 @@ def test_a_port_that_nobody_serves(operated: Operated) -> None:
 def test_who_holds_the_directory_is_known_by_the_lock(tmp_path: Path) -> None:
     """While a daemon runs its pid, whatever the files of an earlier one say; afterwards nobody."""
     with StateDirectory(tmp_path):
-        assert held_by(tmp_path) == os.getpid()
+        assert running_pid(tmp_path) == os.getpid()
     assert read_pid(tmp_path) == os.getpid()
-    assert held_by(tmp_path) is None
+    assert running_pid(tmp_path) is None
 
 
 def test_nobody_holds_a_directory_that_is_not_there(tmp_path: Path) -> None:
     """Nor one where no daemon ever was, nor a file; looking makes nothing."""
     (tmp_path / "file").touch()
     for directory in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
-        assert held_by(directory) is None
+        assert running_pid(directory) is None
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -109,4 +109,4 @@ def test_a_lock_without_a_pid_yet(tmp_path: Path) -> None:
     """In the moment between the two nobody can be named."""
     with StateDirectory(tmp_path):
         (tmp_path / "daemon.lock").write_text("")
-        assert held_by(tmp_path) is None
+        assert running_pid(tmp_path) is None

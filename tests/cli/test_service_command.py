@@ -81,7 +81,7 @@ def test_install_writes_the_unit_and_starts_it(run: Run, linux: Machine, bare_en
     result = run("service", "install", stdin="y\n")
     assert result.exit_code == 0, result.output
     content = linux.file.read_text()
-    shown, _, asked = result.stdout.partition("Install and start it?")
+    shown, _, asked = result.stdout.partition("Install and start the service?")
     assert asked
     assert content in shown
     assert "systemctl --user enable --now toold.service" in shown

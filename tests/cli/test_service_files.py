@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.cli.service_files import Start, agent, unit
+from toold.cli.service_files import StartCommand, launchd_agent, systemd_unit
 
-START = Start(
+START = StartCommand(
     ("/opt/toold/bin/toold", "serve"), Path("/home/me/work"), {"TOOLD_STATE_DIR": "/home/me/state"}, grace_period_s=12.5
 )
-ODD = Start(
+ODD = StartCommand(
     ("/opt/a $c %d/toold", "serve"),
     Path("/home/me/a %h b"),
     {"TOOLD_STATE_DIR": '/s "t" $u %v\\w'},
@@ -27,7 +27,7 @@ def test_the_unit_says_how_to_start_reload_and_stop() -> None:
     """In the directory and with the environment that are given; a reload is SIGHUP, and an end has time for the
     drain.
     """
-    lines = unit(START).splitlines()
+    lines = systemd_unit(START).splitlines()
     for line in (
         'ExecStart="/opt/toold/bin/toold" "serve"',
         "ExecReload=/bin/kill -HUP $MAINPID",
@@ -43,7 +43,7 @@ def test_the_unit_says_how_to_start_reload_and_stop() -> None:
 
 def test_odd_paths_are_written_as_systemd_reads_them() -> None:
     """Quotes and backslashes, and the signs by which a unit names variables and specifiers."""
-    lines = unit(ODD).splitlines()
+    lines = systemd_unit(ODD).splitlines()
     assert 'ExecStart="/opt/a $c %%d/toold" "serve"' in lines
     assert "WorkingDirectory=/home/me/a %%h b" in lines
     assert 'Environment="TOOLD_STATE_DIR=/s \\"t\\" $u %%v\\\\w"' in lines
@@ -58,9 +58,11 @@ def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    start = Start((str(program), "serve"), directory, {"TOOLD_STATE_DIR": str(directory), "TOOLD_CONFIG": '/"$x'}, 10)
+    start = StartCommand(
+        (str(program), "serve"), directory, {"TOOLD_STATE_DIR": str(directory), "TOOLD_CONFIG": '/"$x'}, 10
+    )
     file = tmp_path / "toold.service"
-    file.write_text(unit(start))
+    file.write_text(systemd_unit(start))
     env = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
     checked = subprocess.run(
         ["systemd-analyze", "--user", "verify", str(file)], env=env, capture_output=True, text=True, check=False
@@ -71,15 +73,15 @@ def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
 @given(st.text(st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_an_agent_holds_any_path(name: str) -> None:
     """What launchd reads is what was meant."""
-    start = Start((f"/{name}/toold", "serve"), Path("/") / name, {"TOOLD_STATE_DIR": name}, 10)
-    read = plistlib.loads(agent(start, Path("/log")))
+    start = StartCommand((f"/{name}/toold", "serve"), Path("/") / name, {"TOOLD_STATE_DIR": name}, 10)
+    read = plistlib.loads(launchd_agent(start, Path("/log")))
     assert read["ProgramArguments"] == [f"/{name}/toold", "serve"]
     assert (read["WorkingDirectory"], read["EnvironmentVariables"]) == (str(start.directory), start.environment)
 
 
 def test_an_agent_is_started_again_where_it_fails() -> None:
     """At login and after a crash, not after an end in good order, which has the time that it needs."""
-    read = plistlib.loads(agent(START, Path("/home/me/toold.log")))
+    read = plistlib.loads(launchd_agent(START, Path("/home/me/toold.log")))
     assert (read["RunAtLoad"], read["KeepAlive"]) == (True, {"SuccessfulExit": False})
     assert read["ExitTimeOut"] == 33
     assert read["StandardErrorPath"] == read["StandardOutPath"] == "/home/me/toold.log"

@@ -77,7 +77,7 @@ def test_without_sources_the_next_step_is_told(run: Any, tmp_path: Path, monkeyp
     """That is no error."""
     monkeypatch.chdir(tmp_path)
     result = run("sources", "check")
-    assert (result.exit_code, result.stdout) == (0, "No source is configured; docs/sources.md says how one is.\n")
+    assert (result.exit_code, result.stdout) == (0, "No sources are configured; see docs/sources.md.\n")
 
 
 def test_the_daemons_sources_are_listed(run: Any, operated: Any) -> None:
@@ -93,7 +93,7 @@ def test_the_daemons_sources_are_listed(run: Any, operated: Any) -> None:
         "problem": "away",
     }
     operated.answers["GET /operator/sources"] = (200, {"sources": [row]})
-    assert "crm     openapi  failing  3      1       2         4            away" in run("sources", "list").stdout
+    assert "crm     openapi  failing  3      1         2        4            away" in run("sources", "list").stdout
     assert json.loads(run("sources", "list", "--json").stdout) == [row]
     operated.answers["GET /operator/sources"] = (200, {"sources": []})
-    assert "No source is configured" in run("sources", "list").stdout
+    assert "No sources are configured" in run("sources", "list").stdout

@@ -37,8 +37,8 @@ STATUS: dict[str, Any] = {
         "providers": {"kimi": {"limit": 6, "in_use": 2, "waiting": 3}},
     },
     "providers": [
-        {"name": "kimi", "available": True, "simulated": True, "road": "openai 3"},
-        {"name": "glm", "available": False, "simulated": False, "road": None, "missing": "set GLM_API_KEY"},
+        {"name": "kimi", "available": True, "simulated": True, "transport": "openai 3"},
+        {"name": "glm", "available": False, "simulated": False, "transport": None, "missing": "set GLM_API_KEY"},
     ],
     "totals": {
         "all": SUMS,
@@ -103,9 +103,9 @@ def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
         "2026-05-02 tool chat 2 about 30 about 4 0.25 USD",
         "2026-05-01 all 2 30 4 0.25 USD",
         "USD 5 0.25 0 midnight",
-        "the local database ok 7 - - 0",
+        "local database ok 7 - - 0",
         "Supabase retrying: HTTP 503 5 2 1 0",
-        "Supabase, copies of messages idle 8 0 0 3",
+        "Supabase, message copies idle 8 0 0 3",
         "now chat ok 12 ms - label",
     ):
         assert line in lines

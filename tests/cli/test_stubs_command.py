@@ -31,7 +31,7 @@ def test_a_module_that_is_no_more_is_told(run: Run, operated: Operated, tmp_path
     for modules in ({"tools": SOURCE, "crm": SOURCE}, {"tools": SOURCE}):
         operated.answers["GET /operator/stubs/full"] = (200, {"modules": modules})
         result = run("stubs", "--out", str(tmp_path))
-    assert result.stderr == f"{tmp_path / 'crm.py'}: left from before; there is no such module now\n"
+    assert result.stderr == f"{tmp_path / 'crm.py'}: outdated; this module no longer exists\n"
     assert (tmp_path / "crm.py").read_text() == SOURCE
 
 
@@ -50,7 +50,9 @@ def test_a_file_that_is_something_else_stays(run: Run, operated: Operated, tmp_p
     (tmp_path / "tools.py").write_bytes(content)
     result = run("stubs", "--out", str(tmp_path))
     assert result.exit_code == 1
-    assert result.stderr == f"{tmp_path / 'tools.py'} is no module of stubs; name another directory, or move it away\n"
+    assert (
+        result.stderr == f"{tmp_path / 'tools.py'} is not a stub module; choose another directory, or move the file\n"
+    )
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".py"] == ["tools.py"]
     assert (tmp_path / "tools.py").read_bytes() == content
 
@@ -61,4 +63,4 @@ def test_a_directory_that_cannot_be_made_is_told(run: Run, operated: Operated, t
     (tmp_path / "file").write_text("")
     result = run("stubs", "--out", str(tmp_path / "file" / "below"))
     assert result.exit_code == 1
-    assert "cannot be written (Not a directory)" in result.stderr
+    assert "(Not a directory)" in result.stderr

@@ -254,7 +254,7 @@ async def test_a_second_stop_cuts_no_grace_period_short(start_daemon: Any, toold
         words = [sys.executable, "-m", "toold", "stop"]
         second = await asyncio.create_subprocess_exec(*words, env=daemon.env, stdout=subprocess.PIPE)
         assert second.stdout is not None
-        assert b"stopping already" in await second.stdout.readline()
+        assert b"already stopping" in await second.stdout.readline()
         await peer.send(op="cancel", request_id=1)
         assert (await peer.until("call_tool_res", 1))["error"]["code"] == "CANCELLED"
         assert (await first).returncode == 0

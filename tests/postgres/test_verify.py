@@ -338,7 +338,7 @@ def test_the_command(
     command = ["audit", "verify", "--remote"]
     intact = CliRunner().invoke(toold, command)
     assert (intact.exit_code, intact.stdout.splitlines()[0]) == (
-        0, "intact: Supabase, 3 calls from 1 to 3 are as they were written",
+        0, "intact: Supabase, 3 calls from 1 to 3 are unchanged",
     )  # fmt: skip
     database.sql("DELETE FROM toold_calls WHERE id = 'b'")
     broken = CliRunner().invoke(toold, command)

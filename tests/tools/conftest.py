@@ -91,7 +91,7 @@ class Daemon:
                 "label": name.upper(),
                 "available": name in self.available,
                 "simulated": False,
-                "road": "scripted",
+                "transport": "scripted",
                 "missing": "" if name in self.available else f"set {name.upper()}_API_KEY",
                 "lists_all": name == "kimi",
             }

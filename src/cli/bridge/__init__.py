@@ -1,7 +1,7 @@
-"""MCP over stdio: an editor's lines on one side, one resuming WebSocket to the daemon on the other.
+"""MCP over stdio: lines from an editor on one side, one resuming WebSocket connection to the daemon on the other.
 
-Who calls it: ``toold mcp``. What it knows: MCP's messages, the client library, where the daemon announces itself. What
-it must never know: limits, time-outs, what a tool does.
+Used by ``toold mcp``. It knows MCP's messages, the client library and where the daemon publishes its address; it knows
+nothing of limits, timeouts and what tools do.
 """
 
 from .daemon_starter import DaemonStarter

@@ -1,4 +1,4 @@
-"""The way to the daemon: one client that comes back, and a daemon to come back to."""
+"""The bridge's link to the daemon: one client that reconnects, and a daemon that is started if none runs."""
 
 import asyncio
 import logging
@@ -30,12 +30,12 @@ _log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
 _IN_FLIGHT: Final = 32
-"""Calls that a session may have in flight where the daemon does not say (docs/protocol.md, hello)."""
+"""The limit of calls in flight per session if the daemon does not report one (docs/protocol.md, hello)."""
 
 
 @dataclass(eq=False)
 class _DaemonClient:
-    """A client, and how many wait for answers by it."""
+    """A client, and the number of requests that wait for its answers."""
 
     client: MCPWebSocketClient
     directory: Path | None
@@ -43,14 +43,14 @@ class _DaemonClient:
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     @cached_property
-    def turns(self) -> asyncio.Semaphore:
-        """One for each call that the session may have in flight, once that is known: more would be turned away."""
+    def permits(self) -> asyncio.Semaphore:
+        """One permit per call that the session may have in flight; the daemon would reject more."""
         limits = self.client.hello.limits if self.client.hello else None
         return asyncio.Semaphore(limits.max_inflight if limits else _IN_FLIGHT)
 
     @contextmanager
-    def waited_by(self) -> Iterator[None]:
-        """Wait for an answer; what goes wrong with the way is told as a call's error."""
+    def waiter(self) -> Iterator[None]:
+        """Count a waiting request, and convert connection errors to call errors."""
         self.waiting += 1
         self.idle.clear()
         try:
@@ -60,7 +60,7 @@ class _DaemonClient:
         except ConnectionLostError as error:
             if error.executed == "no":
                 raise ServiceUnavailableError(str(error), executed="no") from error
-            raise OutcomeUnknownError(f"{error}; look whether the call had its effect.") from error
+            raise OutcomeUnknownError(f"{error}; check whether the call took effect.") from error
         finally:
             self.waiting -= 1
             if not self.waiting:
@@ -68,51 +68,51 @@ class _DaemonClient:
 
 
 class DaemonLink:
-    """Asks the daemon, which is found or started when somebody asks, and never before.
+    """Sends requests to the daemon, which is found or started at the first request.
 
-    ``on_tools_changed`` is called when the toolset's listing is another one.
+    ``on_tools_changed`` is called when the toolset's listing changes.
     """
 
     def __init__(
         self, starter: DaemonStarter, toolset: str | None, directory: Path | None, on_tools_changed: Callable[[], None]
     ) -> None:
         self.editor = ClientInfo("toold-mcp")
-        """Who the daemon is told that it is."""
+        """The client info that the daemon gets."""
         self.directory = directory
-        """Where relative paths start. Another one holds from the next question on."""
+        """The directory of relative paths. A change takes effect with the next request."""
         self._starter = starter
         self._toolset = toolset
         self._on_tools_changed = on_tools_changed
-        self._way: _DaemonClient | None = None
+        self._current: _DaemonClient | None = None
         self._connecting = asyncio.Lock()
-        # Clients of directories from before, on their way out.
-        self._leaving: set[asyncio.Task[None]] = set()
+        # Clients of earlier directories that are closing.
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def instructions(self) -> str:
-        """What the daemon says of itself to a model.
+        """The daemon's instructions for models.
 
         Raises:
-            CallError: there is no way to the daemon; the message says why and what to do.
+            CallError: the daemon is not reachable; the message says why and what to do.
         """
-        way = await self._ready()
-        hello = way.client.hello
+        daemon = await self._ready()
+        hello = daemon.client.hello
         return hello.instructions or "" if hello else ""
 
     async def list_tools(self) -> tuple[ToolInfo, ...]:
-        """The tools of the toolset. Raises as ``instructions``."""
-        way = await self._ready()
-        with way.waited_by():
-            return await way.client.list_tools()
+        """The tools of the toolset. Raises like ``instructions``."""
+        daemon = await self._ready()
+        with daemon.waiter():
+            return await daemon.client.list_tools()
 
     async def call(self, call: ToolCall, on_progress: OnProgress | None) -> ToolResult:
-        """What becomes of a call, whatever that is. A task that is cancelled has its call cancelled too."""
+        """Make a call and return its result or error. Cancelling the task cancels the call."""
         began = time.perf_counter()
         timeout_s = None if call.timeout_ms is None else call.timeout_ms / 1000
         try:
-            way = await self._ready()
-            with way.waited_by():
-                async with way.turns:
-                    answer = await way.client.answer(
+            daemon = await self._ready()
+            with daemon.waiter():
+                async with daemon.permits:
+                    answer = await daemon.client.answer(
                         call.name,
                         call.arguments,
                         timeout=timeout_s,
@@ -120,83 +120,81 @@ class DaemonLink:
                         request_id=str(call.request_id),
                     )
         except CallError as error:
-            took = Metadata((time.perf_counter() - began) * 1000, Timings())
-            return ToolResult(took, error=error.to_tool_error())
+            metadata = Metadata((time.perf_counter() - began) * 1000, Timings())
+            return ToolResult(metadata, error=error.to_tool_error())
         return ToolResult(answer.metadata, tuple(map(_block, answer.outputs)), answer.structured, answer.error)
 
-    async def keep_up(self) -> None:
-        """Where somebody waits for an answer and the daemon is gone, see to it that there is one again."""
-        way = self._way
-        if way is None or not way.waiting or way.client.connected:
+    async def restore_connection(self) -> None:
+        """Reconnect, and restart the daemon if needed, while requests wait for answers."""
+        daemon = self._current
+        if daemon is None or not daemon.waiting or daemon.client.connected:
             return
         try:
             await self._ready()
         except CallError as error:
-            _log.warning("the daemon is not back yet: %s", error.message)
+            _log.warning("cannot reconnect to the daemon yet: %s", error.message)
 
     async def close(self) -> None:
-        """Say goodbye in good order."""
-        way, self._way = self._way, None
-        for task in self._leaving:
+        """Disconnect."""
+        daemon, self._current = self._current, None
+        for task in self._closing:
             task.cancel()
-        if way is not None:
-            await way.client.disconnect()
-
-    # --- within ------------------------------------------------------------------------------------------------------
+        if daemon is not None:
+            await daemon.client.disconnect()
 
     async def _ready(self) -> _DaemonClient:
         async with self._connecting:
-            way = self._way
-            if way is None or way.directory != self.directory:
-                way = self._begin(way)
-            if not way.client.connected:
-                await self._connect(way.client)
-            return way
+            daemon = self._current
+            if daemon is None or daemon.directory != self.directory:
+                daemon = self._begin(daemon)
+            if not daemon.client.connected:
+                await self._connect(daemon.client)
+            return daemon
 
-    def _begin(self, before: _DaemonClient | None) -> _DaemonClient:
-        """A client that names the directory; the one before leaves once nobody waits by it."""
+    def _begin(self, previous: _DaemonClient | None) -> _DaemonClient:
+        """Create a client for the directory; the previous one closes when no request waits for it."""
         client = MCPWebSocketClient(
             client_name=self.editor.name or "toold-mcp",
             workspace=self.directory,
             toolset=self._toolset,
             on_tools_changed=lambda _: self._on_tools_changed(),
         )
-        self._way = _DaemonClient(client, self.directory)
-        if before is not None:
-            if not before.waiting:
-                before.idle.set()
-            leaving = asyncio.create_task(_leave(before))
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
-        return self._way
+        self._current = _DaemonClient(client, self.directory)
+        if previous is not None:
+            if not previous.waiting:
+                previous.idle.set()
+            closing = asyncio.create_task(_close_when_idle(previous))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        return self._current
 
     async def _connect(self, client: MCPWebSocketClient) -> None:
-        """Raises ServiceUnavailableError where there is no way; retryable unless the daemon refuses who asks."""
+        """Raises ServiceUnavailableError if the daemon is not reachable; retryable unless it refuses the client."""
         try:
             if not self._starter.named:
                 await self._starter.ensure_running()
             if await client.ensure_connected(max_retries=1):
                 return
-            failed = client.last_error
-            if isinstance(failed, ConnectionFailedError) and failed.nobody_there:
+            error = client.last_error
+            if isinstance(error, ConnectionFailedError) and error.nobody_there:
                 if self._starter.named and self._starter.local:
                     await self._starter.ensure_running()
-            elif isinstance(failed, ConnectionFailedError) and not failed.retryable:
-                raise ServiceUnavailableError(str(failed), executed="no", transient=False)
+            elif isinstance(error, ConnectionFailedError) and not error.retryable:
+                raise ServiceUnavailableError(str(error), executed="no", transient=False)
             if not await client.ensure_connected(max_retries=ATTEMPTS):
                 raise ServiceUnavailableError(str(client.last_error), executed="no")
-        except DaemonStartError as error:
-            raise ServiceUnavailableError(str(error), executed="no") from error
+        except DaemonStartError as failure:
+            raise ServiceUnavailableError(str(failure), executed="no") from failure
 
 
 def _block(block: object) -> ContentBlock:
     try:
         known: ContentBlock = msgspec.convert(block, ContentBlock)
-    except msgspec.ValidationError:  # the daemon was started anew since, and is a later version
-        return TextContent("[content that this `toold mcp` does not know; start it again]")
+    except msgspec.ValidationError:  # the daemon has restarted with a later version
+        return TextContent("[content of a type unknown to this version of `toold mcp`; restart it]")
     return known
 
 
-async def _leave(way: _DaemonClient) -> None:
-    await way.idle.wait()
-    await way.client.disconnect()
+async def _close_when_idle(daemon: _DaemonClient) -> None:
+    await daemon.idle.wait()
+    await daemon.client.disconnect()

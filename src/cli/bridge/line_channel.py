@@ -1,6 +1,6 @@
-"""Messages as lines, in by one descriptor and out by another, whatever these are: pipes, sockets, files, a terminal.
+"""Messages as lines over two descriptors of any type: pipes, sockets, files or a terminal.
 
-Threads move the bytes: asyncio takes no files, and an editor that does not read must not block the loop.
+Threads move the bytes: asyncio does not support files, and an editor that does not read must not block the event loop.
 """
 
 import asyncio
@@ -12,16 +12,16 @@ from queue import SimpleQueue
 from typing import Final
 
 _READ_BYTES: Final = 64 * 1024
-_AHEAD: Final = 64
-"""Lines that are read ahead of whoever takes them; after that the editor waits."""
+_READ_AHEAD: Final = 64
+"""The number of lines that are read ahead; after that the editor waits."""
 
 
 class LineTooLong:
-    """Stands for a line that was longer than is taken."""
+    """Replaces a line that exceeds the limit."""
 
 
 class LineSplitter:
-    """Bytes to lines, without their ends; empty ones are left out. Pure."""
+    """Splits bytes into lines without line ends; empty lines are dropped. Pure."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -30,17 +30,17 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes | LineTooLong]:
         """The lines that these bytes complete."""
-        *whole, rest = data.split(b"\n")
-        lines = [line for part in whole if (line := self._complete(part)) != b""]
-        self._keep(rest)
+        *complete, rest = data.split(b"\n")
+        lines = [line for part in complete if (line := self._complete(part)) != b""]
+        self._append(rest)
         return lines
 
     def end(self) -> list[bytes | LineTooLong]:
-        """The last line, where nothing ended it."""
+        """The last line, if it has no line end."""
         line = self._complete(b"")
         return [] if line == b"" else [line]
 
-    def _keep(self, part: bytes) -> None:
+    def _append(self, part: bytes) -> None:
         self._size += len(part)
         if self._size <= self._limit:
             self._parts.append(part)
@@ -48,7 +48,7 @@ class LineSplitter:
             self._parts.clear()
 
     def _complete(self, part: bytes) -> bytes | LineTooLong:
-        self._keep(part)
+        self._append(part)
         too_long = self._size > self._limit
         line = b"".join(self._parts).strip()
         self._parts, self._size = [], 0
@@ -56,31 +56,31 @@ class LineSplitter:
 
 
 class LineChannel:
-    """The channel to the editor. Both descriptors stay the caller's; they are used until the process ends."""
+    """The channel to the editor. The caller owns both descriptors; they are used until the process ends."""
 
     def __init__(self, source: int, sink: int, limit: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._splitter = LineSplitter(limit)
-        self._in: asyncio.Queue[bytes | LineTooLong | None] = asyncio.Queue(_AHEAD)
+        self._in: asyncio.Queue[bytes | LineTooLong | None] = asyncio.Queue(_READ_AHEAD)
         self._out: SimpleQueue[tuple[bytes, asyncio.Future[None]]] = SimpleQueue()
-        self._turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
         self.broken = asyncio.Event()
-        """The editor takes no more."""
+        """Set when the editor has closed its end."""
         for work, descriptor in ((self._read, source), (self._write, sink)):
-            # Nobody waits for them at the end: they may be stuck in the editor's pipe.
+            # Daemon threads: they may be blocked in the editor's pipe at exit.
             threading.Thread(target=work, args=(descriptor,), name=f"toold mcp {work.__name__}", daemon=True).start()
 
     async def read(self) -> bytes | LineTooLong | None:
-        """The next line; None where there are no more."""
+        """The next line; None at the end."""
         return await self._in.get()
 
     async def write(self, message: bytes) -> None:
-        """Write one line, whole, also where the caller is cancelled meanwhile.
+        """Write one whole line, even if the caller is cancelled meanwhile.
 
         Raises:
-            OSError: the editor takes no more.
+            OSError: the editor has closed its end.
         """
-        async with self._turn:
+        async with self._write_lock:
             written = self._loop.create_future()
             self._out.put((message + b"\n", written))
             try:
@@ -89,11 +89,11 @@ class LineChannel:
                 self.broken.set()
                 raise
 
-    # --- in threads --------------------------------------------------------------------------------------------------
+    # --- threads -----------------------------------------------------------------------------------------------------
 
     def _read(self, source: int) -> None:
         with suppress(RuntimeError, CancelledError):  # the loop has ended
-            while data := _bytes_of(source):
+            while data := _read_bytes(source):
                 for line in self._splitter.feed(data):
                     self._hand_over(line)
             for line in self._splitter.end():
@@ -111,29 +111,29 @@ class LineChannel:
     def _write(self, sink: int) -> None:
         while True:
             message, written = self._out.get()
-            failed: OSError | None = None
+            failure: OSError | None = None
             rest = memoryview(message)
             try:
                 while rest:
                     rest = rest[os.write(sink, rest) :]
             except OSError as error:
-                failed = error
+                failure = error
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(_settle, written, failed)
+                self._loop.call_soon_threadsafe(_settle, written, failure)
 
 
-def _bytes_of(source: int) -> bytes:
-    """What comes next; nothing at the end, and where it breaks."""
+def _read_bytes(source: int) -> bytes:
+    """The next bytes; empty at the end and on an error."""
     try:
         return os.read(source, _READ_BYTES)
     except OSError:
         return b""
 
 
-def _settle(written: asyncio.Future[None], failed: OSError | None) -> None:
+def _settle(written: asyncio.Future[None], failure: OSError | None) -> None:
     if written.done():
         return
-    if failed is None:
+    if failure is None:
         written.set_result(None)
     else:
-        written.set_exception(failed)
+        written.set_exception(failure)

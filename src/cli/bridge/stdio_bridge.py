@@ -1,7 +1,7 @@
-"""MCP over a channel of lines: messages in, answers and notifications out; the daemon does the work.
+"""MCP over a line channel: forwards an editor's requests to the daemon, and answers and notifications to the editor.
 
-Each request is a task of its own. What the editor agreed on with ``initialize`` holds for the channel; a request of a
-stateless revision says all about itself.
+Each request runs as a separate task. The result of ``initialize`` applies to the whole channel; requests of stateless
+revisions are self-contained.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import msgspec
@@ -29,65 +30,63 @@ from ...protocol.mcp.json_rpc import (
     RpcReply,
     RpcRequest,
 )
-from ...protocol.mcp.mcp_call import parse_call, request_error
-from ...protocol.mcp.mcp_result import call_result, discover_result, empty_result, initialize_result, list_result
-from ...protocol.mcp.mcp_revision import DEFAULT_REVISION, McpRevision, negotiated
-from ...protocol.mcp.request_envelope import RequestEnvelope, client_of, stdio_envelope
-from ...protocol.mcp.tool_entry import is_trivially_valid, official_types, schema_problem, tool_entry
+from ...protocol.mcp.mcp_call import fault_of_request, read_call
+from ...protocol.mcp.mcp_result import acknowledged, call_result, discovered, initialized, listed
+from ...protocol.mcp.mcp_revision import UNSAID, McpRevision, negotiated
+from ...protocol.mcp.request_envelope import RequestEnvelope, client_of, read_envelope
+from ...protocol.mcp.sdk_types import is_plain, objection, official_types
+from ...protocol.mcp.tool_entry import tool_entry
 from ...protocol.tool_call import ToolInfo
-from .bridge_subscriptions import BridgeSubscriptions
 from .daemon_link import DaemonLink
 from .daemon_starter import DaemonStarter
+from .editor_notifications import BridgeSubscriptions, progress_reports
 from .line_channel import LineChannel, LineTooLong
-from .progress_reports import reporting
-from .workspace_roots import first_directory
 
 LAST_ANSWERS_S: Final = 1.0
-"""What was asked before the editor closed its end is answered for so long: editors wait about twice as long for the
-process to end."""
+"""The time for outstanding answers after the editor has closed its end. Editors wait about twice as long for the
+process to exit."""
 ROOTS_S: Final = 2.0
-"""How long calls wait for the editor to say which directories it has open."""
+"""The time that calls wait for the editor to report its open directories."""
 MAX_BATCH: Final = 32
-"""Messages of one line, as of one POST."""
+"""The most messages per line, the same as per POST."""
 
-_ROOTS: Final = "toold-roots"
-"""The id of our one request."""
+_ROOTS_REQUEST_ID: Final = "toold-roots"
+"""The id of the only request that the bridge sends."""
 
 _log = logging.getLogger(__name__)
 
 _Method = Callable[[RpcRequest, RequestEnvelope], Awaitable[Any]]
-"""Its result, or the problem with the request."""
+"""Returns the result, or the problem with the request."""
 
 
 class StdioBridge:
-    """One editor's channel. ``serve`` returns when the editor closes it.
+    """Serves one editor's channel until the editor closes it.
 
-    Relative paths in arguments start in ``directory``, unless the editor tells of one that it has open.
+    Relative paths in arguments are resolved in the directory that the editor has open, else in ``directory``.
     """
 
     def __init__(
         self, lines: LineChannel, starter: DaemonStarter, *, toolset: str | None, directory: Path | None
     ) -> None:
         self._lines = lines
-        self._upstream = DaemonLink(starter, toolset, directory, self._tools_changed)
+        self._link = DaemonLink(starter, toolset, directory, self._tools_changed)
         self._subscriptions = BridgeSubscriptions(lines)
-        # What ``initialize`` agreed on, and whether the editor takes notifications already.
-        self._spoken = DEFAULT_REVISION
+        # The revision negotiated by ``initialize``, and whether the editor accepts notifications yet.
+        self._revision = UNSAID
         self._ready = False
-        # Whether the editor tells of its directories, and whether it has, once it was asked.
-        self._has_roots = False
-        self._told_roots: asyncio.Future[None] | None = None
-        # Requests under way, by the editor's ids.
+        # Whether the editor can report its directories, and the answer once it was asked.
+        self._supports_roots = False
+        self._roots_answer: asyncio.Future[None] | None = None
+        # Running requests, by the editor's ids.
         self._running: dict[JsonRpcId, asyncio.Task[None]] = {}
-        # Calls whose answers nobody needs once the editor has gone, and the tools that only read, by the last listing.
-        self._reading: set[asyncio.Task[Any]] = set()
+        # Calls of read-only tools, which are cancelled when the editor exits, and those tools by the last listing.
+        self._read_only_calls: set[asyncio.Task[Any]] = set()
         self._read_only: frozenset[str] = frozenset()
-        # Everything that goes on.
-        self._work: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         handshake: dict[str, _Method] = {
             "initialize": self._initialize,
             "ping": _acknowledge,
-            # Nothing is logged to clients, and some ask for a level whether that is offered or not.
+            # The bridge sends no log messages, but some clients set a level anyway.
             "logging/setLevel": _acknowledge,
             "tools/list": self._list,
             "tools/call": self._call,
@@ -101,63 +100,61 @@ class StdioBridge:
         self._methods: Mapping[bool, Mapping[str, _Method]] = {False: handshake, True: stateless}
 
     def __repr__(self) -> str:
-        return f"<StdioBridge {self._spoken.name} running={len(self._running)}>"
+        return f"<StdioBridge {self._revision.name} running={len(self._running)}>"
 
     async def serve(self) -> None:
-        """Answer until the channel ends, and for a moment longer."""
+        """Answer until the channel ends, then wait briefly for outstanding answers."""
         while (line := await self._lines.read()) is not None:
-            self._take(line)
+            self._accept(line)
         self._subscriptions.close()
-        if self._work:
-            await asyncio.wait(self._work, timeout=LAST_ANSWERS_S)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LAST_ANSWERS_S)
 
-    async def keep_up(self) -> None:
-        """To be called now and then: what runs is gone on with where the daemon has ended."""
-        await self._upstream.keep_up()
+    async def restore_connection(self) -> None:
+        """Reconnect if the daemon has ended while calls run. Called periodically."""
+        await self._link.restore_connection()
 
     async def close(self) -> None:
-        """The editor has gone: what only reads is cancelled; what may write goes on in the daemon, to its end."""
-        for task in self._reading:
+        """Close after the editor has exited: cancel calls of read-only tools; other calls finish in the daemon."""
+        for task in self._read_only_calls:
             task.cancel()
-        if self._reading:
-            await asyncio.wait(self._reading)
-        await self._upstream.close()
-        for work in self._work:
-            work.cancel()
-        if self._work:
-            await asyncio.wait(self._work)
+        if self._read_only_calls:
+            await asyncio.wait(self._read_only_calls)
+        await self._link.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def _tools_changed(self) -> None:
         if self._ready:
-            self._start(self._tell("notifications/tools/list_changed"))
+            self._start(self._notify("notifications/tools/list_changed"))
         self._start(self._subscriptions.tools_changed())
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    def _take(self, line: bytes | LineTooLong) -> None:
+    def _accept(self, line: bytes | LineTooLong) -> None:
         if isinstance(line, LineTooLong):
-            problem = MessageProblem(INVALID_REQUEST, "The message is longer than the daemon takes.")
+            problem = MessageProblem(INVALID_REQUEST, "The message exceeds the daemon's size limit.")
             self._start(self._lines.write(json_rpc.failure(None, problem)))
             return
-        message = json_rpc.decode(line)
+        message = json_rpc.read(line)
         if isinstance(message, list):
             self._start(self._batch(message))
         elif isinstance(message, RpcRequest):
             task = self._start(self._request(message))
             self._running[message.id] = task
-            task.add_done_callback(lambda done: self._forget(message.id, done))
+            task.add_done_callback(lambda done: self._remove(message.id, done))
         else:
-            self._start(self._rest(message))
+            self._start(self._handle_other(message))
 
     async def _request(self, request: RpcRequest) -> None:
         await self._lines.write(await self._answer(request))
 
     async def _batch(self, batch: list[Message]) -> None:
-        """The answers to all requests of a batch, which run side by side, as one array."""
-        if not self._spoken.batches or not 0 < len(batch) <= MAX_BATCH:
-            message = (
-                f"Send one message per line; only {DEFAULT_REVISION.name} has batches, of up to {MAX_BATCH} messages."
-            )
+        """Answer all requests of a batch, which run concurrently, with one array."""
+        if not self._revision.batches or not 0 < len(batch) <= MAX_BATCH:
+            message = f"Send one message per line; only {UNSAID.name} has batches, of up to {MAX_BATCH} messages here."
             await self._lines.write(json_rpc.failure(None, MessageProblem(INVALID_REQUEST, message)))
             return
         answers = await asyncio.gather(*(self._answer(one) for one in batch if isinstance(one, RpcRequest)))
@@ -165,41 +162,37 @@ class StdioBridge:
             if isinstance(other, MalformedMessage):
                 answers.append(json_rpc.failure(other.id, other.problem))
             elif not isinstance(other, RpcRequest):
-                await self._rest(other)
+                await self._handle_other(other)
         if answers:
             await self._lines.write(b"[" + b",".join(answers) + b"]")
 
-    async def _rest(self, message: Message) -> None:
+    async def _handle_other(self, message: Message) -> None:
         match message:
             case MalformedMessage():
                 await self._lines.write(json_rpc.failure(message.id, message.problem))
             case RpcNotification("notifications/initialized"):
                 self._ready = True
-                await self._ask_for_roots()
+                await self._request_roots()
             case RpcNotification("notifications/roots/list_changed"):
-                await self._ask_for_roots()
+                await self._request_roots()
             case RpcNotification("notifications/cancelled", params):
                 request_id = params.get("requestId")
                 running = self._running.get(request_id) if isinstance(request_id, str | int) else None
-                if running is not None:  # and nothing is answered then, as the specification has it
+                if running is not None:  # the specification forbids an answer to a cancelled request
                     running.cancel()
             case RpcReply():
-                self._hear_of_roots(message)
+                self._handle_roots(message)
 
     async def _answer(self, request: RpcRequest) -> bytes:
-        envelope = (
-            RequestEnvelope(DEFAULT_REVISION)
-            if request.method == "initialize"
-            else stdio_envelope(request, self._spoken)
-        )
+        envelope = RequestEnvelope(UNSAID) if request.method == "initialize" else read_envelope(request, self._revision)
         if isinstance(envelope, MessageProblem):
             return json_rpc.failure(request.id, envelope)
         if envelope.client.name:
-            self._upstream.editor = envelope.client
+            self._link.editor = envelope.client
         envelope = msgspec.structs.replace(envelope, revision=_without_tasks(envelope.revision))
         method = self._methods[envelope.revision.stateless].get(request.method)
         if method is None:
-            message = f"There is no method {request.method[:80]!r} here in {envelope.revision.name}."
+            message = f"Method {request.method[:80]!r} does not exist in {envelope.revision.name}."
             return json_rpc.failure(request.id, MessageProblem(METHOD_NOT_FOUND, message))
         try:
             result = await method(request, envelope)
@@ -213,95 +206,113 @@ class StdioBridge:
 
     async def _initialize(self, request: RpcRequest, _: RequestEnvelope) -> dict[str, Any]:
         params = request.params
-        self._upstream.editor = client_of(params.get("clientInfo"))
+        self._link.editor = client_of(params.get("clientInfo"))
         capabilities = params.get("capabilities")
-        self._has_roots = isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
+        self._supports_roots = isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
         revision = _without_tasks(negotiated(params.get("protocolVersion")))
-        told = initialize_result(revision, await self._upstream.instructions(), list_changed=True)
-        self._spoken = revision
-        return told
+        result = initialized(revision, await self._link.instructions(), tells=True)
+        self._revision = revision
+        return result
 
     async def _discover(self, _: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
-        return discover_result(envelope.revision, await self._upstream.instructions())
+        return discovered(envelope.revision, await self._link.instructions())
 
     async def _list(self, _: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
-        infos = await self._upstream.list_tools()
+        infos = await self._link.list_tools()
         self._read_only = frozenset(info.name for info in infos if info.annotations.read_only_hint)
-        return list_result(await _shown(infos, envelope.revision), None, envelope.revision)
+        return listed(await _shown(infos, envelope.revision), None, envelope.revision)
 
     async def _call(self, request: RpcRequest, envelope: RequestEnvelope) -> Any:
-        call = parse_call(request, uuid4().hex, 0)
+        call = read_call(request, uuid4().hex, 0)
         if isinstance(call, MessageProblem):
             return call
-        await self._roots_known()
-        async with reporting(self._lines, envelope.progress_token) as on_progress:
-            calling = asyncio.ensure_future(self._upstream.call(call, on_progress))
+        await self._wait_for_roots()
+        async with progress_reports(self._lines, envelope.progress_token) as on_progress:
+            call_task = asyncio.ensure_future(self._link.call(call, on_progress))
             if call.name in self._read_only:
-                self._reading.add(calling)
-                calling.add_done_callback(self._reading.discard)
-            result = await calling
-        return request_error(result.error) or call_result(result, envelope.revision)
+                self._read_only_calls.add(call_task)
+                call_task.add_done_callback(self._read_only_calls.discard)
+            result = await call_task
+        return fault_of_request(result.error) or call_result(result, envelope.revision)
 
-    # --- the editor's directories
-    # ----------------------------------------------------------------------------------------
+    # --- the editor's directories ------------------------------------------------------------------------------------
 
-    async def _ask_for_roots(self) -> None:
-        if self._has_roots and (self._told_roots is None or self._told_roots.done()):
-            self._told_roots = asyncio.get_running_loop().create_future()
-            await self._lines.write(json_rpc.request(_ROOTS, "roots/list"))
+    async def _request_roots(self) -> None:
+        if self._supports_roots and (self._roots_answer is None or self._roots_answer.done()):
+            self._roots_answer = asyncio.get_running_loop().create_future()
+            await self._lines.write(json_rpc.request(_ROOTS_REQUEST_ID, "roots/list"))
 
-    def _hear_of_roots(self, reply: RpcReply) -> None:
-        if reply.id == _ROOTS and self._told_roots is not None and not self._told_roots.done():
-            self._upstream.directory = first_directory(reply.result) or self._upstream.directory
-            self._told_roots.set_result(None)
+    def _handle_roots(self, reply: RpcReply) -> None:
+        if reply.id == _ROOTS_REQUEST_ID and self._roots_answer is not None and not self._roots_answer.done():
+            self._link.directory = first_directory(reply.result) or self._link.directory
+            self._roots_answer.set_result(None)
 
-    async def _roots_known(self) -> None:
-        if self._told_roots is not None and not self._told_roots.done():
-            await asyncio.wait({self._told_roots}, timeout=ROOTS_S)
+    async def _wait_for_roots(self) -> None:
+        if self._roots_answer is not None and not self._roots_answer.done():
+            await asyncio.wait({self._roots_answer}, timeout=ROOTS_S)
 
     # --- tasks -------------------------------------------------------------------------------------------------------
 
-    async def _tell(self, method: str) -> None:
+    async def _notify(self, method: str) -> None:
         await self._lines.write(json_rpc.notification(method, {}))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(_quietly(work))
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        task = asyncio.create_task(_ignoring_closed_channel(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return task
 
-    def _forget(self, request_id: JsonRpcId, task: asyncio.Task[None]) -> None:
-        if self._running.get(request_id) is task:  # an editor may have used an id twice
+    def _remove(self, request_id: JsonRpcId, task: asyncio.Task[None]) -> None:
+        if self._running.get(request_id) is task:  # an editor may reuse an id
             del self._running[request_id]
 
 
-async def _quietly(work: Coroutine[Any, Any, None]) -> None:
-    with suppress(OSError):  # the editor takes no more, which ends the whole
+async def _ignoring_closed_channel(work: Coroutine[Any, Any, None]) -> None:
+    with suppress(OSError):  # the editor has closed its end, which also ends serve()
         await work
 
 
 async def _acknowledge(_: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
-    return empty_result(envelope.revision)
+    return acknowledged(envelope.revision)
 
 
 def _without_tasks(revision: McpRevision) -> McpRevision:
-    """The revision as it is spoken here: an editor that waits at the other end of a pipe needs nothing to come back
-    to, as its calls outlive the daemon's restarts by themselves.
-    """
+    """The revision without tasks: editors on a pipe do not need them, because their calls survive daemon restarts."""
     return replace(revision, tasks=None)
 
 
 async def _shown(infos: tuple[ToolInfo, ...], revision: McpRevision) -> list[dict[str, Any]]:
-    """The tools in the revision's words, without those that its types do not take. Where all are plain, the types need
-    not be imported."""
+    """The tool entries of the revision, without those that its types reject. The types are imported only if a tool is
+    not plain."""
     tools = [tool_entry(info, revision) for info in infos]
-    types = None if all(map(is_trivially_valid, tools)) else await asyncio.to_thread(official_types)
+    types = None if all(map(is_plain, tools)) else await asyncio.to_thread(official_types)
     if types is None:
         return tools
-    objections = {
-        tool["name"]: None if is_trivially_valid(tool) else schema_problem(types, tool, revision) for tool in tools
-    }
+    objections = {tool["name"]: None if is_plain(tool) else objection(types, tool, revision) for tool in tools}
     for name, reason in objections.items():
         if reason is not None:
-            _log.warning("%s is left out of the listing: %s", name, reason)
+            _log.warning("%s is omitted from the listing: %s", name, reason)
     return [tool for tool in tools if objections[tool["name"]] is None]
+
+
+def first_directory(result: Mapping[str, Any] | None) -> Path | None:
+    """The first root in an answer to ``roots/list`` that is a local directory; None if there is none or on an error."""
+    roots = result.get("roots") if result is not None else None
+    for root in roots if isinstance(roots, list) else []:
+        directory = _directory(root.get("uri")) if isinstance(root, dict) else None
+        if directory is not None:
+            return directory
+    return None
+
+
+def _directory(uri: object) -> Path | None:
+    if not isinstance(uri, str):
+        return None
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    path = unquote(parts.path)
+    if parts.scheme != "file" or parts.netloc not in {"", "localhost"} or not path.startswith("/") or "\0" in path:
+        return None
+    return Path(path)

@@ -1,12 +1,11 @@
-"""The editors that start MCP servers by a file of theirs: where it is, what stands in it, how it is changed.
+"""The editors whose configuration files list MCP servers: where the files are, and how their entries are changed.
 
-Who calls it: ``toold install`` and ``toold doctor``. A file is changed in the one place that is meant; all else of it,
-comments included, stays as it is, or the file is refused.
+Used by ``toold install`` and ``toold doctor``. Only the entry for toold changes; everything else in the file, comments
+included, stays unchanged, or the file is refused.
 """
 
 from .editor_checks import check_editors
-from .editor_errors import RefusedFileError
-from .editor_table import EDITORS, Editor, EditorFile, place_of
-from .server_entry import ServerEntry
+from .editor_table import EDITORS, Editor, EditorFile, locate
+from .server_entry import RefusedFileError, ServerEntry
 
-__all__ = ["EDITORS", "Editor", "EditorFile", "RefusedFileError", "ServerEntry", "check_editors", "place_of"]
+__all__ = ["EDITORS", "Editor", "EditorFile", "RefusedFileError", "ServerEntry", "check_editors", "locate"]

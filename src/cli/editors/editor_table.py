@@ -1,4 +1,4 @@
-"""Which editors there are, where their files are, and who changes these. Pure."""
+"""The supported editors, the paths of their configuration files, and the functions that change them. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,33 +9,33 @@ from . import jsonc_file, toml_file
 from .server_entry import SERVER, Shape
 
 Change = Callable[[str, tuple[str, ...], Mapping[str, Any] | None], str]
-"""``(text, path of keys, value)``: the file's text with the value there, or with nothing there where it is None.
+"""``(text, key path, value)``: returns the text with the value at the path, or without an entry if the value is None.
 Raises ``RefusedFileError``."""
-Read = Callable[[str], Mapping[str, Any]]
-"""What the file's text says. Raises ``RefusedFileError``."""
+Parse = Callable[[str], Mapping[str, Any]]
+"""Parses the file's text. Raises ``RefusedFileError``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    """An editor by the name that the command line has for it."""
+    """An editor; ``name`` is its name on the command line."""
 
     name: str
     title: str
     linux: str
-    """Its file, by a path that may begin with ``~`` or ``$VARIABLE``."""
+    """The path of its file, which may begin with ``~`` or ``$VARIABLE``."""
     darwin: str
     servers: str
-    """The key that the file has MCP servers under."""
+    """The key of the MCP servers in the file."""
     shape: Shape = "plain"
     toml: bool = False
-    then: str = "Restart it to have toold's tools."
+    then: str = "Restart the editor to use toold's tools."
 
     @property
-    def read(self) -> Read:
-        return toml_file.read if self.toml else jsonc_file.read
+    def parse(self) -> Parse:
+        return toml_file.parse if self.toml else jsonc_file.parse
 
     def change(self, text: str, keys: tuple[str, ...], value: Mapping[str, Any] | None) -> str:
-        """As ``Change``; what is written into a file whose lines all end in CRLF ends so too."""
+        """Like ``Change``; keeps CRLF if all lines of the file end with it."""
         change: Change = toml_file.change if self.toml else jsonc_file.change
         lines = text.count("\n")
         if not lines or text.count("\r\n") != lines:
@@ -45,10 +45,10 @@ class Editor:
 
 @dataclass(frozen=True, slots=True)
 class EditorFile:
-    """Where an editor's entry stands on this machine."""
+    """An editor's configuration file on this machine."""
 
     editor: Editor
-    file: Path
+    path: Path
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -63,7 +63,7 @@ EDITORS: Final = (
         "$CLAUDE_CONFIG_DIR/.claude.json",
         "mcpServers",
         "typed",
-        then="Its next session has toold's tools; /mcp shows them.",
+        then="The next session has toold's tools; /mcp lists them.",
     ),
     Editor(
         "claude-desktop",
@@ -96,7 +96,7 @@ EDITORS: Final = (
         "~/.config/zed/settings.json",
         "context_servers",
         "zed",
-        then="It takes the change at once.",
+        then="The change takes effect at once.",
     ),
     Editor("gemini-cli", "Gemini CLI", "~/.gemini/settings.json", "~/.gemini/settings.json", "mcpServers"),
     Editor(
@@ -106,7 +106,7 @@ EDITORS: Final = (
         "$CODEX_HOME/config.toml",
         "mcp_servers",
         toml=True,
-        then="Its next session has toold's tools.",
+        then="The next session has toold's tools.",
     ),
 )
 
@@ -115,14 +115,14 @@ _DIRECTORIES: Final[Mapping[str, str]] = {
     "XDG_CONFIG_HOME": ".config",
     "CODEX_HOME": ".codex",
 }
-"""Below the home directory, where the variable is not set."""
+"""The directories, relative to the home directory, if the variable is not set."""
 
 
-def place_of(editor: Editor, *, platform: str, home: Path, env: Mapping[str, str]) -> EditorFile:
-    """The editor's file; other platforms than macOS have it where Linux has."""
+def locate(editor: Editor, *, platform: str, home: Path, env: Mapping[str, str]) -> EditorFile:
+    """The editor's file; platforms other than macOS use the Linux path."""
     first, _, rest = (editor.darwin if platform == "darwin" else editor.linux).partition("/")
     if first == "~":
         return EditorFile(editor, home / rest)
     name = first.removeprefix("$")
-    named = env.get(name)
-    return EditorFile(editor, (Path(named) if named else home / _DIRECTORIES[name]) / rest)
+    value = env.get(name)
+    return EditorFile(editor, (Path(value) if value else home / _DIRECTORIES[name]) / rest)

@@ -1,4 +1,4 @@
-"""JSON with comments and trailing commas, as editors take it: read, and changed in one place. Pure."""
+"""Parses and edits JSON with comments and trailing commas, the format of editors' configuration files. Pure."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .editor_errors import RefusedFileError
+from .server_entry import RefusedFileError
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[\s\ufeff]+|//[^\n]*|/\*.*?\*/)"""
@@ -21,7 +21,7 @@ _INDENT: Final = "  "
 
 @dataclass(slots=True)
 class _Member:
-    """One name and value of an object; positions in the text."""
+    """A name and value of an object, as positions in the text."""
 
     name: str
     start: int
@@ -34,10 +34,10 @@ class _Member:
 class _Object:
     start: int
     end: int = 0
-    """After the closing brace."""
+    """The position after the closing brace."""
     members: list[_Member] = field(default_factory=list)
     last_comma: int | None = None
-    """After the comma behind the last member, where there is one."""
+    """The position after a trailing comma."""
 
     def member(self, name: str) -> _Member | None:
         return next((member for member in self.members if member.name == name), None)
@@ -51,11 +51,11 @@ class _Token:
     end: int
 
 
-def read(text: str) -> Mapping[str, Any]:
-    """What the file says; nothing at all is an empty object.
+def parse(text: str) -> Mapping[str, Any]:
+    """Parse the file; an empty file is an empty object.
 
     Raises:
-        RefusedFileError: it is no JSON, or no object.
+        RefusedFileError: the text is not JSON, or not an object.
     """
     bare: list[str] = []
     for token in _tokens(text):
@@ -65,27 +65,26 @@ def read(text: str) -> Mapping[str, Any]:
     if not bare:
         return {}
     try:
-        value = json.loads(" ".join(bare), object_pairs_hook=_without_repeats)
+        value = json.loads(" ".join(bare), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise RefusedFileError(f"it is not JSON ({_reason(error)}); mend it first") from None
+        raise RefusedFileError(f"it is not JSON ({_reason(error)}); fix it first") from None
     if not isinstance(value, dict):
-        raise RefusedFileError("it is JSON, but no object; mend it first")
+        raise RefusedFileError("it is JSON but not an object; fix it first")
     return value
 
 
 def change(text: str, keys: tuple[str, ...], value: Mapping[str, Any] | None) -> str:
-    """The text with ``value`` at the path; where it is None, without what is there and the objects that are empty then.
-    All else stays, to the byte.
+    """The text with ``value`` at the path. None removes the entry and objects left empty. Other bytes stay.
 
     Raises:
-        RefusedFileError: it is no JSON, or something else than an object is on the way.
+        RefusedFileError: the text is not JSON, or the path leads through a value that is not an object.
     """
-    read(text)
+    parse(text)
     if not any(True for _ in _tokens(text)):
         if value is None:
             return text
         text = f"{text.rstrip()}\n{{}}\n".lstrip()
-    parsed = _parse(text)
+    parsed = _parse_positions(text)
     for depth, key in enumerate(keys[:-1]):
         member = parsed.member(key)
         if member is None:
@@ -95,7 +94,7 @@ def change(text: str, keys: tuple[str, ...], value: Mapping[str, Any] | None) ->
                 value = {missing: value}
             return _insert(text, parsed, key, value)
         if member.object is None:
-            raise RefusedFileError(f"{key!r} in it is no object; mend it first")
+            raise RefusedFileError(f"{key!r} in it is not an object; fix it first")
         parsed = member.object
     member = parsed.member(keys[-1])
     if value is None:
@@ -106,7 +105,7 @@ def change(text: str, keys: tuple[str, ...], value: Mapping[str, Any] | None) ->
 
 
 def _insert(text: str, into: _Object, name: str, value: Mapping[str, Any]) -> str:
-    """A member at the object's end, on a line of its own, indented as the ones before it."""
+    """Add a member at the end of the object, on a separate line, indented like its neighbours."""
     if not into.members:
         outer = _indent_at(text, into.start)
         inner = outer + _INDENT
@@ -124,25 +123,25 @@ def _insert(text: str, into: _Object, name: str, value: Mapping[str, Any]) -> st
 
 
 def _end_of_line(text: str, position: int) -> int:
-    """Past a comment that stands behind a member on its line."""
+    """The position after a comment that follows a member on its line."""
     found = _REMARK.match(text, position)
     return found.end() if found else position
 
 
 def _remove_up(text: str, keys: tuple[str, ...], of: _Object, member: _Member) -> str:
-    """The text without the member at the path, and without what it stood in where that is empty now."""
-    kept = _remove(text, of, member)
-    left = kept[of.start + 1 : of.end - 1 - (len(text) - len(kept))]
-    return kept if left.strip() or len(keys) == 1 else change(kept, keys[:-1], None)
+    """The text without the member at the path, and without its parent object if that becomes empty."""
+    remaining = _remove(text, of, member)
+    body = remaining[of.start + 1 : of.end - 1 - (len(text) - len(remaining))]
+    return remaining if body.strip() or len(keys) == 1 else change(remaining, keys[:-1], None)
 
 
 def _remove(text: str, of: _Object, member: _Member) -> str:
-    """The member with its line, and with the comma that parted it from its neighbour."""
-    place = of.members.index(member)
-    after = of.members[place + 1].start if place + 1 < len(of.members) else of.last_comma
+    """Remove the member with its line and the comma that separates it from its neighbour."""
+    index = of.members.index(member)
+    after = of.members[index + 1].start if index + 1 < len(of.members) else of.last_comma
     comma = text.find(",", member.end) + 1 if after is not None else member.end
-    if after is None and place > 0:  # the comma before it goes, and what stands behind that comma stays
-        before = of.members[place - 1].end
+    if after is None and index > 0:  # remove the comma before it; text after that comma stays
+        before = of.members[index - 1].end
         at = next(token.start for token in _tokens(text[: member.start], before) if token.text == ",")
         text = text[:at] + text[at + 1 :]
         start, comma = member.start - 1, member.end - 1
@@ -165,19 +164,19 @@ def _indent_at(text: str, position: int) -> str:
 
 
 def _tokens(text: str, start: int = 0) -> Iterator[_Token]:
-    """What counts of the text, from ``start`` on."""
+    """The tokens from ``start`` on, without blanks and comments."""
     while start < len(text):
         found = _TOKEN.match(text, start)
         if found is None:
             line = text.count("\n", 0, start) + 1
-            raise RefusedFileError(f"it is not JSON (line {line}); mend it first")
+            raise RefusedFileError(f"it is not JSON (line {line}); fix it first")
         if found.lastgroup != "blank":
             yield _Token(str(found.lastgroup), found[0], start, found.end())
         start = found.end()
 
 
-def _parse(text: str) -> _Object:
-    """The positions of an object that ``read`` takes."""
+def _parse_positions(text: str) -> _Object:
+    """The positions in a text that ``parse`` accepts."""
     tokens = iter(list(_tokens(text)))
     return _object(tokens, next(tokens))
 
@@ -197,7 +196,7 @@ def _object(tokens: Iterator[_Token], opening: _Token) -> _Object:
         end = inner.end if inner else _array(tokens) if value.text == "[" else value.end
         found.members.append(_Member(json.loads(token.text), token.start, value.start, end, inner))
         found.last_comma = None
-    raise RefusedFileError("it is not JSON; mend it first")
+    raise RefusedFileError("it is not JSON; fix it first")
 
 
 def _array(tokens: Iterator[_Token]) -> int:
@@ -206,13 +205,13 @@ def _array(tokens: Iterator[_Token]) -> int:
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token.text, 0) if token.kind == "mark" else 0
         if not depth:
             return token.end
-    raise RefusedFileError("it is not JSON; mend it first")
+    raise RefusedFileError("it is not JSON; fix it first")
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice in an object")
+        raise ValueError("an object has a duplicate name")
     return found
 
 

@@ -1,4 +1,4 @@
-"""TOML, as Codex has it: read, and changed by whole tables. Pure."""
+"""Parses and edits TOML, the format of Codex's configuration file, by whole tables. Pure."""
 
 import json
 import re
@@ -6,61 +6,61 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .editor_errors import RefusedFileError
+from .server_entry import RefusedFileError
 
 _HEADER: Final = re.compile(r"^[ \t]*\[{1,2}[^\[\]\n]+\]{1,2}[ \t]*(?:#[^\n]*)?$", re.MULTILINE)
 
 
-def read(text: str) -> Mapping[str, Any]:
-    """What the file says.
+def parse(text: str) -> Mapping[str, Any]:
+    """Parse the file.
 
     Raises:
-        RefusedFileError: it is no TOML.
+        RefusedFileError: the text is not TOML.
     """
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        place = re.search(r"\(at .*\)$", str(error))  # the rest may quote what stands there
-        raise RefusedFileError(f"it is not TOML {place[0] if place else ''}".rstrip() + "; mend it first") from None
+        place = re.search(r"\(at .*\)$", str(error))  # the rest may quote the file
+        raise RefusedFileError(f"it is not TOML {place[0] if place else ''}".rstrip() + "; fix it first") from None
 
 
 def change(text: str, keys: tuple[str, ...], value: Mapping[str, Any] | None) -> str:
-    """The text with the table of this path anew at the end, or without it where ``value`` is None. All else stays.
+    """The text with the table of this path replaced at the end, or removed if ``value`` is None. All else stays.
 
     Raises:
-        RefusedFileError: it is no TOML, or has the table in another form than by headers of its own.
+        RefusedFileError: the text is not TOML, or has the table in a form other than ``[path]`` headers.
     """
-    before = read(text)
-    kept = _without(text, keys)
+    before = parse(text)
+    remaining = _without(text, keys)
     if value is not None:
-        separator = "" if not kept or kept.endswith("\n\n") else "\n" if kept.endswith("\n") else "\n\n"
-        kept = f"{kept}{separator}{_table(keys, value)}"
+        separator = "" if not remaining or remaining.endswith("\n\n") else "\n" if remaining.endswith("\n") else "\n\n"
+        remaining = f"{remaining}{separator}{_table(keys, value)}"
     try:
-        after = tomllib.loads(kept)
+        after = tomllib.loads(remaining)
     except ValueError:
         after = None
     if after != _expected(before, keys, value):
         path = ".".join(keys)
-        raise RefusedFileError(f"{path} stands in it in another form than as a table [{path}]; change it by hand")
-    return kept
+        raise RefusedFileError(f"{path} in it is not written as a table [{path}]; edit it by hand")
+    return remaining
 
 
 def _without(text: str, keys: tuple[str, ...]) -> str:
-    """The text without the tables of this path and below it; where they were its end, without the line before them."""
+    """The text without the table of this path and its subtables, and without the blank line before them at the end."""
     headers = list(_HEADER.finditer(text))
     parts = [text[: headers[0].start()] if headers else text]
-    went = False
-    for place, header in enumerate(headers):
-        end = headers[place + 1].start() if place + 1 < len(headers) else len(text)
-        went = _path(header[0])[: len(keys)] == keys
-        if not went:
+    removed = False
+    for index, header in enumerate(headers):
+        end = headers[index + 1].start() if index + 1 < len(headers) else len(text)
+        removed = _path(header[0])[: len(keys)] == keys
+        if not removed:
             parts.append(text[header.start() : end])
-    kept = "".join(parts)
-    return kept.removesuffix("\n") if went and kept.endswith("\n\n") else kept
+    remaining = "".join(parts)
+    return remaining.removesuffix("\n") if removed and remaining.endswith("\n\n") else remaining
 
 
 def _path(header: str) -> tuple[str, ...]:
-    """The keys that a header names; none where this is no header after all, such as a line of a longer text."""
+    """The keys in a header; empty if the line is not a header, for example inside a multi-line string."""
     try:
         table: Any = tomllib.loads(header)
     except ValueError:
@@ -99,5 +99,5 @@ def _table(keys: tuple[str, ...], value: Mapping[str, Any]) -> str:
 
 
 def _literal(value: object) -> str:
-    """A string or a list of strings: what JSON writes of these, TOML reads."""
+    """A string or a list of strings; their JSON form is valid TOML."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -54,7 +54,7 @@ def provider_rows(
                 "label": vendor.label,
                 "available": provider is not None,
                 "simulated": provider.simulated if provider else False,
-                "road": provider.road if provider else None,
+                "transport": provider.road if provider else None,
                 "missing": absent.get(vendor.name, ""),
                 "lists_all": vendor.lists_all,
             }

@@ -111,5 +111,5 @@ async def test_an_answer_is_handed_on_whole(daemon: StubDaemon) -> None:
     assert (empty.ok, empty.structured) == (True, None)
     later = await way.call(ToolCall("c", "echo", {}), None)
     assert [type(block) for block in later.outputs] == [TextContent, ImageContent, TextContent]
-    assert "start it again" in later.text
+    assert "restart it" in later.text
     await way.close()

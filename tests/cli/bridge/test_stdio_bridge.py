@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from toold.cli.bridge.stdio_bridge import first_directory
 
 if TYPE_CHECKING:
     from tests.cli.bridge.conftest import Editor
@@ -199,3 +200,25 @@ async def test_other_tools_are_told_of(editor: Editor, daemon: StubDaemon) -> No
 
 
 METADATA = {"latency_ms": 1.0, "timings": {"queue_ms": 0.0, "tool_ms": 1.0, "provider_ms": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("roots", "directory"),
+    [
+        ([{"uri": "file:///home/me/my%20project"}, {"uri": "file:///other"}], "/home/me/my project"),
+        ([{"uri": "file://localhost/x"}], "/x"),
+        ([{"uri": "https://example/x"}, {"uri": "file:///second"}], "/second"),
+        ([{"uri": "file://another-machine/x"}], None),
+        ([{"uri": "file:///%00"}, {"uri": 7}, {}, 7, {"uri": "file://[/x"}], None),
+        ([], None),
+        ("nonsense", None),
+    ],
+)
+def test_the_first_local_root_is_the_directory(roots: Any, directory: str | None) -> None:
+    """Other roots and malformed ones are skipped."""
+    assert first_directory({"roots": roots}) == (None if directory is None else Path(directory))
+
+
+def test_an_error_for_an_answer_has_no_directory() -> None:
+    """The directory stays as it was."""
+    assert first_directory(None) is None

@@ -20,14 +20,14 @@ def checked(home: Path, entry: Any, state: Path) -> list[tuple[str, str]]:
     ("entry", "status", "said"),
     [
         ({"command": sys.executable}, "ok", "starts"),
-        ({"command": "/nowhere/toold"}, "warn", "not there: '/nowhere/toold'"),
-        ({"command": "surely-no-such-program"}, "warn", "not there"),
-        ({}, "warn", "not there: None"),
-        ({"command": sys.executable, "env": {"TOOLD_STATE_DIR": "/other"}}, "warn", "leads to the daemon of /other"),
+        ({"command": "/nowhere/toold"}, "warn", "missing command: '/nowhere/toold'"),
+        ({"command": "surely-no-such-program"}, "warn", "missing command"),
+        ({}, "warn", "missing command: None"),
+        ({"command": sys.executable, "env": {"TOOLD_STATE_DIR": "/other"}}, "warn", "uses the daemon of /other"),
     ],
 )
 def test_an_entry(tmp_path: Path, entry: dict[str, Any], status: str, said: str) -> None:
-    """It has to start a program that is there, for the daemon that is meant."""
+    """It must start an existing program, for the daemon of this state directory."""
     state = tmp_path / "state"
     named = {"env": {"TOOLD_STATE_DIR": str(state)}}
     ((found, message),) = checked(tmp_path, {"toold": named | entry}, state)
@@ -36,11 +36,11 @@ def test_an_entry(tmp_path: Path, entry: dict[str, Any], status: str, said: str)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """Is told of, since the editor cannot read it either."""
+    """It is reported, since the editor cannot parse it either."""
     ((status, message),) = checked(tmp_path, "{nonsense", tmp_path)
-    assert (status, message.endswith("mend it first")) == ("warn", True)
+    assert (status, message.endswith("fix it first")) == ("warn", True)
 
 
 def test_editors_without_an_entry(tmp_path: Path) -> None:
-    """Nothing is said of those that were not told of toold."""
+    """They get no check."""
     assert checked(tmp_path, {"other": {"command": "x"}}, tmp_path) == []

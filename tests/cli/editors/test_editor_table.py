@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from toold.cli.editors import EDITORS, place_of
+from toold.cli.editors import EDITORS, locate
 from toold.cli.editors.server_entry import ServerEntry
 
 HOME = Path("/home/me")
@@ -29,14 +29,14 @@ HOME = Path("/home/me")
 def test_its_file(name: str, linux: str, darwin: str) -> None:
     """By the editor's own documentation, on both platforms."""
     editor = next(editor for editor in EDITORS if editor.name == name)
-    assert place_of(editor, platform="linux", home=HOME, env={}).file == HOME / linux
-    assert place_of(editor, platform="darwin", home=HOME, env={}).file == HOME / darwin
+    assert locate(editor, platform="linux", home=HOME, env={}).path == HOME / linux
+    assert locate(editor, platform="darwin", home=HOME, env={}).path == HOME / darwin
 
 
 def test_a_directory_that_was_moved() -> None:
     """Variables by which editors are told another directory count."""
     codex = next(editor for editor in EDITORS if editor.name == "codex")
-    assert place_of(codex, platform="linux", home=HOME, env={"CODEX_HOME": "/c"}).file == Path("/c/config.toml")
+    assert locate(codex, platform="linux", home=HOME, env={"CODEX_HOME": "/c"}).path == Path("/c/config.toml")
 
 
 def test_an_entry_in_each_shape() -> None:
@@ -67,6 +67,6 @@ def test_a_file_keeps_its_line_ends(name: str, text: str) -> None:
     entry = ServerEntry("/bin/toold", ("mcp",), {"A": "b"}).as_value(editor.shape)
     after = editor.change(text, keys, entry)
     assert after.count("\n") == after.count("\r\n") > text.count("\n")
-    assert editor.read(after)[editor.servers]["toold"] == entry
+    assert editor.parse(after)[editor.servers]["toold"] == entry
     assert editor.change(after, keys, entry) == after
     assert editor.change(after, keys, None) == text

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.cli.editors.editor_errors import RefusedFileError
-from toold.cli.editors.jsonc_file import change, read
+from toold.cli.editors.jsonc_file import change, parse
+from toold.cli.editors.server_entry import RefusedFileError
 
 KEYS = ("mcpServers", "toold")
 ENTRY = {"command": "/bin/toold", "args": ["mcp"]}
@@ -33,7 +33,7 @@ FILES = st.dictionaries(NAMES, VALUES, max_size=4).filter(lambda file: isinstanc
 def test_what_stands_around_it_stays() -> None:
     """Comments, other servers and trailing commas are as they were; the entry is a member of its own."""
     after = change(COMMENTED, KEYS, ENTRY)
-    assert read(after)["mcpServers"] == {**read(COMMENTED)["mcpServers"], "toold": ENTRY}
+    assert parse(after)["mcpServers"] == {**parse(COMMENTED)["mcpServers"], "toold": ENTRY}
     assert [line for line in COMMENTED.splitlines() if line not in after.splitlines()] == []
     assert change(after, KEYS, None) == COMMENTED
 
@@ -44,10 +44,10 @@ def test_one_place_is_changed(file: dict[str, Any], indent: int | str | None) ->
     text = json.dumps(file, indent=indent)
     after = change(text, KEYS, ENTRY)
     servers = file.get("mcpServers", {})
-    assert read(after) == {**file, "mcpServers": {**servers, "toold": ENTRY}}
+    assert parse(after) == {**file, "mcpServers": {**servers, "toold": ENTRY}}
     assert change(after, KEYS, ENTRY) == after
-    assert read(change(after, KEYS, None)) == without_entry({**file, "mcpServers": {**servers, "toold": ENTRY}})
-    assert read(change(text, KEYS, None)) == (without_entry(file) if "toold" in servers else file)
+    assert parse(change(after, KEYS, None)) == without_entry({**file, "mcpServers": {**servers, "toold": ENTRY}})
+    assert parse(change(text, KEYS, None)) == (without_entry(file) if "toold" in servers else file)
 
 
 def without_entry(file: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_what_was_put_in_is_taken_out(text: str) -> None:
 def test_a_file_without_any(text: str) -> None:
     """Gets the object that servers stand in; a comment stays."""
     after = change(text, KEYS, ENTRY)
-    assert read(after) == {"mcpServers": {"toold": ENTRY}}
+    assert parse(after) == {"mcpServers": {"toold": ENTRY}}
     assert "//" not in text or text.partition("\n")[0] in after
 
 
@@ -81,5 +81,5 @@ def test_a_file_without_any(text: str) -> None:
 )
 def test_what_cannot_be_read_is_refused(text: str) -> None:
     """With what to do about it, rather than be made worse."""
-    with pytest.raises(RefusedFileError, match="mend it first"):
+    with pytest.raises(RefusedFileError, match="fix it first"):
         change(text, KEYS, ENTRY)

@@ -5,8 +5,8 @@ import tomllib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.cli.editors.editor_errors import RefusedFileError
-from toold.cli.editors.toml_file import change, read
+from toold.cli.editors.server_entry import RefusedFileError
+from toold.cli.editors.toml_file import change, parse
 
 KEYS = ("mcp_servers", "toold")
 ENTRY = {"command": "/bin/toold", "args": ["mcp"], "env": {"TOOLD_STATE_DIR": "/s"}}
@@ -23,9 +23,9 @@ def test_what_stands_around_it_stays() -> None:
     """Comments and other servers are as they were; the entry is a table at the end, and goes with those below it."""
     after = change(OTHERS, KEYS, ENTRY)
     assert after.startswith(OTHERS)
-    assert read(after)["mcp_servers"] == {"other": {"command": "y"}, "toold": ENTRY}
+    assert parse(after)["mcp_servers"] == {"other": {"command": "y"}, "toold": ENTRY}
     changed = change(after, KEYS, {"command": "z"})
-    assert read(changed)["mcp_servers"]["toold"] == {"command": "z"}
+    assert parse(changed)["mcp_servers"]["toold"] == {"command": "z"}
     assert change(changed, KEYS, None) == OTHERS
     assert change("", KEYS, ENTRY).startswith("[mcp_servers.toold]\n")
     assert change(change("", KEYS, ENTRY), KEYS, None) == ""
@@ -50,5 +50,5 @@ def test_any_path_is_written_as_it_is(path: str) -> None:
 )
 def test_another_form_is_refused(text: str) -> None:
     """What has the entry in a form that cannot be changed by tables, or is no TOML, is left alone, with a reason."""
-    with pytest.raises(RefusedFileError, match=r"by hand|mend it first"):
+    with pytest.raises(RefusedFileError, match=r"by hand|fix it first"):
         change(text, KEYS, ENTRY)

@@ -68,8 +68,8 @@ def test_providers_stand_in_the_order_of_their_labels() -> None:
     assert [row["name"] for row in rows] == ["glm", "kimi"]
     glm, kimi = rows
     assert (glm["lists_all"], kimi["lists_all"]) == (False, True)
-    assert (glm["available"], glm["missing"], glm["road"]) == (False, "set GLM_API_KEY", None)
-    assert (kimi["available"], kimi["simulated"], kimi["road"], kimi["missing"]) == (True, True, "httpx 1", "")
+    assert (glm["available"], glm["missing"], glm["transport"]) == (False, "set GLM_API_KEY", None)
+    assert (kimi["available"], kimi["simulated"], kimi["transport"], kimi["missing"]) == (True, True, "httpx 1", "")
 
 
 def test_a_call_row_tells_no_arguments() -> None:

@@ -1,4 +1,4 @@
-"""``toold stop``: whom it signals, how long it waits, and what it says. A real daemon is stopped in tests/e2e."""
+"""``toold cancel``, ``toold reload`` and ``toold stop``. tests/e2e stops a real daemon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from toold.cli import stop_command
+from toold.cli import operator_commands
 from toold.protocol.daemon_address import DaemonAddress, encode_address
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_the_daemon_is_signalled_and_waited_for(run: Run, holder: Holder) -> Non
     result = run("stop")
     assert result.exit_code == 0, result.stderr
     first, last = result.stdout.splitlines()
-    assert first == f"Stopping the daemon of pid {holder.process.pid}; it has 0.1 s to end, its calls a little less."
+    assert first == f"Stopping the daemon (pid {holder.process.pid}), within 0.1 s."
     assert last.startswith("Stopped after ")
     assert holder.process.wait(timeout=20) == 0
 
@@ -74,7 +74,7 @@ def test_one_that_does_not_end_is_not_waited_for_for_ever(
     run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 1, with what would end it and at what price; it is left to its user to do that."""
-    monkeypatch.setattr(stop_command, "ENDING_S", 0.0)
+    monkeypatch.setattr(operator_commands, "ENDING_S", 0.0)
     result = run("stop")
     assert result.exit_code == 1
     assert f"kill -9 {holder.process.pid}" in result.stderr
@@ -88,10 +88,10 @@ def test_one_that_stops_already_is_not_signalled_again(
     operated.answers["GET /readyz"] = (503, {"status": "stopping"})
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("it was signalled"))
     looks = iter([operated.pid, operated.pid, None])
-    monkeypatch.setattr(stop_command, "held_by", lambda _: next(looks))
+    monkeypatch.setattr(operator_commands, "running_pid", lambda _: next(looks))
     result = run("stop")
     assert result.exit_code == 0
-    assert "stopping already" in result.stdout
+    assert "already stopping" in result.stdout
     assert [request.token for request in operated.requests] == [None]
 
 
@@ -130,7 +130,7 @@ def test_another_users_daemon_is_left_to_that_user(run: Run, holder: Holder, mon
         patched.setattr(os, "kill", refuse)
         result = run("stop")
     assert result.exit_code == 1
-    assert "another user's" in result.stderr
+    assert "belongs to another user" in result.stderr
 
 
 def test_ctrl_c_ends_the_waiting_and_not_the_stopping(
@@ -141,8 +141,63 @@ def test_ctrl_c_ends_the_waiting_and_not_the_stopping(
     def interrupt(*_: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stop_command, "_ends", interrupt)
+    monkeypatch.setattr(operator_commands, "_wait_for_exit", interrupt)
     result = run("stop")
     assert result.exit_code == 130
-    assert "goes on stopping" in result.stderr
+    assert "still stopping" in result.stderr
     assert holder.process.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [("waiting", "which was waiting"), ("running", "which was running"), ("ending", "already ending")],
+)
+def test_what_was_cancelled_is_told(run: Run, operated: Operated, state: str, said: str) -> None:
+    """The call by its whole id, its tool and its session, and how it stood."""
+    call = {"id": "0a1b-1f", "tool": "chat", "session": "an-editor", "state": state}
+    operated.answers["POST /operator/calls/1f/cancel"] = (200, call)
+    result = run("cancel", "1f")
+    assert result.exit_code == 0
+    assert "0a1b-1f (chat of session an-editor)" in result.stdout
+    assert said in result.stdout
+
+
+def test_a_call_that_is_not_there(run: Run, operated: Operated) -> None:
+    """The daemon's words, and exit code 1."""
+    message = "No call 2 runs here; it may have ended. `toold calls` shows what runs."
+    operated.answers["POST /operator/calls/2/cancel"] = (404, {"error": {"code": "NOT_FOUND", "message": message}})
+    result = run("cancel", "2")
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"{message}\n")
+
+
+def test_whatever_is_given_as_an_id_stays_in_its_place(run: Run, operated: Operated) -> None:
+    """It reaches no other route."""
+    operated.answers["POST /operator/calls/..%2Freload%3F/cancel"] = (404, {"error": {"message": "no"}})
+    assert run("cancel", "../reload?").stderr == "no\n"
+
+
+@pytest.mark.parametrize(
+    ("reloaded", "waiting", "printed"),
+    [
+        (["log_level", "max_running"], ["port"], "reloaded: log_level, max_running\nneeds a restart: port\n"),
+        (["log_level"], [], "reloaded: log_level\n"),
+        ([], ["port", "host"], "needs a restart: port, host\n"),
+        ([], [], "unchanged\n"),
+    ],
+)
+def test_what_changed_is_told(
+    run: Run, operated: Operated, reloaded: list[str], waiting: list[str], printed: str
+) -> None:
+    """What is in effect now and what needs a restart, by name."""
+    operated.answers["POST /operator/reload"] = (200, {"reloaded": reloaded, "needs_restart": waiting})
+    result = run("reload")
+    assert (result.exit_code, result.stdout) == (0, printed)
+
+
+def test_a_configuration_that_is_wrong_is_as_wrong_as_at_a_start(run: Run, operated: Operated) -> None:
+    """In the same words, with the same exit code, and with what holds now."""
+    message = "port (toold.toml): must be a whole number"
+    operated.answers["POST /operator/reload"] = (400, {"error": {"code": "VALIDATION_ERROR", "message": message}})
+    result = run("reload")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"toold: cannot reload: {message}; the old configuration stays in effect\n"

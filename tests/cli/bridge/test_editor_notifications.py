@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from tests.cli.bridge.conftest import channel
-from toold.cli.bridge.bridge_subscriptions import BridgeSubscriptions
+from toold.cli.bridge.editor_notifications import BridgeSubscriptions, progress_reports
 from toold.protocol.mcp.json_rpc import MessageProblem, RpcRequest
 from toold.protocol.mcp.mcp_revision import REVISIONS
 from toold.protocol.mcp.request_envelope import SUBSCRIPTION_KEY, RequestEnvelope
+from toold.protocol.tool_call import Progress
 
 NEW = RequestEnvelope(REVISIONS["2026-07-28"])
 
@@ -46,3 +47,24 @@ async def test_what_is_no_wish(wanted: Any) -> None:
     """The request is refused."""
     async with channel() as (lines, _, _):
         assert isinstance(await BridgeSubscriptions(lines).listen(listen("l", wanted), NEW), MessageProblem)
+
+
+async def test_of_many_reports_the_last_is_told() -> None:
+    """An editor is told no more than it takes, and the last one before the answer."""
+    async with channel() as (lines, editor, _):
+        async with progress_reports(lines, "t") as note:
+            assert note is not None
+            for number in range(1000):
+                note(Progress(f"{number}", number))
+        await lines.write(b'{"after":true}')
+        told = []
+        while "after" not in (message := await editor.receive()):
+            told.append(message["params"]["message"])
+    assert told[-1] == "999"
+    assert len(told) < 10
+
+
+async def test_without_a_token_nothing_is_told() -> None:
+    """The daemon is not even asked for reports."""
+    async with channel() as (lines, _, _), progress_reports(lines, None) as note:
+        assert note is None
