@@ -30,12 +30,11 @@ from ...protocol.mcp.json_rpc import (
     RpcReply,
     RpcRequest,
 )
-from ...protocol.mcp.mcp_call import fault_of_request, read_call
-from ...protocol.mcp.mcp_result import acknowledged, call_result, discovered, initialized, listed
-from ...protocol.mcp.mcp_revision import UNSAID, McpRevision, negotiated
-from ...protocol.mcp.request_envelope import RequestEnvelope, client_of, read_envelope
-from ...protocol.mcp.sdk_types import is_plain, objection, official_types
-from ...protocol.mcp.tool_entry import tool_entry
+from ...protocol.mcp.mcp_call import parse_call, request_error
+from ...protocol.mcp.mcp_result import call_result, discover_result, empty_result, initialize_result, list_result
+from ...protocol.mcp.mcp_revision import DEFAULT_REVISION, McpRevision, negotiated
+from ...protocol.mcp.request_envelope import RequestEnvelope, client_of, stdio_envelope
+from ...protocol.mcp.tool_entry import is_trivially_valid, official_types, schema_problem, tool_entry
 from ...protocol.tool_call import ToolInfo
 from .daemon_link import DaemonLink
 from .daemon_starter import DaemonStarter
@@ -72,7 +71,7 @@ class StdioBridge:
         self._link = DaemonLink(starter, toolset, directory, self._tools_changed)
         self._subscriptions = BridgeSubscriptions(lines)
         # The revision negotiated by ``initialize``, and whether the editor accepts notifications yet.
-        self._revision = UNSAID
+        self._revision = DEFAULT_REVISION
         self._ready = False
         # Whether the editor can report its directories, and the answer once it was asked.
         self._supports_roots = False
@@ -138,7 +137,7 @@ class StdioBridge:
             problem = MessageProblem(INVALID_REQUEST, "The message exceeds the daemon's size limit.")
             self._start(self._lines.write(json_rpc.failure(None, problem)))
             return
-        message = json_rpc.read(line)
+        message = json_rpc.decode(line)
         if isinstance(message, list):
             self._start(self._batch(message))
         elif isinstance(message, RpcRequest):
@@ -154,7 +153,9 @@ class StdioBridge:
     async def _batch(self, batch: list[Message]) -> None:
         """Answer all requests of a batch, which run concurrently, with one array."""
         if not self._revision.batches or not 0 < len(batch) <= MAX_BATCH:
-            message = f"Send one message per line; only {UNSAID.name} has batches, of up to {MAX_BATCH} messages here."
+            message = (
+                f"Send one message per line; only {DEFAULT_REVISION.name} has batches, of up to {MAX_BATCH} messages."
+            )
             await self._lines.write(json_rpc.failure(None, MessageProblem(INVALID_REQUEST, message)))
             return
         answers = await asyncio.gather(*(self._answer(one) for one in batch if isinstance(one, RpcRequest)))
@@ -184,7 +185,11 @@ class StdioBridge:
                 self._handle_roots(message)
 
     async def _answer(self, request: RpcRequest) -> bytes:
-        envelope = RequestEnvelope(UNSAID) if request.method == "initialize" else read_envelope(request, self._revision)
+        envelope = (
+            RequestEnvelope(DEFAULT_REVISION)
+            if request.method == "initialize"
+            else stdio_envelope(request, self._revision)
+        )
         if isinstance(envelope, MessageProblem):
             return json_rpc.failure(request.id, envelope)
         if envelope.client.name:
@@ -210,20 +215,20 @@ class StdioBridge:
         capabilities = params.get("capabilities")
         self._supports_roots = isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
         revision = _without_tasks(negotiated(params.get("protocolVersion")))
-        result = initialized(revision, await self._link.instructions(), tells=True)
+        result = initialize_result(revision, await self._link.instructions(), list_changed=True)
         self._revision = revision
         return result
 
     async def _discover(self, _: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
-        return discovered(envelope.revision, await self._link.instructions())
+        return discover_result(envelope.revision, await self._link.instructions())
 
     async def _list(self, _: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
         infos = await self._link.list_tools()
         self._read_only = frozenset(info.name for info in infos if info.annotations.read_only_hint)
-        return listed(await _shown(infos, envelope.revision), None, envelope.revision)
+        return list_result(await _shown(infos, envelope.revision), None, envelope.revision)
 
     async def _call(self, request: RpcRequest, envelope: RequestEnvelope) -> Any:
-        call = read_call(request, uuid4().hex, 0)
+        call = parse_call(request, uuid4().hex, 0)
         if isinstance(call, MessageProblem):
             return call
         await self._wait_for_roots()
@@ -233,7 +238,7 @@ class StdioBridge:
                 self._read_only_calls.add(call_task)
                 call_task.add_done_callback(self._read_only_calls.discard)
             result = await call_task
-        return fault_of_request(result.error) or call_result(result, envelope.revision)
+        return request_error(result.error) or call_result(result, envelope.revision)
 
     # --- the editor's directories ------------------------------------------------------------------------------------
 
@@ -273,7 +278,7 @@ async def _ignoring_closed_channel(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _acknowledge(_: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
-    return acknowledged(envelope.revision)
+    return empty_result(envelope.revision)
 
 
 def _without_tasks(revision: McpRevision) -> McpRevision:
@@ -285,10 +290,12 @@ async def _shown(infos: tuple[ToolInfo, ...], revision: McpRevision) -> list[dic
     """The tool entries of the revision, without those that its types reject. The types are imported only if a tool is
     not plain."""
     tools = [tool_entry(info, revision) for info in infos]
-    types = None if all(map(is_plain, tools)) else await asyncio.to_thread(official_types)
+    types = None if all(map(is_trivially_valid, tools)) else await asyncio.to_thread(official_types)
     if types is None:
         return tools
-    objections = {tool["name"]: None if is_plain(tool) else objection(types, tool, revision) for tool in tools}
+    objections = {
+        tool["name"]: None if is_trivially_valid(tool) else schema_problem(types, tool, revision) for tool in tools
+    }
     for name, reason in objections.items():
         if reason is not None:
             _log.warning("%s is omitted from the listing: %s", name, reason)
