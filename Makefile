@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both set up what is missing first.
-.PHONY: run test test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-code programs chaos conformance soak lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-code programs chaos conformance soak lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
@@ -54,6 +54,9 @@ demo: .venv/.run ## a tour on real sockets, some seconds
 
 test: .venv/.dev .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## lint, format, types, import arrows, tests
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+test-fast: .venv/.dev ## the tests that start no process; under two minutes
+	$(BIN)/python -m pytest -n auto -m "not process" $(ARGS)
 
 test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector ## real MCP clients against the daemon, over HTTP and stdio
 	$(BIN)/python -m pytest -n auto tests/peers $(ARGS)

@@ -1,13 +1,13 @@
-"""For all tests: in CI nothing is skipped but what is named here, every process that is started hears Ctrl-C, an audit
-row is made in one place, and so is damage.
-"""
+"""Hooks and fixtures for all tests: process detection, skips that CI rejects, and audit rows."""
 
 import os
+import resource
 import signal
 import sqlite3
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,53 +17,127 @@ from hypothesis import settings
 from toold.store import KEY_BYTES, CallRow
 
 ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed")
-"""Reasons that hold in CI too, which runs as root in a container."""
+"""Reasons that are valid in CI too, which runs as root in a container."""
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
-# Examples are the same in each run, so that a change is blamed for what it changed; `--hypothesis-profile=default`
-# draws new ones. How long one takes is the machine's matter.
+# Examples are the same in each run, so that a failure comes from the change under test. `--hypothesis-profile=default`
+# draws new ones. There is no deadline per example: it would depend on the machine's load.
 
 _skips: Counter[str] = Counter()
 
 
 def pytest_configure() -> None:
-    """Shells have their background jobs ignore SIGINT, and whom a test starts would inherit that."""
+    """Restore SIGINT: shells ignore it in background jobs, and the processes that tests start would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Two a processor: much of the time tests wait for the processes that they start."""
-    return (os.cpu_count() or 1) * 2
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two workers per CPU: tests that start processes spend much of their time waiting for them; others do not."""
+    return (os.cpu_count() or 1) * (1 if is_fast_run(config) else 2)
+
+
+def is_fast_run(config: pytest.Config) -> bool:
+    """Whether this is `make test-fast`, which selects the tests that start no process."""
+    return bool(config.getoption("markexpr") == "not process")
+
+
+# --- tests that start processes --------------------------------------------------------------------------------------
+
+_PROCESS_EVENTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"})
+_ADVICE = "mark the test with `process`, or let its fixture depend on `starts_processes` (CONTRIBUTING.md)"
+
+
+class _ProcessGuard:
+    """Fails a test that starts a process without the marker ``process``; `make test-fast` relies on the marker."""
+
+    def __init__(self) -> None:
+        self.unmarked_test: str | None = None
+        """The id of the running test if it must not start a process."""
+
+    def audit(self, event: str, _arguments: object) -> None:
+        if self.unmarked_test is not None and event in _PROCESS_EVENTS:
+            raise RuntimeError(f"{self.unmarked_test} starts a process ({event}): {_ADVICE}")
+
+
+_guard = _ProcessGuard()
+sys.addaudithook(_guard.audit)
+
+
+def _reaped() -> int:
+    """Page faults of ended child processes: grows with every child, also with those of native extensions."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+
+
+@pytest.fixture(scope="session")
+def starts_processes() -> None:
+    """A fixture that starts processes depends on this one: its tests then get the marker ``process``."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests whose fixtures start processes; runs before ``-m`` selects tests."""
+    for item in items:
+        if "starts_processes" in getattr(item, "fixturenames", ()):
+            item.add_marker("process")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Guard the setup, call and teardown of a test without the marker."""
+    _guard.unmarked_test = None if item.get_closest_marker("process") else item.nodeid
+    try:
+        return (yield)
+    finally:
+        _guard.unmarked_test = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Detect the processes that raise no audit event, such as sandbox workers.
+
+    Only in runs without marked tests: elsewhere, a child of an earlier test may end during this one.
+    """
+    before = _reaped()
+    result = yield
+    if is_fast_run(item.config) and _reaped() != before:
+        pytest.fail(f"a child process ended during this test: {_ADVICE}")
+    return result
+
+
+# --- skips -----------------------------------------------------------------------------------------------------------
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note why a test was skipped; with xdist this is told to the controller."""
+    """Count the skips by reason; xdist calls this in the controller."""
     if report.skipped and isinstance(report.longrepr, tuple):
         _skips[str(report.longrepr[2]).removeprefix("Skipped: ")] += 1
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI a skip that is not allowed fails the run."""
+    """In CI, fail the run if a test was skipped for any other reason than the allowed ones."""
     if os.environ.get("CI") and any(not reason.startswith(ALLOWED_SKIPS) for reason in _skips):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many were skipped for which reason, and which of them CI does not take."""
+    """Print the number of skips per reason, and which reasons CI rejects."""
     for reason, number in _skips.items():
         verdict = "" if reason.startswith(ALLOWED_SKIPS) else " - NOT ALLOWED IN CI"
         terminalreporter.line(f"{number} skipped: {reason}{verdict}")
 
 
+# --- fixtures --------------------------------------------------------------------------------------------------------
+
+
 @pytest.fixture(scope="session")
 def row() -> Callable[..., CallRow]:
-    """A function that makes a call's audit row, of ``echo`` unless said otherwise."""
+    """Makes an audit row of a call, by default of ``echo``."""
 
     def make(**fields: Any) -> CallRow:
-        plain: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "id": "call-1",
             "started_at": time.time(),
             "transport": "websocket",
@@ -76,25 +150,25 @@ def row() -> Callable[..., CallRow]:
             "outcome": "ok",
             "latency_ms": 1.5,
         }
-        return CallRow(**plain | fields)
+        return CallRow(**defaults | fields)
 
     return make
 
 
 @pytest.fixture(scope="session")
 def audit_key() -> bytes:
-    """The key of the audit's chain."""
+    """The key of the audit chain."""
     return b"k" * KEY_BYTES
 
 
 @pytest.fixture(scope="session")
 def damage() -> Callable[[Path, str], None]:
-    """A function that overwrites the first page of a table in a database that is closed."""
+    """Overwrites the first page of a table in a closed database."""
 
     def overwrite(database: Path, table: str) -> None:
         with closing(sqlite3.connect(database)) as connection:
-            asked = "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = ?"
-            page, size = connection.execute(asked, (table,)).fetchone()
+            query = "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = ?"
+            page, size = connection.execute(query, (table,)).fetchone()
         with database.open("r+b") as file:
             file.seek((page - 1) * size)
             file.write(b"\xff" * size)

@@ -99,11 +99,11 @@ def test_each_dependency_has_its_line() -> None:
 
 
 def test_pre_commit_runs_the_checks_of_make() -> None:
-    """Every command of ``make check`` is a hook, word for word, and so are the tests; nothing else is."""
-    recipe = page("Makefile").partition("\ncheck:")[2].partition("\n\n")[0].splitlines()[1:]
-    checks = [line.strip().replace("$(BIN)", ".venv/bin") for line in recipe]
+    """The hooks are the commands of ``make check`` and ``make test-fast``, and nothing else."""
+    recipes = [page("Makefile").partition(f"\n{target}:")[2].partition("\n\n")[0] for target in ("check", "test-fast")]
+    commands = [line for recipe in recipes for line in recipe.splitlines()[1:]]
     hooks = re.findall(r"entry: (.+)", page(".pre-commit-config.yaml"))
-    assert hooks == [*checks, ".venv/bin/python -m pytest -n auto"]
+    assert hooks == [line.strip().replace("$(BIN)", ".venv/bin").removesuffix(" $(ARGS)") for line in commands]
 
 
 # --- what is cited exists --------------------------------------------------------------------------------------------
@@ -187,7 +187,9 @@ def test_the_readme_stays_short() -> None:
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DaemonAddress, dict[str, str]]]:
+def daemon(
+    starts_processes: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[DaemonAddress, dict[str, str]]]:
     """A simulated daemon in the repository's directory: where it listens, and the environment that finds it."""
     state = tmp_path_factory.mktemp("state")
     foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")

@@ -9,6 +9,7 @@ import pytest
 from baseline.environment import commit, environment
 
 
+@pytest.mark.process
 def test_the_environment_is_told() -> None:
     """Machine, Python, packages and daemon are known, and nothing names the machine or its user."""
     now = environment("toold 0.1.0")
@@ -19,6 +20,7 @@ def test_the_environment_is_told() -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.process
 def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
     """A checkout has its commit, with + behind it where a file differs; a directory that is none has no commit."""
     assert commit(tmp_path) is None

@@ -28,6 +28,7 @@ def test_what_is_there_is_no_matter() -> None:
     require(["json"])
 
 
+@pytest.mark.process
 def test_a_python_without_toold_is_told() -> None:
     """A script that is run by the machine's own Python says in one line which Python has what it needs."""
     without_packages = [sys.executable, "-E", "-S", str(SCRIPTS / "collect.py"), "--help"]

@@ -9,6 +9,8 @@ from toold.client import ConnectionFailedError, MCPWebSocketClient
 from baseline.collecting import CollectionError
 from baseline.own_daemon import environment_for, own_daemon
 
+pytestmark = pytest.mark.process
+
 
 def test_settings_of_others_are_left_out() -> None:
     """Keys and settings of whoever runs it do not reach the daemon; its workspace does."""

@@ -29,7 +29,7 @@ Script = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Script]:
+def start(starts_processes: None, tmp_path: Path) -> Iterator[Script]:
     """Start a script in a directory of its own, with no daemon in its environment; what still runs at the end is
     ended.
     """
@@ -280,6 +280,7 @@ def test_bad_input_is_a_line(run: Run, arguments: list[str], code: int, says: st
     assert "Traceback" not in err
 
 
+@pytest.mark.process
 def test_the_client_is_where_scripts_look_for_it(tmp_path: Path) -> None:
     """``mcp_client`` has the client library under its name, from beside the scripts and from the checkout's root."""
     for directory, module in ((SCRIPTS, "mcp_client"), (SCRIPTS.parents[1], "scripts.baseline_collection.mcp_client")):

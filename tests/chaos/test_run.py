@@ -17,6 +17,7 @@ def test_a_client_makes_the_same_calls_in_every_run_of_a_seed() -> None:
 
 
 @pytest.mark.parametrize("seed", [1])
+@pytest.mark.process
 async def test_nothing_is_lost_and_nothing_runs_twice(tmp_path: Path, seed: int) -> None:
     """Some 200 calls of twelve clients, over three ends of the daemon or more: every promise holds."""
     outcome = await run(tmp_path, Scale(calls=180, clients=12, seed=seed, limit_s=300, between=(50, 65)))

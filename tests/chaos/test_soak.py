@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from tests.chaos.flat import FEWEST
 from tests.chaos.soak import report, soak
 
 
+@pytest.mark.process
 async def test_clients_come_and_go_while_the_daemon_is_sampled(tmp_path: Path) -> None:
     """Every kind of client comes, calls are answered, and each figure has its line; too short for a verdict."""
     done = await soak(tmp_path, seconds=3.0, every_s=0.1)

@@ -53,6 +53,7 @@ def test_tail_shows_the_last_calls(run: Run, kept: list[CallRow]) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("options", [("tail",), ("export",), ("export", "--json")])
+@pytest.mark.process
 def test_a_disk_that_is_full_is_said_in_one_line(kept: list[CallRow], options: tuple[str, ...]) -> None:
     """What is written to a file is lost aloud, with exit code 1, and without a traceback."""
     with Path("/dev/full").open("wb") as full:

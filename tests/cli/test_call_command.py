@@ -181,6 +181,7 @@ def test_a_connection_that_breaks_is_exit_code_3(run: Run, daemon: StubDaemon) -
     assert "may have run" in result.stderr
 
 
+@pytest.mark.process
 def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: StubDaemon) -> None:
     """SIGINT ends the command with 130 and a word on stderr, after the daemon was told."""
 

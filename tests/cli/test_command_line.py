@@ -50,6 +50,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
+@pytest.mark.process
 def test_help_and_version_import_nothing_heavy(option: str) -> None:
     """``toold --help`` answers at once: no library behind the commands is loaded for it."""
     program = (
@@ -96,6 +97,7 @@ def test_a_misspelt_command_gets_a_suggestion(run: Run) -> None:
     assert "status" in result.stderr
 
 
+@pytest.mark.process
 def test_python_m_toold_is_the_command() -> None:
     """``python -m toold`` is the same as ``toold``."""
     ended = subprocess.run([sys.executable, "-m", "toold", "--version"], capture_output=True, text=True, check=True)

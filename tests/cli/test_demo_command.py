@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from toold.cli.demo_command import choose_file, demo_environment
 
+pytestmark = pytest.mark.process
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
 

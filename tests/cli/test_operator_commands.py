@@ -52,7 +52,7 @@ class Holder:
 
 
 @pytest.fixture
-def holder(request: pytest.FixtureRequest, bare_environment: Path) -> Iterator[Holder]:
+def holder(starts_processes: None, request: pytest.FixtureRequest, bare_environment: Path) -> Iterator[Holder]:
     """A process that ends as its parameter says, ``ends`` where there is none."""
     holder = Holder(bare_environment, getattr(request, "param", "ends"))
     yield holder
@@ -95,6 +95,7 @@ def test_one_that_stops_already_is_not_signalled_again(
     assert [request.token for request in operated.requests] == [None]
 
 
+@pytest.mark.process
 def test_where_no_daemon_runs_nobody_is_signalled(run: Run, bare_environment: Path) -> None:
     """A pid in the lock's file counts only while the lock is held."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
@@ -108,6 +109,7 @@ def test_where_no_daemon_runs_nobody_is_signalled(run: Run, bare_environment: Pa
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux shows which files a process has open")
+@pytest.mark.process
 def test_a_pid_of_another_container_is_not_signalled(run: Run, operated: Operated, bare_environment: Path) -> None:
     """The lock is held across containers that share the directory; here that pid is another process."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:

@@ -13,6 +13,8 @@ from toold.cli.daemon_connection import CommandFailedError
 from toold.cli.service_command import service_for
 from toold.daemon import load_settings
 
+pytestmark = pytest.mark.process
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Operated, Run
 

@@ -50,6 +50,7 @@ def test_odd_paths_are_written_as_systemd_reads_them() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.process
 def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
     """Its own check is silent, for plain paths and for odd ones."""
     directory = tmp_path / "a %h b"

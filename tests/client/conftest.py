@@ -155,7 +155,7 @@ async def resumable(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> Peer:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
+def certificate(starts_processes: None, tmp_path: Path) -> tuple[Path, Path]:
     """A self-signed certificate for 127.0.0.1 and its key; made by the openssl command."""
     openssl = shutil.which("openssl")
     if openssl is None:

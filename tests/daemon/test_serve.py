@@ -177,6 +177,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.process
 def test_a_loop_that_is_blocked_does_not_hold_up_the_end() -> None:
     """The process ends when its time is over, and says why; the exit code is that of the signal."""
     with subprocess.Popen(
@@ -202,6 +203,7 @@ _flush_outputs()
 """
 
 
+@pytest.mark.process
 def test_what_nobody_reads_any_more_is_no_failure() -> None:
     """A daemon whose terminal was closed with words on the way ends with 0; Python by itself would end with 120."""
     with subprocess.Popen([sys.executable, "-c", FLUSHED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -128,7 +128,7 @@ def end(stack: Stack) -> None:
 
 
 @pytest.fixture
-def start_stack(tmp_path: Path) -> Iterator[Callable[..., Stack]]:
+def start_stack(starts_processes: None, tmp_path: Path) -> Iterator[Callable[..., Stack]]:
     """Start a stack with settings of the test's own."""
     started: list[Stack] = []
 
@@ -142,7 +142,7 @@ def start_stack(tmp_path: Path) -> Iterator[Callable[..., Stack]]:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One that is healthy; its end must be in good order."""
     running = begin(tmp_path_factory.mktemp("container"))
     try:

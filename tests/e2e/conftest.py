@@ -259,7 +259,7 @@ def clean_env() -> Callable[[Path], dict[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def daemon(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """One daemon for all tests of a worker; it must end well and log no traceback."""
     running = start(tmp_path_factory.mktemp("daemon"))
     yield running
@@ -268,7 +268,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
 
 
 @pytest.fixture
-def start_daemon(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+def start_daemon(starts_processes: None, tmp_path: Path) -> Iterator[Callable[..., Process]]:
     """Start a daemon with flags and settings of the test's own; what still runs at the end is stopped."""
     started: list[Process] = []
 
@@ -320,7 +320,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
+def command(starts_processes: None, tmp_path: Path) -> Command:
     """Run a ``toold`` command to its end; it knows of no daemon but that of the state directory and settings given."""
 
     def run(

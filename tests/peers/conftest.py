@@ -16,7 +16,7 @@ START_S = 60.0
 
 
 @pytest.fixture(scope="session")
-def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Spec]]:
+def ways(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Spec]]:
     """What a peer has to know to connect by ``http``, and by ``stdio``; both lead to one daemon."""
     directory = tmp_path_factory.mktemp("peers")
     state = directory / "state"

@@ -257,14 +257,14 @@ def _cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def plain_cluster() -> Iterator[Cluster]:
+def plain_cluster(starts_processes: None) -> Iterator[Cluster]:
     """A PostgreSQL server as it is installed; skips where there is no pgserver."""
     with _cluster() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster(starts_processes: None) -> Iterator[Cluster]:
     """A PostgreSQL server with Supabase's roles; skips where there is no pgserver."""
     with _cluster() as server:
         server.sql(ROLES)

@@ -153,7 +153,7 @@ def world() -> World:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def make() -> AsyncIterator[Callable[..., Sandbox]]:
+async def make(starts_processes: None) -> AsyncIterator[Callable[..., Sandbox]]:
     """``make(limits, programs=2)``: a sandbox that is closed in the end."""
     async with AsyncExitStack() as stack:
 
@@ -166,7 +166,7 @@ async def make() -> AsyncIterator[Callable[..., Sandbox]]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared() -> AsyncIterator[Sandbox]:
+async def shared(starts_processes: None) -> AsyncIterator[Sandbox]:
     """One for all tests of a module: a program leaves nothing to the next."""
     sandbox = Sandbox(LIMITS, programs=2)
     yield sandbox

@@ -50,6 +50,7 @@ async def test_a_flood_after_the_end_does_nothing() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system cannot tell")
+@pytest.mark.process
 async def test_the_death_of_the_worker_ends_it() -> None:
     """While the program waits for something else."""
     ending = ProgramTermination()
@@ -63,6 +64,7 @@ async def test_the_death_of_the_worker_ends_it() -> None:
     assert isinstance(ending.reason, WorkerDiedError)
 
 
+@pytest.mark.process
 async def test_a_worker_that_is_not_known_is_not_watched() -> None:
     """Nor one that is gone before."""
     ending = ProgramTermination()

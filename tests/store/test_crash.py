@@ -7,10 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from toold.store import Store
 from toold.store.store_schema import open_for_reading
 
 Call = Any  # conftest.Journalled
+
+pytestmark = pytest.mark.process
 
 VICTIM = """
 import asyncio, itertools, pathlib, sys, time

@@ -194,6 +194,7 @@ with contextlib.closing(sqlite3.connect(sys.argv[1])) as connection:
 """
 
 
+@pytest.mark.process
 def test_opening_it_again_keeps_the_locks_of_the_process(database: Path) -> None:
     """Another program that opens and closes the database finds it in use, and leaves the log of what is written."""
 

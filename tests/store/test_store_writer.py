@@ -173,6 +173,7 @@ writer.close(30)
 """
 
 
+@pytest.mark.process
 def test_a_full_disk_is_a_problem_that_passes(database: Path) -> None:
     """Where the disk takes no more, rows wait; when there is room again all of them are written, each once."""
     # The bound on file sizes is a process's own, so this runs in one of its own.

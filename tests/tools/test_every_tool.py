@@ -1,6 +1,6 @@
-"""What holds for every tool there is: wrong arguments are told by name, and a missing key by the key.
+"""Every tool rejects wrong arguments by name, and reports a missing key or an unreachable vendor.
 
-Nothing here knows a tool but for a good call of it, and that only where its schema alone does not make one.
+The arguments are derived from each tool's schema; ``GOOD`` has those that a schema alone does not determine.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from toold.protocol.tool_call import ToolInfo
 from toold.tools import Tool, bind, load_registry, simulated_tools
 
 FILE: Final = "notes.txt"
-"""Lies in the workspace of those that run; stands for every string, so that paths lead somewhere."""
+"""A file in the workspace. The value of every string argument, so that paths exist."""
 
 GOOD: Final[dict[str, dict[str, Any]]] = {
     "echo": {"text": "Hello"},
@@ -45,7 +45,7 @@ TOOLS: Final = [
 
 
 def good(tool: Tool) -> dict[str, Any]:
-    """Arguments that the tool takes, no more than it must have."""
+    """The required arguments of a tool, with valid values."""
     schema = tool.info.input_schema
     if tool.name in GOOD:
         return GOOD[tool.name]
@@ -53,7 +53,7 @@ def good(tool: Tool) -> dict[str, Any]:
 
 
 def sample(part: dict[str, Any], root: dict[str, Any]) -> Any:
-    """A value that a part of a schema takes."""
+    """A value that matches a part of a schema."""
     part = next(iter(part.get("anyOf", [part])))
     if "$ref" in part:
         part = root["$defs"][part["$ref"].rpartition("/")[2]]
@@ -75,63 +75,52 @@ def sample(part: dict[str, Any], root: dict[str, Any]) -> Any:
 
 
 class Wrong(NamedTuple):
-    """A call that must be refused."""
+    """A call that must be rejected."""
 
-    tool: Tool
     how: str
     field: str
-    """That the refusal must name."""
+    """The field that the error must name."""
     arguments: dict[str, Any]
-
-    def __str__(self) -> str:
-        return f"{self.tool.name}-{self.field}-{self.how}"
 
 
 OF_EACH_TYPE: Final[dict[str, Any]] = {"object": {"no": 1}, "array": [[]], "integer": 7, "string": "no"}
 
 
 def wrong_calls(tool: Tool) -> Iterator[Wrong]:
-    """Each required argument left out, each argument of another type, and one that the tool has not."""
+    """Omits each required argument, gives each argument a wrong type, and adds an unknown argument."""
     schema = tool.info.input_schema
     for name in schema.get("required", ()):
-        yield Wrong(tool, "missing", name, {key: value for key, value in good(tool).items() if key != name})
+        yield Wrong("missing", name, {key: value for key, value in good(tool).items() if key != name})
     for name, part in schema.get("properties", {}).items():
         taken = types_of(part, schema)
         taken |= {"integer"} if "number" in taken else set()
         for other in [kind for kind in OF_EACH_TYPE if kind not in taken][:1]:
-            yield Wrong(tool, f"is-{other}", name, good(tool) | {name: OF_EACH_TYPE[other]})
-    yield Wrong(tool, "surplus", "no_such_argument", good(tool) | {"no_such_argument": 1})
-
-
-WRONG: Final = [wrong for tool in TOOLS for wrong in wrong_calls(tool)]
+            yield Wrong(f"is-{other}", name, good(tool) | {name: OF_EACH_TYPE[other]})
+    yield Wrong("surplus", "no_such_argument", good(tool) | {"no_such_argument": 1})
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_good_call_is_taken(tool: Tool) -> None:
-    """What the schema asks for is enough; else the wrong calls below would show nothing."""
+def test_arguments_are_bound_or_rejected_by_name(tool: Tool) -> None:
+    """The required arguments suffice; each wrong call is rejected with the tool and the field in the message."""
     bind(tool, good(tool))
+    for wrong in wrong_calls(tool):
+        with pytest.raises(InvalidArgumentsError) as caught:
+            bind(tool, wrong.arguments)
+        assert caught.value.message.startswith(f"{tool.name}: "), wrong
+        assert wrong.field in caught.value.message, wrong
+        assert any(name.partition(".")[0] == wrong.field for name in (caught.value.details or {})["fields"]), wrong
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_a_wrong_argument_is_refused_by_its_name(wrong: Wrong) -> None:
-    """The message begins with the tool and names the field, and ``details.fields`` has it."""
-    with pytest.raises(InvalidArgumentsError) as caught:
-        bind(wrong.tool, wrong.arguments)
-    assert caught.value.message.startswith(f"{wrong.tool.name}: ")
-    assert wrong.field in caught.value.message
-    assert any(name.partition(".")[0] == wrong.field for name in (caught.value.details or {})["fields"])
-
-
-async def test_a_wrong_call_is_answered_over_the_wire_and_asks_nobody(serve: Any, workspace: Path) -> None:
-    """With ``VALIDATION_ERROR``, nothing executed, nothing sent to a vendor, whatever the tool."""
+async def test_a_wrong_call_is_rejected_before_a_vendor_is_asked(serve: Any, workspace: Path) -> None:
+    """Over the wire, one call per tool: ``VALIDATION_ERROR``, nothing executed, no request to a vendor."""
     served = await serve(workspace)
     known = {info.name for info in await served.client.list_tools()}
-    for wrong in WRONG:
-        if wrong.tool.name in known:
+    for tool in TOOLS:
+        if tool.name in known:
             with pytest.raises(InvalidArgumentsError) as caught:
-                await served.client.call(wrong.tool.name, wrong.arguments)
-            assert (caught.value.executed, caught.value.retryable) == ("no", False), wrong
-    assert {seen.operation for seen in served.simulator.requests} <= {"models"}  # which the daemon lists by itself
+                await served.client.call(tool.name, good(tool) | {"no_such_argument": 1})
+            assert (caught.value.executed, caught.value.retryable) == ("no", False), tool.name
+    assert {seen.operation for seen in served.simulator.requests} <= {"models"}  # the daemon itself lists the models
 
 
 # --- without any key -------------------------------------------------------------------------------------------------
@@ -144,18 +133,18 @@ async def outcome(client: Any, info: ToolInfo, arguments: dict[str, Any]) -> Cal
         return error
 
 
-async def test_a_tool_whose_provider_is_absent_says_which_key_is_missing(serve: Any, workspace: Path) -> None:
-    """Of all that are listed where no vendor has a key: what asks nobody works, and what would ask says what to set."""
+async def test_a_tool_without_its_provider_names_the_missing_key(serve: Any, workspace: Path) -> None:
+    """Without any key, tools that ask no vendor work, and the others say which variable to set."""
     (workspace / FILE).write_text("Some notes.")
     served = await serve(workspace, KIMI_API_KEY="", GLM_API_KEY="", TOOLD_SIMULATE="false")
     arguments = {tool.name: good(tool) for tool in TOOLS}
     refused = set()
     for info in await served.client.list_tools():
         if info.name not in arguments:
-            continue  # of a package that happens to be installed
+            continue  # from another installed package
         answer = await outcome(served.client, info, arguments[info.name])
         if isinstance(answer, NotFoundError):
-            assert not info.annotations.open_world_hint, info.name  # the id that it was given is nobody's
+            assert not info.annotations.open_world_hint, info.name  # the id that it was given does not exist
         elif isinstance(answer, CallError):
             assert isinstance(answer, ServiceUnavailableError), (info.name, answer)
             assert "KIMI_API_KEY" in answer.message or "GLM_API_KEY" in answer.message, (info.name, answer)
@@ -164,17 +153,22 @@ async def test_a_tool_whose_provider_is_absent_says_which_key_is_missing(serve: 
         else:
             assert answer.metadata.provider_calls == 0, info.name
     reaching = {tool.name for tool in TOOLS if tool.annotations.open_world_hint and not tool.orchestration}
-    assert reaching - refused == {"planner"}  # its last step asks nobody, unless it is told to
-    assert refused <= reaching | {"glm_payload_preview"}  # it shows what would be sent, and needs to know where to
+    assert reaching - refused == {"planner"}  # asks a model only if use_assistant_model is set
+    assert refused <= reaching | {"glm_payload_preview"}  # it shows the request, which needs the provider
 
 
-# --- with vendors that do not answer ---------------------------------------------------------------------------------
+# --- with vendors that do not respond ---------------------------------------------------------------------------------
 
-REACHING: Final = [tool for tool in TOOLS if tool.annotations.open_world_hint and not tool.orchestration]
+UNREACHABLE: Final = [
+    next(tool for tool in TOOLS if tool.name == name)
+    for name in ("chat", "consensus", "debug", "glm_web_search", "kimi_upload_files", "smart_file_query")
+]
+"""One tool per way of asking a vendor: a completion, several at once, a workflow's expert, a search, an upload,
+an upload followed by a completion. The other tools use the same methods of the context."""
 
 
 class Silence:
-    """A server that takes what it is sent and never answers; but for its models, which the daemon asks by itself."""
+    """A server that accepts requests and never responds, except to the daemon's own request for the models."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -209,13 +203,8 @@ class Silence:
         writer.close()
 
 
-def reaching(tool: Tool) -> dict[str, Any]:
-    """A good call that asks a vendor."""
-    return good(tool) | ({"use_assistant_model": True} if tool.name == "planner" else {})
-
-
-async def nothing_is_held(served: Any) -> None:
-    """Wait until every permit of the vendors is back."""
+async def wait_until_permits_are_free(served: Any) -> None:
+    """Wait until no call holds a permit of a provider."""
     async with asyncio.timeout(30):
         while True:
             providers = (await served.client.call("status")).structured["limits"]["providers"]
@@ -224,33 +213,33 @@ async def nothing_is_held(served: Any) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("tool", REACHING, ids=lambda tool: tool.name)
-async def test_a_vendor_that_is_down_is_an_error_of_the_call(tool: Tool, serve: Any, workspace: Path) -> None:
-    """Where nobody listens the call fails, may be tried again, and has had no effect; no success tells of it."""
+@pytest.mark.parametrize("tool", UNREACHABLE, ids=lambda tool: tool.name)
+async def test_a_vendor_that_is_down_fails_the_call(tool: Tool, serve: Any, workspace: Path) -> None:
+    """The call fails with a retryable error, and reports no effect."""
     (workspace / FILE).write_text("Some notes.")
     served = await serve(workspace, KIMI_BASE_URL="http://127.0.0.1:1/", GLM_BASE_URL="http://127.0.0.1:1/")
-    answer = await outcome(served.client, tool.info, reaching(tool))
+    answer = await outcome(served.client, tool.info, good(tool))
     assert isinstance(answer, CallError)
     assert (answer.code, answer.executed, answer.retryable) == (ErrorCode.SERVICE_UNAVAILABLE, "no", True)
     assert "cannot be reached" in answer.message
-    await nothing_is_held(served)
+    await wait_until_permits_are_free(served)
 
 
-@pytest.mark.parametrize("tool", REACHING, ids=lambda tool: tool.name)
-async def test_a_vendor_that_is_silent_holds_no_call(tool: Tool, serve: Any, workspace: Path) -> None:
-    """A call to a vendor that never answers ends at its deadline, and at once where it is cancelled."""
+@pytest.mark.parametrize("tool", UNREACHABLE, ids=lambda tool: tool.name)
+async def test_a_silent_vendor_does_not_block_a_call(tool: Tool, serve: Any, workspace: Path) -> None:
+    """A call to a vendor that never responds ends at its deadline, and immediately when it is cancelled."""
     (workspace / FILE).write_text("Some notes.")
     async with Silence() as silence:
         served = await serve(workspace, **silence.settings)
         with pytest.raises(CallTimeoutError):
-            await served.client.call(tool.name, reaching(tool), timeout=0.5)
+            await served.client.call(tool.name, good(tool), timeout=0.5)
         asked = silence.asked
         assert asked
-        task = asyncio.create_task(served.client.call(tool.name, reaching(tool), timeout=60))
+        task = asyncio.create_task(served.client.call(tool.name, good(tool), timeout=60))
         await silence.until(asked + 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await nothing_is_held(served)
+        await wait_until_permits_are_free(served)
         log = (await served.client.call("toolcall_log_tail", {"tool": tool.name})).structured
         assert [row["outcome"] for row in log] == ["CANCELLED", "TIMEOUT"]

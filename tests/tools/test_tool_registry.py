@@ -121,6 +121,7 @@ def load_with(directory: Path) -> tuple[dict[str, str], list[str], list[str], st
     return sources, problems, sdks, log
 
 
+@pytest.mark.process
 def test_an_installed_packages_tools_are_served(tmp_path: Path) -> None:
     """A package names a tool, a module of tools or a list of them, and each is there with its source."""
     installed(
@@ -136,6 +137,7 @@ def test_an_installed_packages_tools_are_served(tmp_path: Path) -> None:
     assert (problems, sdks) == ([], [])
 
 
+@pytest.mark.process
 def test_the_documented_example_is_a_tool(tmp_path: Path) -> None:
     """What docs/writing-a-tool.md shows works as it stands there, under the entry point that it shows; but for its
     name, which a reader's own file in src/tools/ may have taken.
@@ -174,6 +176,7 @@ async def test_the_documented_example_does_what_it_says(
         ("broken:X", "X = 5", "TypeError"),
     ],
 )
+@pytest.mark.process
 def test_a_package_that_cannot_be_loaded_is_left_out(tmp_path: Path, value: str, source: str, says: str) -> None:
     """What a package does wrong is told and logged with its name; the daemon's own tools are all there."""
     installed(tmp_path, "acme-tools", f"x = {value}", broken=source)
@@ -185,6 +188,7 @@ def test_a_package_that_cannot_be_loaded_is_left_out(tmp_path: Path, value: str,
     assert "acme-tools" in log
 
 
+@pytest.mark.process
 def test_a_name_that_is_taken_stays_with_its_first_owner(tmp_path: Path) -> None:
     """A package cannot replace ``echo``; its other tools are served."""
     source = TOOL_FILE.format(name="echo") + TOOL_FILE.format(name="wave")

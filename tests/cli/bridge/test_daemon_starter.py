@@ -59,6 +59,7 @@ async def test_a_daemon_that_runs_is_found(tmp_path: Path, monkeypatch: pytest.M
         await DaemonStarter({"TOOLD_STATE_DIR": str(tmp_path)}).ensure_running()
 
 
+@pytest.mark.process
 async def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
     """What it said last is the error."""
     env = {**os.environ, "TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_PORT": "nonsense"}

@@ -143,6 +143,7 @@ async def test_a_daemon_that_hangs(taken_port: int, monkeypatch: pytest.MonkeyPa
     assert f"kill {os.getpid()}" in (check.remedy or "")
 
 
+@pytest.mark.process
 async def test_a_daemon_that_crashed() -> None:
     """An address whose process is gone is the trace of a crash, which the next start removes."""
     process = await asyncio.create_subprocess_exec("true")

@@ -27,7 +27,7 @@ def refusal(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: s
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
+def certificate(starts_processes: None, tmp_path: Path) -> tuple[Path, Path]:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not here to make a certificate with")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"

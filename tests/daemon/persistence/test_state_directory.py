@@ -115,6 +115,7 @@ def test_closing_lets_the_next_one_in(tmp_path: Path) -> None:
         StateDirectory(second.path)
 
 
+@pytest.mark.process
 def test_a_crash_blocks_nobody(tmp_path: Path) -> None:
     """A daemon that was killed leaves files, no lock: the next start takes over and removes its address."""
     script = (

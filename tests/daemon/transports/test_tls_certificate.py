@@ -13,7 +13,7 @@ Make = Callable[[str], bytes]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Make:
+def make(starts_processes: None, tmp_path: Path) -> Make:
     """Writes a self-signed certificate and its key into ``cert.pem`` and ``key.pem``; returns the certificate."""
 
     def write(name: str) -> bytes:

@@ -5,8 +5,10 @@ import signal
 import sys
 
 import httpx
+import pytest
 
 
+@pytest.mark.process
 async def test_it_runs_alone_until_it_is_interrupted() -> None:
     """It prints what to set, serves, and ends quietly on SIGINT."""
     process = await asyncio.create_subprocess_exec(

@@ -70,7 +70,7 @@ class Shelf:
 
 
 @pytest.fixture
-def behave(tmp_path: Path) -> Callable[..., list[str]]:
+def behave(starts_processes: None, tmp_path: Path) -> Callable[..., list[str]]:
     """A function that says how the next start of the server behaves, and returns its command."""
 
     def write(**behaviour: Any) -> list[str]:

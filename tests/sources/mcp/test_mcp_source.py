@@ -133,6 +133,7 @@ async def test_what_it_says_beside_is_read(opened: Any, behave: Any) -> None:
     assert data(await shelf.call("echo", text="x")) == "x"
 
 
+@pytest.mark.process
 async def test_a_command_that_is_not_there_is_told(opened: Any) -> None:
     """By its name."""
     shelf = await opened(command=["/nowhere/server"], ready=False)

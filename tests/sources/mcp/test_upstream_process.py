@@ -14,6 +14,8 @@ from toold.sources.mcp.message_lines import TOO_LONG
 from toold.sources.mcp.upstream_process import ServerCommand, environment, server_process
 from toold.sources.mcp.upstream_reconnect import UpstreamUnavailableError
 
+pytestmark = pytest.mark.process
+
 
 def launch(program: str) -> ServerCommand:
     return ServerCommand([sys.executable, "-c", program], environment({}), None, 4096)

@@ -9,6 +9,8 @@ import pytest
 from toold.protocol.error_codes import CallError
 from toold.tools import Answer
 
+pytestmark = pytest.mark.process
+
 PROGRAM = Path(__file__).parent / "legacy_program.py"
 
 

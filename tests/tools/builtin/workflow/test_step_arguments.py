@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.tools import Tool, bind
-from toold.tools.builtin.workflow import own_workflows
 from toold.tools.builtin.workflow.step_arguments import StepArguments, report_of
 from toold.tools.builtin.workflow.step_engine import StepReport
 from toold.tools.builtin.workflow.workflow_definition import STEP_ARGUMENTS, WorkflowDefinition
@@ -21,7 +20,6 @@ OWN: dict[str, Any] = {
     "share": {"type": "number", "description": "How much."},
     "strict": {"type": "boolean", "description": "Whether."},
 }
-TOOLS = own_workflows()
 
 
 def bound(tool: Tool, **arguments: Any) -> StepArguments:
@@ -144,24 +142,21 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-@pytest.mark.parametrize(("arguments", "says"), WRONG)
-def test_wrong_arguments_are_told(tool: Tool, arguments: dict[str, Any], says: str) -> None:
-    """Each is named with what was expected, in every tool."""
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_wrong_arguments_are_rejected(define: Define, arguments: dict[str, Any], message: str) -> None:
+    """The error names the tool, the field and what was expected; ``test_every_tool.py`` has a test per tool."""
     with pytest.raises(InvalidArgumentsError) as caught:
-        bound(tool, **arguments)
-    assert says in caught.value.message
-    assert caught.value.message.startswith(f"{tool.name}: ")
+        bound(workflow_tool(define()), **arguments)
+    assert message in caught.value.message
+    assert caught.value.message.startswith("inspect: ")
 
 
-OF_OWN = [(tool, name) for tool in TOOLS for name in tool.info.input_schema["properties"] if name not in STEP_ARGUMENTS]
-
-
-@pytest.mark.parametrize(("tool", "name"), OF_OWN, ids=lambda part: getattr(part, "name", part))
-def test_wrong_arguments_of_a_tool_of_its_own_are_told(tool: Tool, name: str) -> None:
-    """An object is right for none of them, and where there are choices no other word is."""
+@pytest.mark.parametrize("name", OWN)
+def test_wrong_own_arguments_are_rejected(define: Define, name: str) -> None:
+    """An argument from a definition rejects an object, and with choices any other text."""
+    tool = workflow_tool(define(arguments=OWN))
     with pytest.raises(InvalidArgumentsError, match=f"{tool.name}: {name} "):
         bound(tool, **{name: {}})
-    if "enum" in tool.info.input_schema["properties"][name]:
+    if "choices" in OWN[name]:
         with pytest.raises(InvalidArgumentsError, match=f"{name} should be .* or '.*', not \"neither\""):
             bound(tool, **{name: "neither"})
