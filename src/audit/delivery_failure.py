@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ..protocol.backoff import backoff_s
 from .redaction import redact_text
 
 FIRST_PAUSE_S: Final = 1.0
@@ -63,13 +64,9 @@ def unreachable(error: BaseException) -> DeliveryFailure:
     return DeliveryFailure("later", _told("no answer", str(error) or type(error).__name__))
 
 
-def pause_s(failures: int, chance: float) -> float:
-    """How long to wait after so many failures in a row: doubled each time, at most ``LONGEST_PAUSE_S``.
-
-    ``chance`` (0 to 1) takes off up to half, so that daemons that failed together do not come back together.
-    """
-    whole = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
-    return whole * (1 - chance / 2)
+def pause_s(failures: int, draw: float) -> float:
+    """Returns the seconds to wait after ``failures`` failures in a row; ``draw`` is evenly random in [0, 1)."""
+    return backoff_s(failures - 1, draw, base_s=FIRST_PAUSE_S, cap_s=LONGEST_PAUSE_S)
 
 
 def _read(body: bytes) -> tuple[str, str]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..protocol.terminal_text import terminal_safe
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -13,11 +15,11 @@ Row = Sequence[str]
 
 
 def print_table(headers: Row, rows: Sequence[Row], *, title: str = "", shrink: str = "") -> None:
-    """Print a table. Cells are single lines of printable characters.
+    """Print a table. Cells are single lines made terminal-safe.
 
     If the terminal is too narrow, the column ``shrink`` is truncated; without such a column, long cells wrap.
     """
-    rows = [[printable(cell) for cell in row] for row in rows]
+    rows = [[terminal_safe(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _print_rich(headers, rows, title, shrink)
     else:
@@ -25,11 +27,6 @@ def print_table(headers: Row, rows: Sequence[Row], *, title: str = "", shrink: s
             click.echo(title)
         for line in plain_table(headers, rows):
             click.echo(line)
-
-
-def printable(text: str, *, keep: str = "") -> str:
-    """Text from others without terminal control characters; characters in ``keep`` stay."""
-    return "".join(char if char.isprintable() or char in keep else " " for char in text)
 
 
 def plain_table(headers: Row, rows: Sequence[Row]) -> list[str]:

@@ -45,7 +45,7 @@ def list_(as_json: bool) -> None:
 
 def source_rows(sources: Sequence[Mapping[str, Any]]) -> list[Row]:
     """The table's rows, in the order of the configuration."""
-    keys = ("name", "type", "state", "tools", "mended", "left_out", "quarantined", "problem")
+    keys = ("name", "type", "state", "tools", "repaired", "omitted", "quarantined", "problem")
     return [tuple(cell(source.get(key)) for key in keys) for source in sources]
 
 
@@ -102,7 +102,7 @@ def _print(source: str, report: Mapping[str, Any]) -> None:
     if report["problem"] is not None:
         click.echo(f"{source}: {report['problem']}")
         return
-    for kind in ("quarantined", "left out", "mended"):
+    for kind in ("quarantined", "omitted", "repaired"):
         for note in report["notes"]:
             if note["kind"] == kind:
                 click.echo(f"{source}: {kind}: {note['where']}: {note['what']}")

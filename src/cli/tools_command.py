@@ -11,9 +11,10 @@ import msgspec
 from ..client import MCPWebSocketClient
 from ..protocol.error_codes import CallError, ErrorCode
 from ..protocol.name_suggestions import close_names, did_you_mean
+from ..protocol.terminal_text import terminal_safe
 from ..protocol.tool_call import ToolInfo
 from .argument_schema import Schema, choices, types_in_words
-from .console_tables import print_table, printable
+from .console_tables import print_table
 from .daemon_connection import connected, run, toolset_option
 
 
@@ -105,7 +106,7 @@ def _example_word(key: str, part: Schema, root: Schema) -> str:
 
 def _print_tool(tool: ToolInfo) -> None:
     click.echo(tool.name + (f"  ({', '.join(hints(tool))})" if hints(tool) else ""))
-    click.echo(printable(tool.description.strip(), keep="\n") + "\n")
+    click.echo(terminal_safe(tool.description.strip(), keep="\n") + "\n")
     schema = tool.input_schema
     required = schema.get("required", ())
     rows = [
@@ -116,7 +117,7 @@ def _print_tool(tool: ToolInfo) -> None:
         print_table(("ARGUMENT", "TYPE", "DEFAULT", "DESCRIPTION"), rows)
     else:
         click.echo("It takes no arguments.")
-    click.echo(f"{'' if sys.stdout.isatty() else chr(10)}Example: {printable(example(tool))}")
+    click.echo(f"{'' if sys.stdout.isatty() else chr(10)}Example: {terminal_safe(example(tool))}")
 
 
 def _default(key: str, part: Mapping[str, Any], required: Sequence[str]) -> str:

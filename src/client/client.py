@@ -20,7 +20,7 @@ from ..protocol.error_codes import CallError
 from ..protocol.frames import CallToolRes, HealthRes, HelloAck, ListToolsRes, Pong
 from ..protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, ToolInfo
 from ..version import __version__
-from . import request_frames
+from . import client_frames
 from .call_result import CallResult, error_text, metrics_record, result_of, version_and_timeout
 from .client_connection import ClientConnection
 from .client_errors import ConnectionFailedError, ConnectionLostError
@@ -244,7 +244,7 @@ class MCPWebSocketClient:
             name,
             arguments,
             timeout,
-            outlasts=auto_reconnect,
+            survives_reconnect=auto_reconnect,
             on_progress=on_progress,
             on_chunk=on_chunk,
         )
@@ -325,7 +325,7 @@ class MCPWebSocketClient:
             self._endpoint = self._find_endpoint()
         except ValueError as exc:
             raise ConnectionFailedError(str(exc), retryable=False) from exc
-        hello = request_frames.hello(
+        hello = client_frames.hello_frame(
             session_id=self.session_id,
             token=self._endpoint.token,
             features=self._features,

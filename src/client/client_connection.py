@@ -17,8 +17,8 @@ from ..protocol.error_codes import Executed, InvalidArgumentsError
 from ..protocol.frames import CLOSE_NO_PONG, GoingAway, HelloAck, ServerFrame
 from ..protocol.tool_call import MAX_FRAME_BYTES
 from .client_errors import ConnectionLostError, closed_with, describe_close
+from .client_frames import read_frame
 from .daemon_endpoint import DaemonEndpoint
-from .frame_reading import read_frame
 from .socket_opening import CLOSE_TIMEOUT_S, OpenSocket, greet, open_socket
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from ..protocol.frames import CLOSE_SUPERSEDED
 from .client_connection import ClientConnection
 from .client_errors import ConnectionFailedError, ConnectionLostError
 from .client_session import ClientSession
-from .reconnect_delay import LATER_STEP, MAX_DELAY_S, delay_s, outlives, when_to_return
+from .reconnect_policy import LATER_STEP, MAX_DELAY_S, outlives, reconnect_delay_s, when_to_return
 
 _log = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ class ClientLink:
     async def _come_back(self) -> None:
         said = ""
         while True:
-            await asyncio.sleep(delay_s(self._step, random.random()))  # noqa: S311 - it spreads clients, it guards nothing
+            await asyncio.sleep(reconnect_delay_s(self._step, random.random()))  # noqa: S311 - it spreads clients, it guards nothing
             self._step += 1
             async with self._connecting:
                 try:

@@ -17,11 +17,11 @@ from typing import Final
 from ..protocol.error_codes import CallCancelledError, InvalidArgumentsError, ResultExpiredError
 from ..protocol.frames import CallStatusRes, CallToolRes, CancelRes, ServerFrame, ToolsChanged
 from ..protocol.tool_call import CallStatus
-from . import request_frames
+from . import client_frames
 from .client_connection import ClientConnection
 from .client_errors import ConnectionLostError
+from .client_frames import CallFrame
 from .pending_answers import OnToolsChanged, PendingAnswer, PendingAnswers, tell
-from .request_frames import CallFrame
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class ClientSession:
         self._detach()
         for waiting in self.answers:
             call = waiting.call
-            if call is None or (waiting.sent and not (call.outlasts and self.key is not None)):
+            if call is None or (waiting.sent and not (call.survives_reconnect and self.key is not None)):
                 waiting.answer.set_exception(make_error())
 
     def end(self, make_error: Callable[[], Exception]) -> None:
@@ -110,7 +110,7 @@ class ClientSession:
         if self._received:
             await connection.send(self._forget_received())
         for request_id in tuple(self._cancelling):
-            await connection.send(request_frames.ask("cancel", request_id))
+            await connection.send(client_frames.request_frame("cancel", request_id))
         waiting = [(one, call) for one, call in waiting if one.open]  # some are redelivered already
         if not waiting:
             return
@@ -128,7 +128,7 @@ class ClientSession:
         self._status = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(STATUS_TIMEOUT_S):
-                await connection.send(request_frames.about("call_status", request_ids))
+                await connection.send(client_frames.request_ids_frame("call_status", request_ids))
                 return await self._status
         except TimeoutError:
             return {}
@@ -179,7 +179,7 @@ class ClientSession:
     def _forget_received(self) -> bytes:
         self._stop_timer()
         received, self._received = self._received, []
-        return request_frames.about("acknowledge", received)
+        return client_frames.request_ids_frame("acknowledge", received)
 
     def _stop_timer(self) -> None:
         if self._forgetting is not None:
@@ -206,7 +206,7 @@ class ClientSession:
         if self.key is not None:
             self._cancelling.add(request_id)
         if self._connection is not None:
-            self._errand(partial(self._connection.send, request_frames.ask("cancel", request_id)))
+            self._errand(partial(self._connection.send, client_frames.request_frame("cancel", request_id)))
 
     def _errand(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         async def run() -> None:

@@ -22,7 +22,7 @@ from ..protocol.frames import (
     StreamChunk,
 )
 from ..protocol.tool_call import Progress, RequestId
-from .request_frames import CallFrame
+from .client_frames import CallFrame
 
 _log = logging.getLogger(__name__)
 

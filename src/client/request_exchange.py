@@ -8,13 +8,13 @@ from typing import Any, Final
 from ..protocol.error_codes import CallCancelledError, CallTimeoutError, ErrorCode
 from ..protocol.frames import CallToolRes
 from ..protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S
-from . import request_frames
+from . import client_frames
 from .client_connection import ClientConnection
 from .client_errors import ConnectionFailedError, ConnectionLostError
+from .client_frames import CallFrame
 from .client_link import ClientLink
 from .client_session import ClientSession
 from .pending_answers import Answer, OnChunk, OnProgress, PendingAnswer, answered_with
-from .request_frames import CallFrame
 
 GRACE_S: Final = 5.0
 """How much longer than the daemon the client waits, so that the daemon's own TIMEOUT, which says more, arrives."""
@@ -36,14 +36,16 @@ class RequestExchange:
         arguments: Mapping[str, Any] | None,
         timeout: float | None,
         *,
-        outlasts: bool,
+        survives_reconnect: bool,
         on_progress: OnProgress | None,
         on_chunk: OnChunk | None,
     ) -> CallToolRes:
-        """As ``MCPWebSocketClient.answer``; a call that ``outlasts`` waits for connections that are away."""
+        """As ``MCPWebSocketClient.answer``; a call that ``survives_reconnect`` waits for connections that are away."""
         now = asyncio.get_running_loop().time()
         call = CallFrame(
-            request_frames.call_tool(request_id, name, arguments), None if timeout is None else now + timeout, outlasts
+            client_frames.call_tool_frame(request_id, name, arguments),
+            None if timeout is None else now + timeout,
+            survives_reconnect,
         )
         patience_s = (self._longest_s() if timeout is None else timeout) + GRACE_S
         with self._session.answers.expect(request_id, call=call, on_progress=on_progress, on_chunk=on_chunk) as waiting:
@@ -79,7 +81,7 @@ class RequestExchange:
         with self._session.answers.expect(request_id or uuid.uuid4().hex) as waiting:
             try:
                 async with asyncio.timeout(ASK_TIMEOUT_S):
-                    await connection.send(request_frames.ask(op, waiting.request_id))
+                    await connection.send(client_frames.request_frame(op, waiting.request_id))
                     return await waiting.answer
             except TimeoutError as exc:
                 message = f"The daemon did not answer {op} within {ASK_TIMEOUT_S:g} s."
@@ -102,7 +104,7 @@ class RequestExchange:
         while waiting.open:
             connection = self._link.connection
             if connection is None or not connection.takes_calls:
-                if call.outlasts:
+                if call.survives_reconnect:
                     await self._ready(now + DEFAULT_TIMEOUT_S if call.deadline is None else call.deadline, waiting)
                     now = asyncio.get_running_loop().time()
                     continue
@@ -110,7 +112,7 @@ class RequestExchange:
             waiting.sent = True
             await connection.send(call.frame(now))
             answer = answered_with(CallToolRes, await waiting.answer)
-            if not (call.outlasts and connection.leaving and turned_away(answer, waiting, connection)):
+            if not (call.survives_reconnect and connection.leaving and turned_away(answer, waiting, connection)):
                 return answer
             waiting.wait_anew()
         return answered_with(CallToolRes, await waiting.answer)  # it was cancelled before it was sent

@@ -14,7 +14,7 @@ from ..protocol.error_codes import CallError, ErrorCode, ProtocolError, error_fr
 from ..protocol.frames import HelloAck, decode_server_frame
 from .client_errors import ConnectionFailedError, closed_with, describe_close
 from .daemon_endpoint import DaemonEndpoint
-from .reconnect_delay import when_to_return
+from .reconnect_policy import when_to_return
 
 OPEN_TIMEOUT_S: Final = 10.0
 """For the TCP, TLS and WebSocket handshakes, and again for the hello."""

@@ -319,7 +319,7 @@ class Daemon:
         self.view.budget.amounts = settings.daily_budget
         if settings_mapping.offering(settings) != settings_mapping.offering(old):
             self._offer(settings_mapping.offer(settings, self.registry))
-        self.sources.go_by(settings.sources)
+        self.sources.apply(settings.sources)
         self.sources.refresh()
         self._store.go_by(
             content_kept(settings.audit_content),

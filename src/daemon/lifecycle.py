@@ -83,7 +83,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         if settings.config_place is not None:
             background.append(asyncio.create_task(follow(settings.config_place, daemon.reload), name="configuration"))
         stack.push_async_callback(daemon.sources.close)
-        daemon.sources.go_by(settings.sources)
+        daemon.sources.apply(settings.sources)
         background.append(asyncio.create_task(daemon.go_on_detached(), name="detached calls"))
         for task in background:
             task.add_done_callback(tell_of_failure)

@@ -1,15 +1,13 @@
-"""Sources: what others have becomes tools of the daemon's, on its one road. REST APIs by their OpenAPI documents, and
-other MCP servers.
+"""Sources: tools from outside, REST APIs described by OpenAPI documents and upstream MCP servers.
 
-Who calls it: the daemon, which keeps the sources that are configured, and the command that checks them. What it knows:
-tools, and what a call lends to one. What it must never know: sessions, limits, transports, where results lie.
+Used by the daemon, which runs the configured sources, and by `toold sources check`. Depends on tools and their context;
+independent of sessions, limits, transports and result storage.
 """
 
 from .mcp.tool_pins import PINS_DIRECTORY, PinError
-from .source import Source, SourceCheck, SourceOutlet
-from .source_factory import check_source, may_have, open_source
+from .source import Source, SourceCheck, SourceListener, SourceNote
+from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
-from .source_notes import SourceNote
 from .source_settings import SourceSettings, SourceSettingsError, anchored, read_sources
 
 __all__ = [
@@ -17,15 +15,15 @@ __all__ = [
     "PinError",
     "Source",
     "SourceCheck",
+    "SourceListener",
     "SourceManager",
     "SourceNote",
-    "SourceOutlet",
     "SourceSettings",
     "SourceSettingsError",
     "SourceState",
     "anchored",
     "check_source",
-    "may_have",
+    "may_provide",
     "open_source",
     "read_sources",
 ]

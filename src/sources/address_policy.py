@@ -1,7 +1,7 @@
-"""Which addresses a source's requests may go to. Pure.
+"""The addresses that a source's requests may go to. Pure.
 
-An API's document, and the redirects that its server answers with, are other people's words: they must not lead the
-daemon to what only this machine, or this network, can reach.
+An API's document and its server's redirects are untrusted: they must not lead the daemon to addresses that only this
+machine or network can reach (SSRF).
 """
 
 import ipaddress
@@ -18,37 +18,37 @@ _METADATA: Final = frozenset(
         ),
     )
 )
-"""Where clouds tell a machine its keys: most of them, AWS and Google by IPv6; Alibaba, Azure's host, Oracle. Azure's is
-a public address that leads to the host from within alone."""
-_CARRIERS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
-"""IPv4 addresses within IPv6 (RFC 6052; RFC 4291, 2.5.5.1; RFC 2765)."""
+"""Cloud metadata services, which hand out credentials: most clouds, AWS and Google by IPv6; Alibaba, Azure, Oracle.
+Azure's is a public address that reaches the host only from within."""
+_EMBEDDING_NETWORKS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
+"""Networks of IPv6 addresses that embed IPv4 ones (RFC 6052; RFC 4291, 2.5.5.1; RFC 2765)."""
 _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
-"""The same, of a network's own (RFC 8215): what they lead to is not known."""
+"""The same for local use (RFC 8215): their targets are unknown."""
 
 
 class AddressPolicy:
-    """Public addresses alone, and what the operator allowed beside them."""
+    """Allows public addresses, and the others that the operator allowed."""
 
     def __init__(self, allow_private: bool | tuple[str, ...]) -> None:
-        """``allow_private``: True for loopback and private addresses of any host, or the hosts that may have any."""
+        """``allow_private``: True for private addresses of any host, or the hosts that may have any address."""
         self._private = allow_private is True
         self._hosts = frozenset() if isinstance(allow_private, bool) else frozenset(map(_plain, allow_private))
 
     def objection(self, host: str, address: str) -> str | None:
-        """Why nothing may go to this address of this host, in a few words; None where it may."""
+        """Returns why requests to this address of this host are forbidden, or None if they are allowed."""
         if _plain(host) in self._hosts:
             return None
         try:
-            meant = _embedded(ipaddress.ip_address(address.partition("%")[0]))
+            target = _embedded(ipaddress.ip_address(address.partition("%")[0]))
         except ValueError:
-            return "is no IP address"
-        if meant.is_link_local or meant in _METADATA:
-            return "is where clouds keep their metadata" if meant in _METADATA else "is link-local"
-        if meant.is_multicast or meant.is_unspecified:
-            return "is no host's own"
-        if self._private or (meant.is_global and not _is_site_local(meant)):
+            return "is not an IP address"
+        if target.is_link_local or target in _METADATA:
+            return "is a cloud metadata service" if target in _METADATA else "is link-local"
+        if target.is_multicast or target.is_unspecified:
+            return "is multicast or unspecified"
+        if self._private or (target.is_global and not _is_site_local(target)):
             return None
-        return "is loopback" if meant.is_loopback else "is private"
+        return "is loopback" if target.is_loopback else "is private"
 
 
 def _plain(host: str) -> str:
@@ -56,14 +56,14 @@ def _plain(host: str) -> str:
 
 
 def _embedded(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one carries, or the address itself."""
+    """Returns the IPv4 address embedded in an IPv6 address, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     teredo = address.teredo
-    carried = address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
-    if carried is None and int(address) > 1 and any(address in network for network in _CARRIERS):
-        carried = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return carried or address
+    embedded = address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
+    if embedded is None and int(address) > 1 and any(address in network for network in _EMBEDDING_NETWORKS):
+        embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return embedded or address
 
 
 def _is_site_local(address: Address) -> bool:

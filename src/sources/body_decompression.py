@@ -1,5 +1,7 @@
-"""Bodies of answers, unpacked no further than their bound: a few bytes can stand for gigabytes, and packed several
-times over for any number, which httpx would unpack whole before anybody could count them.
+"""Reads response bodies, decompressed no further than a limit.
+
+A few compressed bytes can expand to gigabytes, nested encodings to any size; httpx decompresses whole chunks before
+their size is known.
 """
 
 import zlib
@@ -8,44 +10,44 @@ from typing import Final
 import httpx
 
 _ZLIB_OR_GZIP: Final = zlib.MAX_WBITS | 32
-_NOT_PACKED: Final = frozenset({"", "identity"})
-_PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+_IDENTITY: Final = frozenset({"", "identity"})
+_COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 
 
-async def read_body(response: httpx.Response, most_bytes: int) -> tuple[bytes, bool]:
-    """The body, and whether that is all of it: not more than ``most_bytes`` are read.
+async def read_body(response: httpx.Response, max_bytes: int) -> tuple[bytes, bool]:
+    """Returns the body, truncated to ``max_bytes``, and whether it is complete.
 
     Raises:
-        httpx.DecodingError: it is packed in a way that nobody asked for, or not as it says.
+        httpx.DecodingError: its encoding was not requested, or the data does not match it.
     """
     coding = response.headers.get("content-encoding", "").strip().lower()
-    if coding not in _NOT_PACKED | _PACKED:
-        raise httpx.DecodingError(f"packed as {coding[:40]}")
-    unpacking = _Unpacking() if coding in _PACKED else None
+    if coding not in _IDENTITY | _COMPRESSED:
+        raise httpx.DecodingError(f"unexpected content-encoding {coding[:40]}")
+    decompressor = _Decompressor() if coding in _COMPRESSED else None
     body = bytearray()
     async for part in response.aiter_raw():
-        body += part if unpacking is None else unpacking.take(part, most_bytes + 1 - len(body))
-        if len(body) > most_bytes:
-            return bytes(body[:most_bytes]), False
+        body += part if decompressor is None else decompressor.decompress(part, max_bytes + 1 - len(body))
+        if len(body) > max_bytes:
+            return bytes(body[:max_bytes]), False
     return bytes(body), True
 
 
-class _Unpacking:
-    """One packed body on its way."""
+class _Decompressor:
+    """Decompresses one body, chunk by chunk."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(_ZLIB_OR_GZIP)
-        self._begun = False
+        self._started = False
 
-    def take(self, part: bytes, most_bytes: int) -> bytes:
-        """What this part is, as far as so many bytes; some call deflate what has no header of zlib's (RFC 9110)."""
+    def decompress(self, part: bytes, max_bytes: int) -> bytes:
+        """Returns at most ``max_bytes`` of the data; some servers send deflate without zlib's header (RFC 9110)."""
         try:
-            return self._inner.decompress(part, most_bytes)
+            return self._inner.decompress(part, max_bytes)
         except zlib.error as error:
-            if self._begun:
+            if self._started:
                 raise httpx.DecodingError(str(error)) from error
             self._inner = zlib.decompressobj(-zlib.MAX_WBITS)
-            self._begun = True
-            return self.take(part, most_bytes)
+            self._started = True
+            return self.decompress(part, max_bytes)
         finally:
-            self._begun = True
+            self._started = True

@@ -1,5 +1,7 @@
-"""HTTP whose every connection is checked when it is made: the address that is connected to is the one that
-was looked at, so that no name can be pointed elsewhere in between (decision 32). Redirects are the caller's business.
+"""HTTP connections whose addresses are checked when they are opened.
+
+The checked address is the one connected to, so a DNS name cannot be rebound in between (decision 32). Redirects are
+left to the caller.
 """
 
 import asyncio
@@ -15,15 +17,15 @@ import httpx
 from .address_policy import AddressPolicy
 
 _TIMEOUTS: Final = {"connect": 10.0}
-"""Seconds for a connection; the whole is bounded by who asks."""
+"""Seconds to connect; the caller limits the whole request."""
 
 
 class ForbiddenAddressError(Exception):
-    """The request would go where the operator allowed none; nothing was sent. The message says which host and why."""
+    """The request would go to a forbidden address; nothing was sent. The message names the host and the reason."""
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
-    """Connects to checked addresses alone, and remembers what it opened."""
+    """Connects to allowed addresses only, and keeps a reference to the last connection."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
@@ -42,7 +44,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
             async with asyncio.timeout(timeout):
                 addresses = await _addresses(host, port)
         except TimeoutError as error:
-            raise httpcore.ConnectTimeout(f"{host} was not found in time") from error
+            raise httpcore.ConnectTimeout(f"{host} was not resolved in time") from error
         failure: Exception | None = None
         for address in self._allowed(host, addresses):
             try:
@@ -66,7 +68,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
     async def aclose(self) -> None:
-        """Close the connection that was made last: the pool forgets one that is cut off between TCP and TLS."""
+        """Closes the last connection: the pool loses one that is cancelled between TCP and TLS."""
         if self._last is not None:
             await self._last.aclose()
 
@@ -75,14 +77,14 @@ async def _addresses(host: str, port: int) -> list[str]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise httpcore.ConnectError(f"{host} is not known") from error
+        raise httpcore.ConnectError(f"{host} cannot be resolved") from error
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class NetworkConnection:
-    """One connection at a time, to one server after another. Failures are httpcore's, and ForbiddenAddressError.
+    """One connection at a time. Raises httpcore's exceptions and ForbiddenAddressError.
 
-    httpx's client would write each address into the log, which may hold a key.
+    httpx's client would log each URL, which may contain a key.
     """
 
     def __init__(self, policy: AddressPolicy, certificates: ssl.SSLContext) -> None:
@@ -93,7 +95,7 @@ class NetworkConnection:
 
     @asynccontextmanager
     async def answer(self, request: httpx.Request, on_sent: Callable[[], None]) -> AsyncIterator[httpx.Response]:
-        """The answer to a request, its body not read yet. ``on_sent`` is called when the first byte is about to go."""
+        """Yields the response, its body unread. ``on_sent`` is called just before the first byte is sent."""
 
         async def trace(event: str, _: Mapping[str, Any]) -> None:
             if event.endswith("send_request_headers.started"):
@@ -129,9 +131,9 @@ class _Body(httpx.AsyncByteStream):
 
 
 class CheckedNetwork:
-    """The lines of one source: as many as its requests ran at once, each with one connection that is kept.
+    """The connection pool of one source: as many connections as its requests ran at once, each reused.
 
-    No proxy of the environment is used: it would connect where nobody looked.
+    Proxies of the environment are ignored: they would connect to unchecked addresses.
     """
 
     def __init__(self, policy: AddressPolicy) -> None:
@@ -143,41 +145,41 @@ class CheckedNetwork:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[NetworkConnection]:
-        """A line for one request at a time. Where the block raises, its connection ends with it: httpcore may lose
-        one that is cancelled (as ``providers.connections`` has it).
+        """Lends a connection for one request. It is closed if the block raises: httpcore may lose a connection whose
+        request is cancelled (see ``providers.call_connections``).
 
-        The block may raise httpcore's exceptions, and ForbiddenAddressError.
+        The block may raise httpcore's exceptions and ForbiddenAddressError.
         """
-        line = self._idle.pop() if self._idle else await self._new_line()
+        connection = self._idle.pop() if self._idle else await self._new_connection()
         try:
-            yield line
+            yield connection
         except BaseException:
-            self._end(line)
+            self._close_later(connection)
             raise
         if self._closed:
-            self._end(line)
+            self._close_later(connection)
         else:
-            self._idle.append(line)
+            self._idle.append(connection)
 
     async def close(self) -> None:
-        """Close what is idle now, and what is lent when it comes back."""
+        """Closes idle connections now, and lent ones when they are returned."""
         self._closed = True
         while self._idle:
-            self._end(self._idle.pop())
+            self._close_later(self._idle.pop())
         if self._closing:
             await asyncio.wait(self._closing)
 
-    async def _new_line(self) -> NetworkConnection:
+    async def _new_connection(self) -> NetworkConnection:
         if self._certificates is None:
             self._certificates = await asyncio.to_thread(httpx.create_ssl_context)  # reads 200 KiB of certificates
         return NetworkConnection(self._policy, self._certificates)
 
-    def _end(self, line: NetworkConnection) -> None:
-        closing = asyncio.create_task(line.aclose())
+    def _close_later(self, connection: NetworkConnection) -> None:
+        closing = asyncio.create_task(connection.aclose())
         self._closing.add(closing)
-        closing.add_done_callback(self._ended)
+        closing.add_done_callback(self._closed_later)
 
-    def _ended(self, closing: asyncio.Task[None]) -> None:
+    def _closed_later(self, closing: asyncio.Task[None]) -> None:
         self._closing.discard(closing)
         if not closing.cancelled():
-            closing.exception()  # a connection that cannot be closed is gone all the same
+            closing.exception()  # retrieved, so that asyncio does not report it

@@ -1,73 +1,120 @@
-"""What a source is: something outside that tools come from, and that may be late, away, or different tomorrow."""
+"""The interface of a source: something outside that provides tools, and may be late, unavailable or changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, runtime_checkable
 
+from ..protocol.terminal_text import one_line
 from ..tools import Tool
-from .source_notes import SourceNote
+
+_PLACE_CHARS: Final = 200
+_MESSAGE_CHARS: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNote:
+    """One problem in an API document or an upstream tool, and how it was handled; for `toold sources check`."""
+
+    kind: Literal["repaired", "omitted", "quarantined"]
+    where: str
+    """The operation, such as ``GET /contacts/{id}``, or another place in the document."""
+    what: str
+
+    def __post_init__(self) -> None:
+        """Makes both texts safe: they quote the other side."""
+        object.__setattr__(self, "where", one_line(self.where, _PLACE_CHARS))
+        object.__setattr__(self, "what", one_line(self.what, _MESSAGE_CHARS))
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+class SourceNotes:
+    """Collects the notes about one place, without duplicates."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._notes: dict[SourceNote, None] = {}
+
+    def repaired(self, what: str) -> None:
+        """Notes a defect that was worked around."""
+        self._notes[SourceNote("repaired", self.where, what)] = None
+
+    def omitted(self, what: str) -> None:
+        """Notes something that is unusable and was omitted."""
+        self._notes[SourceNote("omitted", self.where, what)] = None
+
+    def collected(self) -> tuple[SourceNote, ...]:
+        """Returns the notes so far."""
+        return tuple(self._notes)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCheck:
-    """What a source comes to, for `toold sources check`."""
+    """The outcome of `toold sources check` for one source."""
 
     title: str = ""
-    """What it calls itself."""
+    """The source's title for itself."""
     tools: tuple[str, ...] = ()
-    """Their names."""
+    """The names of its tools."""
     notes: tuple[SourceNote, ...] = ()
     problem: str | None = None
-    """Why nothing can be made of it."""
+    """Why the source cannot be used."""
 
 
-class SourceOutlet(Protocol):
-    """Where a source puts what it has."""
+class SourceListener(Protocol):
+    """Receives a source's tools and problems."""
 
-    def put(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
-        """These are its tools from now on, in place of those before; what was wrong before is right again."""
+    def publish(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
+        """Replaces the source's tools and clears its problem."""
         ...
 
-    def recall(self, tools: Sequence[Tool]) -> None:
-        """These are the tools that it had before the daemon started; nothing is known of them yet."""
+    def restore(self, tools: Sequence[Tool]) -> None:
+        """Lists the tools that were pinned before the daemon started, until the source has answered."""
         ...
 
-    def complain(self, problem: str) -> None:
-        """Something is wrong, in a sentence for the operator; the tools from before stay."""
+    def report_problem(self, problem: str) -> None:
+        """Reports a problem, one sentence for the operator; the tools stay as they are."""
         ...
 
 
 class Source(Protocol):
-    """One source at work."""
+    """A running source."""
 
-    async def run(self, outlet: SourceOutlet) -> None:
-        """Find the tools, put them out, and again when they change; until it is cancelled. Never raises for what the
-        other side does.
+    async def run(self, listener: SourceListener) -> None:
+        """Publishes the tools, and again whenever they change, until cancelled.
+
+        Never raises for failures of the other side.
         """
         ...
 
     def refresh(self) -> None:
-        """Look again now: the operator asked for it."""
+        """Reads the tools again now, at the operator's request."""
         ...
 
     async def close(self) -> None:
-        """Give up connections. Calls that run have them until they end."""
+        """Closes the connections; running calls use theirs until they end."""
         ...
 
 
 @runtime_checkable
 class Quarantine(Protocol):
-    """A source that holds tools back until the operator has looked at them."""
+    """A source that quarantines changed tools until the operator approves them."""
 
     @property
     def quarantined(self) -> Sequence[str]:
-        """The names of those that it holds back."""
+        """The names of the quarantined tools."""
         ...
 
     def approve(self, tool: str | None) -> Sequence[str]:
-        """Accept this tool, or all that are held back, as they are now; returns their names.
+        """Pins this tool, or all quarantined tools, as they are now; returns their names.
 
         Raises:
-            PinError: that cannot be kept.
+            PinError: the pins cannot be written.
         """
         ...
+
+
+def secret_rejected(source: str) -> str:
+    """Returns the advice for a 401 answer, for the caller."""
+    return f"It rejects the daemon's secret; the operator sets auth in [sources.{source}]."

@@ -1,4 +1,4 @@
-"""Which kind of source is made of which settings."""
+"""Creates and checks sources by the type of their settings."""
 
 from collections.abc import Callable, Container
 from pathlib import Path
@@ -12,8 +12,9 @@ from .source_settings import McpSettings, OpenApiSettings, SourceSettings
 
 
 def open_source(name: str, settings: SourceSettings, *, pins: Path, taken: Callable[[str], Container[str]]) -> Source:
-    """The source of these settings, not at work yet. ``pins`` is the directory of what was accepted of other servers'
-    tools, ``taken`` tells which names all but this source's tools have.
+    """Returns the source of these settings, not running yet.
+
+    ``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use.
     """
     match settings:
         case OpenApiSettings():
@@ -22,9 +23,10 @@ def open_source(name: str, settings: SourceSettings, *, pins: Path, taken: Calla
             return McpSource(name, settings, pins, lambda: taken(name))
 
 
-def may_have(name: str, settings: SourceSettings, tool: str, *, pins: Path) -> bool:
-    """Whether a tool of this name may be a source's, as far as it is known without asking: an operation's has the
-    source's name before it, and of a server those that were accepted are known.
+def may_provide(name: str, settings: SourceSettings, tool: str, *, pins: Path) -> bool:
+    """Whether a tool of this name may come from this source, as far as is known without connecting.
+
+    Tools of an API have the source's name as prefix; those of an MCP server are in its pin file.
     """
     match settings:
         case OpenApiSettings():
@@ -38,7 +40,7 @@ def may_have(name: str, settings: SourceSettings, tool: str, *, pins: Path) -> b
 
 
 async def check_source(name: str, settings: SourceSettings, *, pins: Path) -> SourceCheck:
-    """What there is to say of a source without keeping it."""
+    """Connects to a source once and returns what it found."""
     match settings:
         case OpenApiSettings():
             return await check_openapi(name, settings)

@@ -1,4 +1,4 @@
-"""What the values of a source's settings may be: addresses, hosts, variables, files."""
+"""Types of source settings: URLs, hosts, variables and files."""
 
 import re
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, SkipValidation, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from .source_secret import SourceSecret
+from ..tools import SecretLocation
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL: Final = re.compile(r"https?://", re.IGNORECASE)
 
 
 def is_url(spec: str) -> bool:
-    """Whether a document's place is an address, and no file."""
+    """Whether the location of a document is a URL, not a file."""
     return _URL.match(spec) is not None
 
 
@@ -29,7 +29,7 @@ def _http_url(url: str) -> str:
     if not fits or re.search(r"\s", url):
         raise PydanticCustomError("http_url", "must be a URL that starts with http:// or https://")
     if parts.username is not None:
-        raise PydanticCustomError("http_url", "must hold no password; auth names where it is")
+        raise PydanticCustomError("http_url", "must not contain a password; use auth")
     return url
 
 
@@ -47,14 +47,14 @@ def _hosts(value: object) -> object:
 
 def header_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~\[\]-]{1,100}", name):
-        raise PydanticCustomError("auth_name", "must be a header's or a parameter's name, without spaces")
+        raise PydanticCustomError("auth_name", "must be the name of a header or a parameter, without spaces")
     return name
 
 
-def _environment(value: object) -> dict[str, str | SourceSecret]:
+def _environment(value: object) -> dict[str, str | SecretLocation]:
     if not isinstance(value, Mapping):
         raise PydanticCustomError("environment", "must be a table of variables")
-    variables: dict[str, str | SourceSecret] = {}
+    variables: dict[str, str | SecretLocation] = {}
     for name, given in value.items():
         if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
             raise PydanticCustomError(
@@ -63,21 +63,21 @@ def _environment(value: object) -> dict[str, str | SourceSecret]:
         match given:
             case str() if "\0" not in given:
                 variables[name] = given
-            case SourceSecret():
+            case SecretLocation():
                 variables[name] = given
             case {"env": str(variable), **rest} if not rest and _VARIABLE.fullmatch(variable):
-                variables[name] = SourceSecret(variable, None)
+                variables[name] = SecretLocation(variable, None)
             case {"file": str() | Path() as file, **rest} if not rest and str(file):
-                variables[name] = SourceSecret(None, Path(file))
+                variables[name] = SecretLocation(None, Path(file))
             case _:
-                what = "{name} must be text, or where it is: { env = ... } or { file = ... }"
+                what = "{name} must be text, { env = ... } or { file = ... }"
                 raise PydanticCustomError("environment", what, {"name": name})
     return variables
 
 
-Environment = Annotated[Mapping[str, SkipValidation[str | SourceSecret]], BeforeValidator(_environment)]
-"""Variables by their names: text, or the place of a secret."""
+Environment = Annotated[Mapping[str, SkipValidation[str | SecretLocation]], BeforeValidator(_environment)]
+"""Variables by name: text, or the location of a secret."""
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
-Place = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_spec)]
-"""A file, or an ``http`` or ``https`` address."""
+DocumentLocation = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_spec)]
+"""The path of a file, or an ``http`` or ``https`` URL."""
 Hosts = Annotated[bool | tuple[str, ...], BeforeValidator(_hosts)]

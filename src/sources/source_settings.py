@@ -1,4 +1,4 @@
-"""What the operator says of a source, ``[sources.NAME]`` of toold.toml. docs/sources.md has each setting."""
+"""The settings of a source, ``[sources.NAME]`` in toold.toml; documented in docs/sources.md."""
 
 import re
 from collections.abc import Mapping
@@ -18,15 +18,14 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ..protocol.name_suggestions import close_names, did_you_mean
-from ..tools import Binding, BindingError, anchored_table, read_source_bindings
-from .source_secret import SourceSecret
-from .source_setting_types import Environment, Hosts, HttpUrl, Place, header_name, is_url
+from ..tools import Binding, BindingError, SecretLocation, anchored_table, read_source_bindings
+from .source_setting_types import DocumentLocation, Environment, Hosts, HttpUrl, header_name, is_url
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""As base64 it still fits into a frame."""
+"""Encoded as base64 it still fits into a frame."""
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-"""It is the first part of its tools' names."""
+"""The name is the prefix of the tools' names."""
 
 
 class _Table(BaseModel):
@@ -34,20 +33,20 @@ class _Table(BaseModel):
 
 
 class _WithSecret(_Table):
-    """Where the secret is: in an environment variable of the daemon's, or in a file; never in the configuration."""
+    """The location of a secret: an environment variable of the daemon or a file, never the configuration."""
 
     env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     file: Path | None = None
 
     @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    def _one_location(self) -> Self:
         if (self.env is None) == (self.file is None):
-            raise PydanticCustomError("secret_place", "must name where the secret is: env or file, one")
+            raise PydanticCustomError("secret_location", "must name the location of the secret: either env or file")
         return self
 
     @property
-    def secret(self) -> SourceSecret:
-        return SourceSecret(self.env, self.file)
+    def secret(self) -> SecretLocation:
+        return SecretLocation(self.env, self.file)
 
 
 class BearerAuth(_WithSecret):
@@ -75,75 +74,77 @@ Auth = Annotated[BearerAuth | ApiKeyAuth | BasicAuth, Field(discriminator="type"
 
 
 class RateSetting(_Table):
-    """How many calls a source takes: so many a minute over time, so many at once after a pause."""
+    """The rate limit of a source: calls per minute, and calls at once after a pause."""
 
     per_minute: Annotated[int, Field(ge=1)] = 100
     burst: Annotated[int, Field(ge=1)] = 100
 
 
 class _WithBindings(_Table):
-    """What every source may have."""
+    """Settings of every source."""
 
     bind: tuple[SkipValidation[Binding], ...] = ()
-    """Arguments of its tools that callers neither see nor set."""
+    """Bound arguments: the operator sets them, callers neither see nor send them."""
 
 
 class OpenApiSettings(_WithBindings):
-    """A REST API that an OpenAPI document describes: one tool an operation."""
+    """A REST API that an OpenAPI document describes: one tool per operation."""
 
     type: Literal["openapi"]
-    spec: Place
+    spec: DocumentLocation
     base_url: HttpUrl | None = None
-    """In place of the document's own servers."""
+    """Replaces the servers of the document."""
     auth: Auth | None = None
     timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 30.0
-    """Of one attempt, and of a call that names none."""
+    """The timeout of one attempt, and the default timeout of a call."""
     retries: Annotated[int, Field(ge=0, le=5)] = 2
-    """Further attempts, of idempotent methods only."""
+    """Retries, of idempotent methods only."""
     max_running: Annotated[int, Field(ge=1)] = 8
-    """Requests at once."""
+    """Concurrent requests."""
     rate: RateSetting = RateSetting()
     allow_private: Hosts = False
-    """Whether requests may go to loopback and private addresses; or the hosts alone that may be there."""
+    """Whether requests may go to loopback and private addresses; or hosts that may have them."""
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
 
 
 class McpSettings(_WithBindings):
-    """Another MCP server, whose tools become the daemon's: a program that the daemon starts, or an address."""
+    """An upstream MCP server: a program that the daemon starts, or a URL."""
 
     type: Literal["mcp"]
     command: Annotated[tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)] | None = None
-    """The program and its arguments; no shell has a part in it."""
+    """The program and its arguments; run without a shell."""
     cwd: Path | None = None
-    """Where the program runs; of a file's table, the file's directory where it says none."""
+    """The program's working directory; by default that of the settings file."""
     env: Environment = {}
-    """What the program has in its environment beside the few variables that every program needs."""
+    """The program's environment, in addition to the few variables that every program needs."""
     url: HttpUrl | None = None
     auth: Auth | None = None
     allow_private: Hosts = False
-    """As for an API."""
+    """As for an OpenAPI source."""
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
-    """How long the server may take from its start, or from connecting, until its tools are listed."""
+    """The time limit for starting or connecting, and listing the tools."""
     timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 30.0
-    """Of a call that names none."""
+    """The default timeout of a call."""
     rate: RateSetting | None = None
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _one_transport(self) -> Self:
         if (self.command is None) == (self.url is None):
-            raise PydanticCustomError("mcp_way", "must have command, or url, one of them")
+            raise PydanticCustomError("mcp_transport", "must have either command or url")
         if self.url is None and (self.auth is not None or self.allow_private is not False):
-            raise PydanticCustomError("mcp_way", "auth and allow_private go with url; a program's secrets are in env")
+            raise PydanticCustomError(
+                "mcp_transport", "auth and allow_private require url; a program gets its secrets in env"
+            )
         if self.command is None and (self.env or self.cwd is not None):
-            raise PydanticCustomError("mcp_way", "env and cwd go with command")
+            raise PydanticCustomError("mcp_transport", "env and cwd require command")
         if isinstance(self.auth, ApiKeyAuth) and self.auth.place == "query":
-            raise PydanticCustomError("mcp_way", "auth goes in a header")
+            raise PydanticCustomError("mcp_transport", "auth must use a header")
         return self
 
 
 SourceSettings = OpenApiSettings | McpSettings
-"""One source."""
+"""The settings of one source."""
 _TYPES: Final[Mapping[str, type[OpenApiSettings] | type[McpSettings]]] = {
     "openapi": OpenApiSettings,
     "mcp": McpSettings,
@@ -151,17 +152,17 @@ _TYPES: Final[Mapping[str, type[OpenApiSettings] | type[McpSettings]]] = {
 
 
 class SourceSettingsError(ValueError):
-    """A source cannot be used; the message says which, which key of it, and what is allowed, and shows no value."""
+    """Invalid settings of a source; the message names the source, the key and the allowed values, never the value."""
 
 
 def read_sources(tables: object) -> dict[str, SourceSettings]:
-    """The sources of a configuration's tables, by their names, in their order.
+    """Returns the settings of the sources by name, in configured order.
 
     Raises:
-        SourceSettingsError: one cannot be used.
+        SourceSettingsError: the settings of a source are invalid.
     """
     if not isinstance(tables, Mapping):
-        raise SourceSettingsError("must be tables of toold.toml: [sources.NAME] with type and what that needs")
+        raise SourceSettingsError("must be tables of toold.toml: [sources.NAME] with type and its settings")
     return {name: _source(name, table) for name, table in tables.items()}
 
 
@@ -174,7 +175,7 @@ def _source(name: object, table: object) -> SourceSettings:
         return table
     place = f"[sources.{name}]"
     if not isinstance(table, Mapping):
-        raise SourceSettingsError(f"{place} must be a table with type and what that needs")
+        raise SourceSettingsError(f"{place} must be a table with type and its settings")
     settings = _TYPES.get(str(table.get("type")))
     if settings is None:
         raise SourceSettingsError(f"{place} type must be {', '.join(_TYPES)}")
@@ -190,26 +191,26 @@ def _source(name: object, table: object) -> SourceSettings:
 
 
 def _sentence(details: ErrorDetails, settings: type[BaseModel]) -> str:
-    """What is wrong with one key."""
+    """Returns the error message for one key."""
     steps = [step for step in details["loc"] if isinstance(step, str)]
     if len(steps) > 1 and steps[0] == "auth":
         del steps[1]  # pydantic's label for the type of auth
     key, context = ".".join(steps), details.get("ctx", {})
     match details["type"]:
         case "extra_forbidden" if steps[0] == "auth":
-            return f"{key} is no key; auth has type, and env or file for where the secret is, never the secret itself"
+            return f"{key} is not a setting; auth has type, and env or file for the secret, never the secret itself"
         case "extra_forbidden":
             known = settings.model_fields if len(steps) == 1 else RateSetting.model_fields
-            hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"there are {', '.join(known)}"
-            return f"{key} is no key; {hint}"
-        case kind if kind in _WORDS:
-            return f"{key} {_WORDS[kind].format_map(context)}"
+            hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"settings: {', '.join(known)}"
+            return f"{key} is not a setting; {hint}"
+        case kind if kind in _MESSAGES:
+            return f"{key} {_MESSAGES[kind].format_map(context)}"
         case _:
             return f"{key} {details['msg']}"
 
 
-_WORDS: Final[Mapping[str, str]] = {
-    "missing": "must be there",
+_MESSAGES: Final[Mapping[str, str]] = {
+    "missing": "is required",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -221,7 +222,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "less_than_equal": "must be {le:g} or less",
     "string_type": "must be text",
     "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "has characters that it cannot have",
+    "string_pattern_mismatch": "has characters that are not allowed",
     "tuple_type": "must be a list",
     "too_short": "must not be empty",
     "path_type": "must be a path",
@@ -232,11 +233,11 @@ _WORDS: Final[Mapping[str, str]] = {
     "union_tag_invalid": "type must be one of {expected_tags}",
     "union_tag_not_found": "must have a type: bearer, api_key or basic",
 }
-"""For pydantic's types of error, what is said of a key; the others are this module's own, and say it themselves."""
+"""Messages for pydantic's error types; errors of this module have their own."""
 
 
 def anchored(tables: object, base: Path) -> object:
-    """The tables of a file, with relative paths starting at ``base``; what is no table is left to be refused."""
+    """Returns the tables with relative paths resolved against ``base``; other values are left for validation."""
     if not isinstance(tables, Mapping):
         return tables
     return {

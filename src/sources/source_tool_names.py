@@ -1,4 +1,4 @@
-"""Names of tools and of their arguments, from an API's or a server's own. Pure."""
+"""Derives the names of tools and arguments from those of an API or a server. Pure."""
 
 import hashlib
 import re
@@ -6,31 +6,31 @@ from collections.abc import Container
 from typing import Final
 
 MAX_CHARS: Final = 64
-"""What vendors take as a function's name, or an argument's."""
+"""The longest name of a function or an argument that vendors accept."""
 
 _HASH_CHARS: Final = 8
 
 
-def tool_name(prefix: str, said: str, taken: Container[str]) -> str:
-    """``prefix_said`` in the characters of a tool's name; shortened if too long, numbered if taken."""
-    plain = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "_", said)).strip("_-") or "operation"
+def tool_name(prefix: str, name: str, taken: Container[str]) -> str:
+    """Returns ``prefix_name`` in the characters of a tool name; shortened if too long, numbered if taken."""
+    plain = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "_", name)).strip("_-") or "operation"
     return _free(_shortened(f"{prefix}_{plain}"), taken)
 
 
-def said_of(method: str, path: str) -> str:
-    """What an operation without an id is called: ``get_contacts_contactId``."""
+def default_operation_id(method: str, path: str) -> str:
+    """Returns the id of an operation that has none, such as ``get_contacts_contactId``."""
     return f"{method.lower()}_{re.sub(r'[^A-Za-z0-9]+', '_', path).strip('_') or 'root'}"
 
 
 def argument_name(name: str, where: str, taken: Container[str]) -> str:
-    """An argument's name for a parameter of the API: its own where it can be, else with ``where`` before it."""
+    """Returns the argument name of an API parameter: its own name if possible, else prefixed by ``where``."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_.-") or where
     plain = _shortened(plain)
     return plain if plain not in taken else _free(_shortened(f"{where}_{plain}"), taken)
 
 
 def _shortened(name: str) -> str:
-    """The same name for the same text, whatever else is there: toolsets and callers know it by heart."""
+    """Returns the same short name for the same text, independent of other names: toolsets and callers rely on it."""
     if len(name) <= MAX_CHARS:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_CHARS]
@@ -38,7 +38,7 @@ def _shortened(name: str) -> str:
 
 
 def _free(name: str, taken: Container[str]) -> str:
-    """The name, or with the next number behind it. Where thousands have it, few of them are looked at."""
+    """Returns the name, numbered if it is taken. A binary search finds the number among thousands."""
     if name not in taken:
         return name
     used, unused = 1, 2

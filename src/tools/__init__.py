@@ -17,6 +17,7 @@ from .json_schema import JsonSchema
 from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
+from .secret_location import SecretLocation, SecretUnavailableError
 from .stubs import StubSet, module_for
 from .tool import Answer, Arguments, tool
 from .tool_catalog import ToolCatalog, ToolsetView
@@ -65,6 +66,8 @@ __all__ = [
     "ResultFormat",
     "RetainedResult",
     "RetainedResults",
+    "SecretLocation",
+    "SecretUnavailableError",
     "StubSet",
     "Tool",
     "ToolCatalog",

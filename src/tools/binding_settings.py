@@ -13,9 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from ..protocol.tool_call import Json
-
-MAX_VALUE_BYTES: Final = 16 * 1024
-"""Of a file."""
+from .secret_location import SecretLocation, SecretUnavailableError
 
 _GLOB: Final = re.compile(r"[A-Za-z0-9_*?\[\]!-]{1,200}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -59,26 +57,12 @@ class Binding:
         Raises:
             BindingError: it cannot be had.
         """
-        if self.file is not None:
-            return self._of_file(self.file)
-        if self.env is None:
+        if not self.secret:
             return self.value
-        if not env.get(self.env):
-            raise BindingError(f"{self.place}: the variable {self.env} is not set in the daemon's environment")
-        return env[self.env]
-
-    def _of_file(self, file: Path) -> str:
         try:
-            with file.open("rb") as opened:
-                text = opened.read(MAX_VALUE_BYTES + 1).decode()
-        except OSError as error:
-            raise BindingError(f"{self.place}: the file {file.name} cannot be read ({error.strerror})") from None
-        except UnicodeDecodeError:
-            raise BindingError(f"{self.place}: the file {file.name} is no UTF-8 text") from None
-        text = text.rstrip("\r\n")
-        if not text or len(text) > MAX_VALUE_BYTES:
-            raise BindingError(f"{self.place}: the file {file.name} is empty, or has more than {MAX_VALUE_BYTES} bytes")
-        return text
+            return SecretLocation(self.env, self.file).read(env)
+        except SecretUnavailableError as error:
+            raise BindingError(f"{self.place}: {error}") from None
 
 
 def read_bindings(tables: object) -> tuple[Binding, ...]:

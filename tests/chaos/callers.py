@@ -18,7 +18,7 @@ from toold.client import (
     ConnectionLostError,
     MCPWebSocketClient,
     client_connection,
-    reconnect_delay,
+    reconnect_policy,
     socket_opening,
 )
 from toold.protocol.error_codes import CallError
@@ -85,7 +85,7 @@ class Caller(Protocol):
 def impatient() -> Iterator[None]:
     """Have the library's times fit a run of minutes."""
     with (
-        mock.patch.multiple(reconnect_delay, FIRST_WINDOW_S=PAUSE_S, MAX_DELAY_S=8 * PAUSE_S),
+        mock.patch.multiple(reconnect_policy, FIRST_WINDOW_S=PAUSE_S, MAX_DELAY_S=8 * PAUSE_S),
         mock.patch.multiple(client_connection, PING_INTERVAL_S=HEARTBEAT_S, PING_TIMEOUT_S=HEARTBEAT_S),
         mock.patch.object(socket_opening, "OPEN_TIMEOUT_S", OPENING_S),
     ):

@@ -28,8 +28,8 @@ def test_a_check_says_what_was_mended_and_left_out(run: Any, directory: Path) ->
     """Of each source, what is left out first; a document that cannot be used is exit code 1."""
     result = run("sources", "check")
     assert result.stdout.splitlines() == [
-        "crm: left out: HEAD /a/{id}: HEAD makes no tool",
-        "crm: mended: GET /a/{id}: the path parameter 'id' is not declared; taken as a string",
+        "crm: omitted: HEAD /a/{id}: HEAD makes no tool",
+        "crm: repaired: GET /a/{id}: the path parameter 'id' is not declared; taken as a string",
         "crm: 1 tools of The CRM",
         "shop: shop.json is not there, or is no file",
     ]
@@ -87,8 +87,8 @@ def test_the_daemons_sources_are_listed(run: Any, operated: Any) -> None:
         "type": "openapi",
         "state": "failing",
         "tools": 3,
-        "mended": 1,
-        "left_out": 2,
+        "repaired": 1,
+        "omitted": 2,
         "quarantined": 4,
         "problem": "away",
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.client import MCPWebSocketClient, reconnect_delay
+from toold.client import MCPWebSocketClient, reconnect_policy
 from websockets.asyncio.server import Server, ServerConnection, serve
 
 PATIENCE_S = 20.0
@@ -119,7 +119,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients come back within milliseconds."""
-    monkeypatch.setattr(reconnect_delay, "FIRST_WINDOW_S", 0.005)
+    monkeypatch.setattr(reconnect_policy, "FIRST_WINDOW_S", 0.005)
 
 
 @pytest.fixture

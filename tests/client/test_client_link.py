@@ -15,7 +15,7 @@ from toold.client import (
     MCPWebSocketClient,
     client_link,
     client_session,
-    reconnect_delay,
+    reconnect_policy,
 )
 from toold.client.client_connection import ClientConnection
 
@@ -70,7 +70,7 @@ async def test_the_pauses_begin_anew_after_a_connection_that_was_good(
         draws.add(draw)
         return 0.0
 
-    monkeypatch.setattr(client_link, "delay_s", note)
+    monkeypatch.setattr(client_link, "reconnect_delay_s", note)
     peer.cut()
     for _ in range(3):
         peer = await daemon.accept()
@@ -96,7 +96,7 @@ async def test_a_daemon_that_is_full_is_left_alone_for_some_seconds(
         steps.append(step)
         return 0.0
 
-    monkeypatch.setattr(client_link, "delay_s", note)
+    monkeypatch.setattr(client_link, "reconnect_delay_s", note)
     good = daemon.ack
     if refusal == "close":
         await peer.socket.close(1008, "full")
@@ -106,7 +106,7 @@ async def test_a_daemon_that_is_full_is_left_alone_for_some_seconds(
         await daemon.accept()
         daemon.ack = good
     await daemon.accept()
-    assert steps[-1] >= reconnect_delay.LATER_STEP
+    assert steps[-1] >= reconnect_policy.LATER_STEP
 
 
 async def test_after_a_disconnect_nothing_comes_back(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
@@ -196,7 +196,7 @@ async def test_connect_by_hand_hurries_the_return(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever cannot wait for the pause to pass connects at once, and that is the only connection."""
-    monkeypatch.setattr(reconnect_delay, "FIRST_WINDOW_S", 1000.0)
+    monkeypatch.setattr(reconnect_policy, "FIRST_WINDOW_S", 1000.0)
     peer.cut()
     await wait_for_the_end(client)
     assert await client.ensure_connected()

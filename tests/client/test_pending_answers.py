@@ -6,8 +6,8 @@ import gc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toold.client.client_frames import CallFrame
 from toold.client.pending_answers import PendingAnswers, answered_with
-from toold.client.request_frames import CallFrame
 from toold.protocol.error_codes import CallCancelledError, OverCapacityError, ProtocolError, ToolError
 from toold.protocol.frames import (
     CallToolAck,

@@ -195,5 +195,5 @@ async def test_stubs_of_a_toolset_that_there_is_not_are_refused(operations: Oper
 
 async def test_approving_what_is_not_held_back_is_refused(operations: OperatorActions) -> None:
     """With what there is."""
-    with pytest.raises(NotFoundError, match="there is no source 'files'; there are none"):
+    with pytest.raises(NotFoundError, match="no source 'files'; configured: none"):
         await operations.approve("files", None)

@@ -117,7 +117,7 @@ async def test_a_changed_tool_waits_for_the_operator(client: MCPWebSocketClient,
     assert [note["kind"] for note in seen["one"]["notes"]] == ["quarantined"]
     assert await house.toold("sources", "approve", "one", "echo") == "one: echo is approved\n"
     assert (await client.call("one_echo", {"text": "x"})).text == "x"
-    assert "the source one holds no tool back" in await house.toold("sources", "approve", "one")
+    assert "source one has no quarantined tools" in await house.toold("sources", "approve", "one")
 
 
 async def test_the_daemons_end_is_theirs(house: House) -> None:

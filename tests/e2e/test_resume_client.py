@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.waiting import until
-from toold.client import ConnectionLostError, MCPWebSocketClient, client_connection, reconnect_delay, request_exchange
+from toold.client import ConnectionLostError, MCPWebSocketClient, client_connection, reconnect_policy, request_exchange
 from toold.protocol.error_codes import CallTimeoutError, OutcomeUnknownError
 from toold.protocol.tool_call import Progress
 
@@ -85,8 +85,8 @@ class Proxy:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients come back soon, and know of no daemon but that which a test starts."""
-    monkeypatch.setattr(reconnect_delay, "FIRST_WINDOW_S", 0.05)
-    monkeypatch.setattr(reconnect_delay, "MAX_DELAY_S", 0.2)
+    monkeypatch.setattr(reconnect_policy, "FIRST_WINDOW_S", 0.05)
+    monkeypatch.setattr(reconnect_policy, "MAX_DELAY_S", 0.2)
     for name in ("HOST", "PORT", "TOKEN"):
         monkeypatch.delenv(f"TOOLD_{name}", raising=False)
         monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)

@@ -1,4 +1,4 @@
-"""An API on loopback that answers as a test has it, and a call's context without a daemon."""
+"""An API on loopback that the test scripts, and a call context without a daemon."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,7 +20,7 @@ Answering = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Asked:
-    """One request, as it came."""
+    """One received request."""
 
     method: str
     target: str
@@ -30,7 +30,7 @@ class Asked:
 
 @dataclass
 class Api:
-    """Answers each request by the first of ``answers`` that is left, or with the last one; notes what it was asked."""
+    """Answers with each of ``answers`` in turn, then repeats the last one; records the requests."""
 
     port: int = 0
     answers: list[Response | Answering] = field(default_factory=list)
@@ -71,13 +71,13 @@ async def api() -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def other_api() -> AsyncIterator[Api]:
-    """Another one, of another origin."""
+    """A second API, with another origin."""
     async with serving(Api()) as api:
         yield api
 
 
 class Context:
-    """What a source's tool uses of its call."""
+    """The part of a call context that source tools use."""
 
     def __init__(self, directory: Path, timeout_s: float = 60.0) -> None:
         self.files = FileAccess([directory])
@@ -104,5 +104,5 @@ async def context(tmp_path: Path) -> Any:
 
 @pytest.fixture
 async def context_with(tmp_path: Path) -> Callable[[float], Any]:
-    """A function that makes the context of a call with so many seconds."""
+    """A function that creates the context of a call with this timeout."""
     return lambda timeout_s: Context(tmp_path, timeout_s)

@@ -1,4 +1,4 @@
-"""Bodies of answers, packed and not."""
+"""Response bodies, compressed and not."""
 
 import gzip
 import tracemalloc
@@ -15,7 +15,7 @@ RAW = RAW_DEFLATE.compress(TEXT) + RAW_DEFLATE.flush()
 
 
 class Body(httpx.AsyncByteStream):
-    """A body that comes in pieces."""
+    """A body in chunks."""
 
     def __init__(self, content: bytes, size: int) -> None:
         self._pieces = [content[start : start + size] for start in range(0, len(content), size)]
@@ -26,7 +26,7 @@ class Body(httpx.AsyncByteStream):
 
 
 def answer(content: bytes, coding: str, size: int = 65_536) -> httpx.Response:
-    """An answer whose body is not read yet."""
+    """A response whose body is unread."""
     return httpx.Response(200, headers={"content-encoding": coding} if coding else {}, stream=Body(content, size))
 
 
@@ -42,25 +42,25 @@ def answer(content: bytes, coding: str, size: int = 65_536) -> httpx.Response:
     ],
     ids=["plain", "identity", "gzip", "X-GZIP", "deflate"],
 )
-async def test_a_body_is_read_however_it_is_packed(content: bytes, coding: str, size: int) -> None:
-    """And in whatever pieces it comes."""
+async def test_a_body_is_read_in_any_supported_encoding(content: bytes, coding: str, size: int) -> None:
+    """In chunks of any size."""
     assert await read_body(answer(content, coding, size), 1_000_000) == (TEXT, True)
 
 
 async def test_deflate_without_a_header_is_read_too() -> None:
-    """As some servers write it, and browsers read it."""
+    """Some servers send it, and browsers accept it."""
     assert await read_body(answer(RAW, "deflate"), 1_000_000) == (TEXT, True)
 
 
-async def test_a_body_is_whole_up_to_its_bound() -> None:
-    """One byte more is not, and is cut off."""
+async def test_a_body_is_complete_up_to_its_limit() -> None:
+    """One byte more is truncated."""
     packed = gzip.compress(TEXT)
     assert await read_body(answer(packed, "gzip"), len(TEXT)) == (TEXT, True)
     assert await read_body(answer(packed, "gzip"), len(TEXT) - 1) == (TEXT[:-1], False)
 
 
-async def test_what_stands_for_gigabytes_is_unpacked_no_further_than_its_bound() -> None:
-    """Not even as far as one piece of it goes."""
+async def test_a_zip_bomb_is_decompressed_up_to_the_limit() -> None:
+    """Not even one whole chunk of it."""
     bomb = gzip.compress(bytes(60_000_000))
     tracemalloc.start()
     try:
@@ -77,7 +77,7 @@ async def test_what_stands_for_gigabytes_is_unpacked_no_further_than_its_bound()
     [(gzip.compress(gzip.compress(TEXT)), "gzip, gzip"), (TEXT, "br"), (b"no gzip", "gzip")],
     ids=["twice", "brotli", "not gzip"],
 )
-async def test_what_nobody_asked_for_is_refused(content: bytes, coding: str) -> None:
-    """Packed twice, in another way, or not as it says."""
+async def test_unsupported_encodings_are_refused(content: bytes, coding: str) -> None:
+    """Compressed twice, by another algorithm, or not as declared."""
     with pytest.raises(httpx.DecodingError):
         await read_body(answer(content, coding), 1_000_000)

@@ -1,4 +1,4 @@
-"""Connections go to addresses that were looked at, and end with the call that had them."""
+"""Connections go to checked addresses, and end with a call that fails."""
 
 import asyncio
 import gc
@@ -17,7 +17,7 @@ from toold.sources.checked_network import CheckedNetwork, ForbiddenAddressError
 
 @pytest.fixture
 async def network_of() -> AsyncIterator[Callable[[bool | tuple[str, ...]], CheckedNetwork]]:
-    """A function that makes a network with what may be private."""
+    """A function that creates a network with this ``allow_private``."""
     made: list[CheckedNetwork] = []
 
     def make(allow_private: bool | tuple[str, ...]) -> CheckedNetwork:
@@ -30,13 +30,14 @@ async def network_of() -> AsyncIterator[Callable[[bool | tuple[str, ...]], Check
 
 
 async def get(network: CheckedNetwork, url: str, sent: list[bool] | None = None) -> bytes:
-    noted = sent if sent is not None else []
-    async with network.lend() as line, line.answer(httpx.Request("GET", url), lambda: noted.append(True)) as answer:
+    sent = [] if sent is None else sent
+    request = httpx.Request("GET", url)
+    async with network.lend() as connection, connection.answer(request, lambda: sent.append(True)) as answer:
         return await answer.aread()
 
 
-async def test_what_is_allowed_is_asked(api: Any, network_of: Any) -> None:
-    """A request reaches its server, and the next one takes the same connection."""
+async def test_connections_are_reused(api: Any, network_of: Any) -> None:
+    """Consecutive requests use the same connection."""
     network, peers = network_of(True), set()
 
     async def answer(request: Request) -> Response:
@@ -48,8 +49,8 @@ async def test_what_is_allowed_is_asked(api: Any, network_of: Any) -> None:
     assert len(peers) == 1
 
 
-async def test_loopback_is_refused_before_anything_is_sent(api: Any, network_of: Any) -> None:
-    """By address or by name, nothing connects where the operator did not allow it; the reason is told."""
+async def test_loopback_is_forbidden_before_anything_is_sent(api: Any, network_of: Any) -> None:
+    """By address or by name; the error gives the reason."""
     network, sent = network_of(False), list[bool]()
     for url in (api.url, api.url.replace("127.0.0.1", "localhost"), f"http://[::ffff:127.0.0.1]:{api.port}/"):
         with pytest.raises(ForbiddenAddressError, match="is loopback; the source's allow_private can allow it"):
@@ -58,10 +59,10 @@ async def test_loopback_is_refused_before_anything_is_sent(api: Any, network_of:
     assert not api.asked
 
 
-async def test_a_name_is_checked_by_the_address_that_is_connected_to(
+async def test_the_checked_address_is_the_one_connected_to(
     api: Any, network_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that was public when it was looked up first, and is private now, is refused: it is looked up once."""
+    """A name that resolves to another address later is not resolved a second time (DNS rebinding)."""
     answers = [["8.8.8.8"], ["127.0.0.1"]]
     loop = asyncio.get_running_loop()
 
@@ -74,10 +75,10 @@ async def test_a_name_is_checked_by_the_address_that_is_connected_to(
     assert not api.asked
 
 
-async def test_of_several_addresses_the_allowed_ones_are_tried(
+async def test_all_allowed_addresses_of_a_host_are_tried(
     api: Any, network_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host that is named may be anywhere; where one address refuses the connection the next one is tried."""
+    """If one address refuses the connection, the next one is tried."""
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.2", 0)) as dead:
         dead_port = dead.getsockname()[1]
@@ -92,45 +93,45 @@ async def test_of_several_addresses_the_allowed_ones_are_tried(
         await get(network, f"http://crm.internal:{dead_port}/")
 
 
-async def test_a_host_that_is_not_known_is_no_connection(network_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The resolver's failure is one of connecting: nothing was sent."""
+async def test_an_unknown_host_is_a_connect_error(network_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was sent."""
     loop, sent = asyncio.get_running_loop(), list[bool]()
 
     async def unknown(*_: Any, **__: Any) -> list[Any]:
         raise socket.gaierror("unknown")
 
     monkeypatch.setattr(type(loop), "getaddrinfo", unknown)
-    with pytest.raises(httpcore.ConnectError, match=r"nowhere\.example is not known"):
+    with pytest.raises(httpcore.ConnectError, match=r"nowhere\.example cannot be resolved"):
         await get(network_of(True), "http://nowhere.example/", sent)
     assert not sent
 
 
-async def test_a_request_that_is_given_up_takes_its_connection_along(api: Any, network_of: Any) -> None:
-    """Cancelled while the answer is awaited: the server sees its peer go, and nothing stays open."""
+async def test_a_cancelled_request_closes_its_connection(api: Any, network_of: Any) -> None:
+    """The server sees its peer disconnect, and no socket stays open."""
     entered, left = asyncio.Event(), asyncio.Event()
 
-    async def hang(request: Request) -> Response:
+    async def hang(http: Request) -> Response:
         entered.set()
-        while not await request.is_disconnected():
+        while not await http.is_disconnected():
             await asyncio.sleep(0.01)
         left.set()
         return Response()
 
     api.answers = [hang]
     network = network_of(True)
-    asking = asyncio.create_task(get(network, api.url))
+    request = asyncio.create_task(get(network, api.url))
     await entered.wait()
-    asking.cancel()
+    request.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asking
+        await request
     async with asyncio.timeout(20):
         await left.wait()
     await network.close()
     gc.collect()  # an open socket would warn, and fail the test
 
 
-async def test_a_connection_that_is_cut_off_before_tls_is_closed(network_of: Any) -> None:
-    """The pool does not know of it yet; its server sees it go all the same."""
+async def test_a_connection_cancelled_before_tls_is_closed(network_of: Any) -> None:
+    """Even though the pool has lost it."""
     greeted, left = asyncio.Event(), asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -143,10 +144,10 @@ async def test_a_connection_that_is_cut_off_before_tls_is_closed(network_of: Any
         await writer.wait_closed()
 
     async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
-        asking = asyncio.create_task(get(network_of(True), f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
+        request = asyncio.create_task(get(network_of(True), f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
         await greeted.wait()
-        asking.cancel()
+        request.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asking
+            await request
         async with asyncio.timeout(30):
             await left.wait()

@@ -1,4 +1,4 @@
-"""The keeper has at work what is configured, and puts the tools of all together."""
+"""The source manager runs the configured sources and combines their tools."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -8,8 +8,7 @@ import pytest
 from tests.waiting import until
 from toold.protocol.tool_call import Annotations
 from toold.sources import SourceManager, SourceSettings, read_sources, source_manager
-from toold.sources.source import SourceOutlet
-from toold.sources.source_notes import SourceNote
+from toold.sources.source import SourceListener, SourceNote
 from toold.sources.source_settings import OpenApiSettings
 from toold.tools import JsonSchema, Tool, ToolContext
 
@@ -28,31 +27,31 @@ def settings(**sources: str) -> dict[str, SourceSettings]:
     return read_sources({name: {"type": "openapi", "spec": spec} for name, spec in sources.items()})
 
 
-class Scripted:
-    """A source that does as its test says."""
+class ScriptedSource:
+    """A source that the test controls."""
 
     def __init__(self, name: str, spec: str) -> None:
         self.name = name
         self.spec = spec
-        self.outlet: SourceOutlet | None = None
+        self.listener: SourceListener | None = None
         self.refreshed = 0
         self.runs = 0
         self.closed = False
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
         self.error: Exception | None = None
 
-    async def run(self, outlet: SourceOutlet) -> None:
-        self.outlet = outlet
+    async def run(self, listener: SourceListener) -> None:
+        self.listener = listener
         self.runs += 1
-        self.begun.set()
+        self.started.set()
         if self.error:
             error, self.error = self.error, None
             raise error
         await asyncio.Event().wait()
 
-    def put(self, *names: str, notes: Sequence[SourceNote] = ()) -> None:
-        assert self.outlet
-        self.outlet.put([tool(name, self.name) for name in names], notes)
+    def publish(self, *names: str, notes: Sequence[SourceNote] = ()) -> None:
+        assert self.listener
+        self.listener.publish([tool(name, self.name) for name in names], notes)
 
     def refresh(self) -> None:
         self.refreshed += 1
@@ -61,158 +60,158 @@ class Scripted:
         self.closed = True
 
 
-class House:
-    """A keeper, and every source that it opened."""
+class Harness:
+    """A manager, and every source that it opened."""
 
     def __init__(self) -> None:
-        self.opened: list[Scripted] = []
+        self.opened: list[ScriptedSource] = []
         self.changes = 0
-        self.keeper = SourceManager(self._open, self._changed)
+        self.manager = SourceManager(self._open, self._changed)
 
-    def _open(self, name: str, settings: SourceSettings) -> Scripted:
+    def _open(self, name: str, settings: SourceSettings) -> ScriptedSource:
         assert isinstance(settings, OpenApiSettings)
-        self.opened.append(Scripted(name, settings.spec))
+        self.opened.append(ScriptedSource(name, settings.spec))
         return self.opened[-1]
 
     def _changed(self) -> None:
         self.changes += 1
 
-    async def go_by(self, **sources: str) -> list[Scripted]:
-        """Configure these; returns those that were opened for it."""
+    async def apply(self, **sources: str) -> list[ScriptedSource]:
+        """Applies these sources; returns those that the manager opened."""
         before = len(self.opened)
-        self.keeper.go_by(settings(**sources))
+        self.manager.apply(settings(**sources))
         for source in self.opened[before:]:
-            await source.begun.wait()
+            await source.started.wait()
         return self.opened[before:]
 
     @property
     def names(self) -> list[str]:
-        return [tool.name for tool in self.keeper.tools]
+        return [tool.name for tool in self.manager.tools]
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    house = House()
-    yield house
-    await house.keeper.close()
-    assert all(source.closed for source in house.opened)
+async def harness() -> AsyncIterator[Harness]:
+    harness = Harness()
+    yield harness
+    await harness.manager.close()
+    assert all(source.closed for source in harness.opened)
 
 
-async def test_tools_of_all_sources_stand_together(house: House) -> None:
-    """Each source is told in its state, in the configuration's order."""
-    crm, shop = await house.go_by(crm="/a", shop="/b")
-    assert [state.state for state in house.keeper.states] == ["loading", "loading"]
-    shop.put("shop_x")
-    crm.put(
+async def test_the_tools_of_all_sources_are_combined(harness: Harness) -> None:
+    """States are in configured order."""
+    crm, shop = await harness.apply(crm="/a", shop="/b")
+    assert [state.state for state in harness.manager.states] == ["loading", "loading"]
+    shop.publish("shop_x")
+    crm.publish(
         "crm_a",
         "crm_b",
-        notes=[SourceNote("mended", "x", "y"), SourceNote("left out", "x", "z"), SourceNote("left out", "w", "z")],
+        notes=[SourceNote("repaired", "x", "y"), SourceNote("omitted", "x", "z"), SourceNote("omitted", "w", "z")],
     )
-    assert house.names == ["crm_a", "crm_b", "shop_x"]
-    assert house.changes == 2
-    state = house.keeper.states[0]
+    assert harness.names == ["crm_a", "crm_b", "shop_x"]
+    assert harness.changes == 2
+    state = harness.manager.states[0]
     assert (state.name, state.type, state.state, state.tools) == ("crm", "openapi", "ready", 2)
-    assert (state.mended, state.left_out, state.problem) == (1, 2, None)
+    assert (state.repaired, state.omitted, state.problem) == (1, 2, None)
 
 
-async def test_a_name_belongs_to_the_source_that_stands_first(house: House) -> None:
-    """Whoever was there sooner."""
-    crm, shop = await house.go_by(crm="/a", shop="/b")
-    shop.put("same")
-    crm.put("same")
-    assert [tool.source for tool in house.keeper.tools] == ["crm"]
+async def test_a_name_belongs_to_the_source_configured_first(harness: Harness) -> None:
+    """Even if another source published it earlier."""
+    crm, shop = await harness.apply(crm="/a", shop="/b")
+    shop.publish("same")
+    crm.publish("same")
+    assert [tool.source for tool in harness.manager.tools] == ["crm"]
 
 
-async def test_what_stays_is_not_touched(house: House) -> None:
-    """New sources begin, gone ones end with their tools, and the others go on."""
-    crm, shop = await house.go_by(crm="/a", shop="/b")
-    crm.put("crm_a")
-    shop.put("shop_a")
-    (new,) = await house.go_by(new="/c", crm="/a")
-    new.put("new_a")
-    assert house.names == ["new_a", "crm_a"]
-    await house.keeper.close()
+async def test_unchanged_sources_keep_running(harness: Harness) -> None:
+    """New sources start, and removed ones end with their tools."""
+    crm, shop = await harness.apply(crm="/a", shop="/b")
+    crm.publish("crm_a")
+    shop.publish("shop_a")
+    (new,) = await harness.apply(new="/c", crm="/a")
+    new.publish("new_a")
+    assert harness.names == ["new_a", "crm_a"]
+    await harness.manager.close()
     assert crm.closed
 
 
-async def test_what_has_changed_serves_until_the_new_one_has_tools(house: House) -> None:
-    """No moment is without tools; a new document that is bad leaves the old one at work, and its problem is told."""
-    (old,) = await house.go_by(crm="/a")
-    old.put("crm_old")
-    (new,) = await house.go_by(crm="/b")
-    assert new.outlet
-    new.outlet.complain("crm: its document is bad")
-    assert house.names == ["crm_old"]
-    assert house.keeper.problems == ["crm: its document is bad"]
-    assert house.keeper.states[0].state == "failing"
-    new.put("crm_new")
-    assert house.names == ["crm_new"]
-    assert house.keeper.problems == []
+async def test_a_changed_source_serves_until_its_replacement_has_tools(harness: Harness) -> None:
+    """A bad new document leaves the old source running, and its problem is reported."""
+    (old,) = await harness.apply(crm="/a")
+    old.publish("crm_old")
+    (new,) = await harness.apply(crm="/b")
+    assert new.listener
+    new.listener.report_problem("crm: its document is bad")
+    assert harness.names == ["crm_old"]
+    assert harness.manager.problems == ["crm: its document is bad"]
+    assert harness.manager.states[0].state == "failing"
+    new.publish("crm_new")
+    assert harness.names == ["crm_new"]
+    assert harness.manager.problems == []
     await until(lambda: old.closed)
-    old.put("crm_late")
-    assert house.names == ["crm_new"]
+    old.publish("crm_late")
+    assert harness.names == ["crm_new"]
 
 
-async def test_a_change_that_is_taken_back_leaves_all_as_it_was(house: House) -> None:
-    """What was coming ends, and the first one goes on."""
-    (old,) = await house.go_by(crm="/a")
-    old.put("crm_old")
-    (new,) = await house.go_by(crm="/b")
-    assert await house.go_by(crm="/a") == []
-    new.put("crm_new")
-    assert house.names == ["crm_old"]
+async def test_a_reverted_change_keeps_the_first_source(harness: Harness) -> None:
+    """The replacement ends."""
+    (old,) = await harness.apply(crm="/a")
+    old.publish("crm_old")
+    (new,) = await harness.apply(crm="/b")
+    assert await harness.apply(crm="/a") == []
+    new.publish("crm_new")
+    assert harness.names == ["crm_old"]
     await until(lambda: new.closed)
 
 
-async def test_tools_stay_while_something_is_wrong(house: House) -> None:
-    """Until it is right again."""
-    (crm,) = await house.go_by(crm="/a")
-    crm.put("crm_a")
-    assert crm.outlet
-    crm.outlet.complain("crm: away")
-    assert house.names == ["crm_a"]
-    assert [state.state for state in house.keeper.states] == ["failing"]
-    crm.put("crm_a", "crm_b")
-    assert [state.state for state in house.keeper.states] == ["ready"]
+async def test_tools_stay_listed_while_a_source_fails(harness: Harness) -> None:
+    """The state is ready again once tools are published."""
+    (crm,) = await harness.apply(crm="/a")
+    crm.publish("crm_a")
+    assert crm.listener
+    crm.listener.report_problem("crm: away")
+    assert harness.names == ["crm_a"]
+    assert [state.state for state in harness.manager.states] == ["failing"]
+    crm.publish("crm_a", "crm_b")
+    assert [state.state for state in harness.manager.states] == ["ready"]
 
 
-async def test_a_source_that_ends_by_a_mistake_is_started_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its problem is told, and the others do not notice."""
+async def test_a_source_that_raises_is_restarted(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its problem is reported, and other sources are unaffected."""
     monkeypatch.setattr(source_manager, "RESTART_S", 0.01)
-    house.keeper.go_by(settings(crm="/a", shop="/b"))
-    crm, shop = house.opened
-    crm.error = RuntimeError("a mistake")
-    await shop.begun.wait()
-    await until(lambda: bool(house.keeper.problems))
-    assert "RuntimeError" in house.keeper.problems[0]
+    harness.manager.apply(settings(crm="/a", shop="/b"))
+    crm, shop = harness.opened
+    crm.error = RuntimeError("a bug")
+    await shop.started.wait()
+    await until(lambda: bool(harness.manager.problems))
+    assert "RuntimeError" in harness.manager.problems[0]
     await until(lambda: crm.runs == 2)
-    crm.put("crm_a")
-    assert house.keeper.problems == []
+    crm.publish("crm_a")
+    assert harness.manager.problems == []
 
 
-async def test_all_look_again_when_the_operator_asks(house: House) -> None:
-    """Those that are coming too."""
-    (old,) = await house.go_by(crm="/a")
-    (new,) = await house.go_by(crm="/b")
-    house.keeper.refresh()
+async def test_refresh_reaches_all_sources(harness: Harness) -> None:
+    """Including replacements that are not ready yet."""
+    (old,) = await harness.apply(crm="/a")
+    (new,) = await harness.apply(crm="/b")
+    harness.manager.refresh()
     assert (old.refreshed, new.refreshed) == (1, 1)
 
 
-async def test_who_waits_for_the_sources_waits_for_those_that_load_alone(house: House) -> None:
-    """Until each has had its tools, or has failed; and not at all where there is none."""
-    await house.keeper.loaded()
-    crm, billing = await house.go_by(crm="a", billing="b")
-    loaded = asyncio.create_task(house.keeper.loaded())
-    crm.put("crm_get")
+async def test_loaded_waits_only_for_loading_sources(harness: Harness) -> None:
+    """Until each has tools or has failed; it returns at once if there are no sources."""
+    await harness.manager.loaded()
+    crm, billing = await harness.apply(crm="a", billing="b")
+    loaded = asyncio.create_task(harness.manager.loaded())
+    crm.publish("crm_get")
     await asyncio.sleep(0)
     assert not loaded.done()
-    assert billing.outlet
-    billing.outlet.complain("it is away")
+    assert billing.listener
+    billing.listener.report_problem("it is away")
     await loaded
 
 
-class Holding(Scripted):
-    """A source that holds tools back."""
+class QuarantiningSource(ScriptedSource):
+    """A source with quarantined tools."""
 
     quarantined: Sequence[str] = ("new", "other")
 
@@ -220,35 +219,35 @@ class Holding(Scripted):
         return [name for name in self.quarantined if tool in {None, name}]
 
 
-async def test_a_held_back_tool_is_approved_by_its_source() -> None:
-    """What is not held back is told, with what is."""
-    keeping = SourceManager(lambda name, _: Holding(name, ""), lambda: None)
-    keeping.go_by(settings(s="/a"))
-    assert keeping.approve("s", None) == ["new", "other"]
-    assert keeping.approve("s", "new") == ["new"]
-    with pytest.raises(LookupError, match="the source s holds no tool 'nwe' back; it holds new, other"):
-        keeping.approve("s", "nwe")
-    with pytest.raises(LookupError, match="there is no source 'x'; there are s"):
-        keeping.approve("x", None)
-    await keeping.close()
+async def test_a_quarantined_tool_is_approved_by_its_source() -> None:
+    """The error for another tool lists the quarantined ones."""
+    manager = SourceManager(lambda name, _: QuarantiningSource(name, ""), lambda: None)
+    manager.apply(settings(s="/a"))
+    assert manager.approve("s", None) == ["new", "other"]
+    assert manager.approve("s", "new") == ["new"]
+    with pytest.raises(LookupError, match="source s has no quarantined tool 'nwe'; quarantined: new, other"):
+        manager.approve("s", "nwe")
+    with pytest.raises(LookupError, match="no source 'x'; configured: s"):
+        manager.approve("x", None)
+    await manager.close()
 
 
-async def test_a_source_without_a_quarantine_holds_nothing_back(house: House) -> None:
-    """Such as an API."""
-    await house.go_by(crm="/a")
-    with pytest.raises(LookupError, match="the source crm holds no tool back; it holds none"):
-        house.keeper.approve("crm", None)
+async def test_a_source_without_a_quarantine_has_nothing_to_approve(harness: Harness) -> None:
+    """Such as an OpenAPI source."""
+    await harness.apply(crm="/a")
+    with pytest.raises(LookupError, match="source crm has no quarantined tools; quarantined: none"):
+        harness.manager.approve("crm", None)
 
 
-async def test_recalled_tools_are_there_before_their_source(house: House) -> None:
-    """It still loads; and where another serves in its place, that goes on."""
-    (crm,) = await house.go_by(crm="/a")
-    assert crm.outlet
-    crm.outlet.recall([tool("crm_a", "crm")])
-    assert house.names == ["crm_a"]
-    assert house.keeper.states[0].state == "loading"
-    crm.put("crm_b")
-    (later,) = await house.go_by(crm="/b")
-    assert later.outlet
-    later.outlet.recall([tool("crm_c", "crm")])
-    assert house.names == ["crm_b"]
+async def test_restored_tools_are_listed_before_their_source_is_ready(harness: Harness) -> None:
+    """A pending replacement does not restore tools over those of the active source."""
+    (crm,) = await harness.apply(crm="/a")
+    assert crm.listener
+    crm.listener.restore([tool("crm_a", "crm")])
+    assert harness.names == ["crm_a"]
+    assert harness.manager.states[0].state == "loading"
+    crm.publish("crm_b")
+    (later,) = await harness.apply(crm="/b")
+    assert later.listener
+    later.listener.restore([tool("crm_c", "crm")])
+    assert harness.names == ["crm_b"]

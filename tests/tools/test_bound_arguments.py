@@ -19,7 +19,7 @@ from toold.tools import (
     read_values,
     with_bound,
 )
-from toold.tools.binding_settings import MAX_VALUE_BYTES
+from toold.tools.secret_location import MAX_SECRET_BYTES
 
 CANARY = "canary-5d81c0"
 SCHEMA = {
@@ -166,7 +166,7 @@ def test_a_file_that_has_no_value_is_told(tmp_path: Path, content: bytes | None,
     [binding] = read_bindings({"crm_*": {"locationId": {"file": str(file)}}})
     with pytest.raises(BindingError, match=rf"locationId: the file location .*{said}"):
         binding.read()
-    assert MAX_VALUE_BYTES < 20_000
+    assert MAX_SECRET_BYTES < 20_000
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...sources import PINS_DIRECTORY, may_have
+from ...sources import PINS_DIRECTORY, may_provide
 from ...tools import EFFECT_LOG, Tool, find_tools, named_by, pipelines_in, simulated_tools, workflows_in
 from ..config.settings import Settings
 from .check_result import CheckResult
@@ -40,7 +40,7 @@ def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[CheckResult]
     pins = settings.state_dir / PINS_DIRECTORY
     for pipeline in pipelines:
         for name in named_by(Path(pipeline.source)):
-            if name in registry or any(may_have(*source, name, pins=pins) for source in settings.sources.items()):
+            if name in registry or any(may_provide(*source, name, pins=pins) for source in settings.sources.items()):
                 continue
             nor = ", nor one of the sources'" if settings.sources else ""
             hint = did_you_mean(close_names(name, known, n=1)) or "`toold tools` lists them"

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...protocol.error_codes import CallError, CallTimeoutError
+from ...protocol.terminal_text import one_line
 from ...tools import Answer, ToolContext
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
-from ..one_line import one_line
-from ..source import SourceOutlet
+from ..source import SourceListener
 from ..source_settings import McpSettings
-from .server_log import ServerLog
+from .server_output import ServerLog
 from .tool_pins import PinError, PinFile, Pins, accepted
 from .upstream_catalog import UpstreamCatalog, catalogd, prepare
 from .upstream_definition import UpstreamListing
-from .upstream_reconnect import UpstreamUnavailableError, explained, pause_before, unavailable
+from .upstream_failures import UpstreamUnavailableError, reconnect_delay_s, unavailable, unavailable_reason
 from .upstream_result import failure, read_answer
 from .upstream_secrets import UpstreamSecrets
 
@@ -49,7 +49,7 @@ class McpSource:
         self._secrets = UpstreamSecrets(settings)
         self._taken = taken
         self._stirred = asyncio.Event()
-        self._outlet: SourceOutlet | None = None
+        self._listener: SourceListener | None = None
         self._pins: Pins | None = None
         # What it listed last, and what that comes to.
         self._listing: UpstreamListing | None = None
@@ -61,14 +61,14 @@ class McpSource:
         self._problem = "it is being connected to"
         self._again_at = 0.0
 
-    async def run(self, outlet: SourceOutlet) -> None:
-        self._outlet = outlet
-        chatter = ServerLog(self._name, self._secrets.out_of_text)
+    async def run(self, listener: SourceListener) -> None:
+        self._listener = listener
+        server_log = ServerLog(self._name, self._secrets.out_of_text)
         attempt = 0
         while True:
             self._stirred.clear()
             # In a task of its own: what the SDK raises while it is cancelled would take the cancellation's place.
-            at_work = asyncio.create_task(self._work(outlet, chatter.line), name=f"source {self._name}")
+            at_work = asyncio.create_task(self._work(listener, server_log.write), name=f"source {self._name}")
             try:
                 await asyncio.wait([at_work])
             finally:
@@ -76,26 +76,26 @@ class McpSource:
                 await asyncio.wait([at_work])
             if at_work.result() >= STEADY_S:
                 attempt = 0
-            pause = pause_before(attempt)
+            pause = reconnect_delay_s(attempt)
             attempt += 1
             self._again_at = time.monotonic() + pause
-            outlet.complain(f"source {self._name}: {self._problem}")
+            listener.report_problem(f"source {self._name}: {self._problem}")
             self._stirred.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._stirred.wait()
 
-    async def _work(self, outlet: SourceOutlet, say: Callable[[str], None]) -> float:
+    async def _work(self, listener: SourceListener, say: Callable[[str], None]) -> float:
         """Be connected for as long as it lasts; returns how many seconds its tools were there."""
         ready_at: float | None = None
         try:
             if self._pins is None:
-                await self._recall(outlet)
+                await self._recall(listener)
             async with self._opened(say) as (session, listed):
                 ready_at = time.monotonic()
-                await self._serve(session, listed, outlet)
+                await self._serve(session, listed, listener)
         except Exception as error:  # noqa: BLE001 - whatever the SDK and other people's servers do, it is tried again
-            self._problem = self._secrets.out_of_text(explained(error))
+            self._problem = self._secrets.out_of_text(unavailable_reason(error))
             self._in_vain += ready_at is None
         finally:
             self._session = None
@@ -120,30 +120,30 @@ class McpSource:
             PinError: that cannot be written.
         """
         meant = self._catalogue.meant(tool)
-        if meant and self._outlet is not None:
+        if meant and self._listener is not None:
             pins = accepted(self._pins, meant)
             self._pin_file.write(pins)
             self._pins = pins
             self._catalogue = self._catalogue.judged_anew(pins, self._taken())
-            self._put(self._outlet)
+            self._put(self._listener)
         return tuple(one.definition.name for one in meant)
 
-    async def look(self, outlet: SourceOutlet) -> str:
+    async def check(self, listener: SourceListener) -> str:
         """Connect once, and put out what there is; returns what the server calls itself.
 
         Raises:
             AwayError: it cannot be had.
         """
         try:
-            await self._recall(outlet)
+            await self._recall(listener)
             async with self._opened(lambda _: None) as (session, listing):
                 await self._catalogue_of(listing)
-                self._put(outlet)
+                self._put(listener)
                 return one_line(session.title, 200)
         except Exception as error:  # whatever the SDK and other people's servers do, it is told
-            raise UpstreamUnavailableError(self._secrets.out_of_text(explained(error))) from error
+            raise UpstreamUnavailableError(self._secrets.out_of_text(unavailable_reason(error))) from error
 
-    async def _recall(self, outlet: SourceOutlet) -> None:
+    async def _recall(self, listener: SourceListener) -> None:
         """Know the tools from before: they are listed while the server starts, and calls are told that it does.
 
         Raises:
@@ -156,7 +156,7 @@ class McpSource:
         if pins:
             self._pins = pins
             await self._catalogue_of(UpstreamListing([pin.definition for pin in pins.values()]))
-            outlet.recall(self._catalogue.tools(self.call, self._settings.timeout_s))
+            listener.restore(self._catalogue.tools(self.call, self._settings.timeout_s))
 
     @asynccontextmanager
     async def _opened(self, say: Callable[[str], None]) -> AsyncIterator[tuple["UpstreamSession", UpstreamListing]]:
@@ -183,7 +183,7 @@ class McpSource:
                 ) from None
             raise
 
-    async def _serve(self, session: "UpstreamSession", listing: UpstreamListing, outlet: SourceOutlet) -> None:
+    async def _serve(self, session: "UpstreamSession", listing: UpstreamListing, listener: SourceListener) -> None:
         """For as long as the session lasts.
 
         Raises:
@@ -192,19 +192,19 @@ class McpSource:
         listening = asyncio.create_task(session.listen(), name=f"changes of source {self._name}")
         self._session = session
         try:
-            await self._take(listing, outlet)
+            await self._take(listing, listener)
             while True:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
                         await self._stirred.wait()
                 self._stirred.clear()
-                await self._look_again(session, outlet)
+                await self._look_again(session, listener)
         finally:
             self._session = None
             listening.cancel()
             await asyncio.wait([listening])
 
-    async def _look_again(self, session: "UpstreamSession", outlet: SourceOutlet) -> None:
+    async def _look_again(self, session: "UpstreamSession", listener: SourceListener) -> None:
         """List the tools again.
 
         Raises:
@@ -227,14 +227,14 @@ class McpSource:
                 return
             # One that lists nothing may well answer its calls.
             self._complained = True
-            outlet.complain(f"source {self._name}: {str(error) or 'it does not list its tools in time'}")
+            listener.report_problem(f"source {self._name}: {str(error) or 'it does not list its tools in time'}")
             return
         if listing != self._listing or self._complained:
-            await self._take(listing, outlet)
+            await self._take(listing, listener)
 
-    async def _take(self, listing: UpstreamListing, outlet: SourceOutlet) -> None:
+    async def _take(self, listing: UpstreamListing, listener: SourceListener) -> None:
         await self._catalogue_of(listing)
-        self._put(outlet)  # at once: another source would take names that were found free, and are not put out yet
+        self._put(listener)  # at once: another source would take names that were found free, and are not put out yet
         if not self._pins and listing.tools:
             pins = accepted(None, self._catalogue.judged)
             await asyncio.to_thread(self._pin_file.write, pins)
@@ -245,9 +245,9 @@ class McpSource:
         self._catalogue = catalogd(self._name, listing, self._pins, self._taken(), prepared)
         self._listing = listing
 
-    def _put(self, outlet: SourceOutlet) -> None:
+    def _put(self, listener: SourceListener) -> None:
         self._complained = False
-        outlet.put(self._catalogue.tools(self.call, self._settings.timeout_s), self._catalogue.notes)
+        listener.publish(self._catalogue.tools(self.call, self._settings.timeout_s), self._catalogue.notes)
 
     async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Answer | str:
         """The answer of the server's tool of this name.

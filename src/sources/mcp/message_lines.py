@@ -7,7 +7,7 @@ import msgspec
 from mcp.shared.message import SessionMessage
 from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
-from ..json_surrogates import without_halves
+from ..json_surrogates import replace_lone_surrogates
 
 TOO_LONG: Final = -32091
 UNREADABLE: Final = -32092
@@ -34,7 +34,7 @@ def _read(line: bytes) -> JSONRPCMessage:
     try:  # three times as fast, and stricter: it takes no NaN
         return jsonrpc_message_adapter.validate_python(msgspec.json.decode(line), by_name=False)
     except (ValueError, RecursionError):
-        return jsonrpc_message_adapter.validate_json(without_halves(line), by_name=False)
+        return jsonrpc_message_adapter.validate_json(replace_lone_surrogates(line), by_name=False)
 
 
 def in_place_of(head: bytes, tail: bytes, code: int, why: str) -> SessionMessage | None:

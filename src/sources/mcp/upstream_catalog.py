@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ...tools import Answer, JsonSchema, Tool, ToolContext
-from ..source_notes import SourceNote
+from ..source import SourceNote
 from .tool_pins import PinComparison, Pins, judge, named, objections
 from .upstream_definition import UpstreamDefinition, UpstreamListing
 
@@ -46,9 +46,9 @@ class UpstreamCatalog:
         for one in self.judged:
             schema = self.schemas.get(one.definition.name)
             if not isinstance(schema, JsonSchema):
-                notes.append(SourceNote("left out", one.definition.name, str(schema)))
+                notes.append(SourceNote("omitted", one.definition.name, str(schema)))
             elif (wrong := self.outputs.get(one.definition.name)) is not None:
-                notes.append(SourceNote("mended", one.definition.name, f"its outputSchema is not shown: {wrong}"))
+                notes.append(SourceNote("repaired", one.definition.name, f"its outputSchema is not shown: {wrong}"))
             if one.objection is not None:
                 notes.append(SourceNote("quarantined", one.definition.name, one.objection))
         return notes

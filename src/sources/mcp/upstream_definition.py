@@ -10,7 +10,7 @@ import msgspec
 
 from ...protocol.tool_call import Annotations
 from ...tools import TOOL_NAME
-from ..source_notes import SourceNote
+from ..source import SourceNote
 from ..source_tool_names import tool_name
 
 _HINTS: Final = Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)

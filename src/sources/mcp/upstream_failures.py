@@ -1,5 +1,9 @@
-"""What becomes of a call whose server did not answer with a result, by codes alone."""
+"""Failures of an upstream server: the error of a call, and why a server is unavailable.
 
+The error of a call depends on codes only, never on the server's message.
+"""
+
+import random
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,6 +16,7 @@ from mcp_types import (
     REQUEST_TIMEOUT,
 )
 
+from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import (
     CallError,
     CallTimeoutError,
@@ -25,40 +30,74 @@ from ...protocol.error_codes import (
     ServiceUnavailableError,
 )
 from ...protocol.retry_after import retry_after_ms
-from ..one_line import one_line
-from ..source_secret import secret_refused
+from ...protocol.terminal_text import one_line
+from ..source import secret_rejected
 from .message_lines import TOO_LONG, UNREADABLE
 from .upstream_http import UpstreamExchange
 
-_MAX_WORDS_CHARS: Final = 500
+FIRST_RECONNECT_S: Final = 0.5
+MAX_RECONNECT_S: Final = 60.0
+_MAX_MESSAGE_CHARS: Final = 500
 
 
-def refused(source: str, code: int, said: str, exchange: UpstreamExchange) -> CallError:
-    """A call that ended with this JSON-RPC error, and what became of its request where it went by HTTP."""
-    by_http = _by_http(source, exchange)
-    if by_http is not None:
-        return by_http
-    named = f"{source} answered with an error ({code}): {one_line(said, _MAX_WORDS_CHARS)}"
+class UpstreamUnavailableError(Exception):
+    """The server cannot be used at present; the message says why, without the server's name."""
+
+
+def reconnect_delay_s(attempt: int) -> float:
+    """Returns the seconds before reconnect ``attempt`` (from 0)."""
+    draw = random.random()  # noqa: S311 - jitter, not a secret
+    return backoff_s(attempt, draw, base_s=FIRST_RECONNECT_S, cap_s=MAX_RECONNECT_S)
+
+
+def unavailable_reason(error: BaseException) -> str:
+    """Returns why a connection failed, from the SDK's exception: the first cause in its groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, UpstreamUnavailableError):
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return f"its command or working directory does not exist ({error.filename})"
+    if isinstance(error, OSError):
+        return f"it cannot be started or reached ({error.strerror or type(error).__name__})"
+    return f"it cannot be used ({type(error).__name__}: {one_line(str(error), 300)})"
+
+
+def unavailable(source: str, problem: str, reconnect_in_s: float) -> ServiceUnavailableError:
+    """Returns the error of a call to a server that is not connected; the call was not sent."""
+    wait_ms = max(100, round(reconnect_in_s * 1000))
+    reason = problem.rstrip(".")
+    return ServiceUnavailableError(
+        f"{source} is not available: {reason}. The daemon reconnects by itself.", executed="no", retry_after_ms=wait_ms
+    )
+
+
+def call_failure(source: str, code: int, message: str, exchange: UpstreamExchange) -> CallError:
+    """Returns the error of a call that ended with this JSON-RPC error, and over HTTP with this exchange."""
+    http_failure = _http_failure(source, exchange)
+    if http_failure is not None:
+        return http_failure
+    prefix = f"{source} answered with an error ({code}): {one_line(message, _MAX_MESSAGE_CHARS)}"
     match code:
         case _ if code == CONNECTION_CLOSED:
-            return broken(source, sent=True)
+            return connection_lost(source, sent=True)
         case _ if code == REQUEST_TIMEOUT:
-            return CallTimeoutError(f"{named}.", executed="maybe")
+            return CallTimeoutError(f"{prefix}.", executed="maybe")
         case _ if code == TOO_LONG:
             return too_large(source)
         case _ if code == UNREADABLE or (code == PARSE_ERROR and exchange.status == 200):
-            return ProviderError(f"{source}'s answer cannot be read: it is no message of MCP's.", executed="yes")
+            return ProviderError(f"{source}'s answer cannot be read: it is not an MCP message.", executed="yes")
         case _ if code == INVALID_PARAMS:
-            return InvalidArgumentsError(f"{named}.")
+            return InvalidArgumentsError(f"{prefix}.")
         case _ if code == METHOD_NOT_FOUND:
-            return NotFoundError(f"{named}.")
+            return NotFoundError(f"{prefix}.")
         case _ if code == HEADER_MISMATCH:
-            return ServiceUnavailableError(f"{named}. Its tools are listed again.", executed="no")
+            return ServiceUnavailableError(f"{prefix}. The daemon lists its tools again.", executed="no")
         case _:
-            return ProviderError(f"{named}.")
+            return ProviderError(f"{prefix}.")
 
 
-def _by_http(source: str, exchange: UpstreamExchange) -> CallError | None:
+def _http_failure(source: str, exchange: UpstreamExchange) -> CallError | None:
     if exchange.forbidden is not None:
         return PermissionDeniedError(f"{source}: {exchange.forbidden}.")
     if exchange.too_large:
@@ -66,51 +105,51 @@ def _by_http(source: str, exchange: UpstreamExchange) -> CallError | None:
     if exchange.unreadable is not None:
         return ProviderError(f"{source}'s answer cannot be read: {exchange.unreadable}.")
     if exchange.broken:
-        return broken(source, sent=exchange.sent)
-    named = f"{source} answered HTTP {exchange.status}"
+        return connection_lost(source, sent=exchange.sent)
+    prefix = f"{source} answered HTTP {exchange.status}"
     match exchange.status:
         case 401:
-            return PermissionDeniedError(f"{named}. {secret_refused(source)}")
+            return PermissionDeniedError(f"{prefix}. {secret_rejected(source)}")
         case 403:
-            return PermissionDeniedError(f"{named}.")
-        case 404:  # only of a session: the server has forgotten it, and so has not looked at the call
-            return ServiceUnavailableError(f"{named}: it knows the connection no more.", retry_after_ms=1000)
+            return PermissionDeniedError(f"{prefix}.")
+        case 404:  # of a session only: the server has forgotten it, so it has not executed the call
+            return ServiceUnavailableError(f"{prefix}: it no longer knows the session.", retry_after_ms=1000)
         case 429:
-            return RateLimitedError(f"{named}.", retry_after_ms=_wait_ms(exchange))
+            return RateLimitedError(f"{prefix}.", retry_after_ms=_wait_ms(exchange))
         case int(status) if status >= 500:
             wait_ms = _wait_ms(exchange)
-            return ServiceUnavailableError(f"{named}.", executed="maybe", retry_after_ms=wait_ms)
+            return ServiceUnavailableError(f"{prefix}.", executed="maybe", retry_after_ms=wait_ms)
         case _:
             return None
 
 
-def not_connected(source: str, exchange: UpstreamExchange) -> str | None:
-    """Why a server at an address could not be connected to, as far as HTTP tells."""
+def http_connect_problem(source: str, exchange: UpstreamExchange) -> str | None:
+    """Returns why a server at a URL could not be connected to, or None if HTTP does not show it."""
     if exchange.broken and not exchange.sent:
         return "it cannot be reached"
     if exchange.broken:
-        return "it broke the connection off before it answered"
+        return "it closed the connection before it answered"
     if exchange.status in {404, 405}:
-        return f"it answered HTTP {exchange.status}; the operator looks whether url of [sources.{source}] is right"
-    known = _by_http(source, exchange)
-    return None if known is None else known.message.rstrip(".")
+        return f"it answered HTTP {exchange.status}; check url in [sources.{source}]"
+    failure = _http_failure(source, exchange)
+    return None if failure is None else failure.message.rstrip(".")
 
 
-def broken(source: str, *, sent: bool) -> CallError:
-    """The connection was not made, or broke before the answer."""
+def connection_lost(source: str, *, sent: bool) -> CallError:
+    """Returns the error of a call whose connection failed, before or after the call was sent."""
     executed: Executed = "maybe" if sent else "no"
-    how = "went away before it answered" if sent else "cannot be reached"
-    return ServiceUnavailableError(f"{source} {how}; it is looked for.", executed=executed)
+    how = "disconnected before it answered" if sent else "cannot be reached"
+    return ServiceUnavailableError(f"{source} {how}; the daemon reconnects.", executed=executed)
 
 
 def timed_out(source: str, *, sent: bool) -> CallError:
-    """The call's time was up; the server was told."""
+    """Returns the error of a call that exceeded its deadline; the server was asked to cancel it."""
     return CallTimeoutError(f"{source} did not answer in time.", executed="maybe" if sent else "no")
 
 
 def too_large(source: str) -> CallError:
-    """The answer was left out, or not read to its end."""
-    return ResultTooLargeError(f"{source}'s answer is larger than its max_answer_bytes; ask for less at a time.")
+    """Returns the error of a call whose answer exceeds ``max_answer_bytes``."""
+    return ResultTooLargeError(f"{source}'s answer is larger than its max_answer_bytes; request less at a time.")
 
 
 def _wait_ms(exchange: UpstreamExchange) -> int | None:

@@ -17,11 +17,11 @@ import httpx2
 import msgspec
 from mcp_types import CONNECTION_CLOSED
 
+from ...protocol.terminal_text import one_line
+from ...tools import SecretUnavailableError
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import LoneSurrogates
-from ..one_line import one_line
-from ..source_secret import SourceSecretError
-from .read_rate import MESSAGES_PER_S, ReadRate
+from .server_output import MESSAGES_PER_S, ReadRate
 
 _NOTICE_S: Final = 10.0
 """How long the answer to a notification is awaited: requests wait behind it."""
@@ -96,7 +96,7 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         try:
             async with asyncio.timeout_at(deadline):
                 return await self._ask(request, body, noted)
-        except (ForbiddenAddressError, SourceSecretError) as error:
+        except (ForbiddenAddressError, SecretUnavailableError) as error:
             noted.forbidden = failure = str(error)
         except _PackedError as error:
             noted.unreadable = failure = str(error)
@@ -118,7 +118,7 @@ class SourceTransport(httpx2.AsyncBaseTransport):
                 raise _PackedError(f"it is packed ({one_line(coding, 20)}), though the daemon asked for it unpacked")
             streams = answer.headers.get("content-type", "").startswith("text/event-stream")
             if body:
-                self._pace.earn()
+                self._pace.add_request()
             body_of = _Body(answer, stack.pop_all(), exchange, self._max_bytes, self._pace if streams else None)
             return httpx2.Response(answer.status_code, headers=answer.headers.raw, stream=body_of, request=request)
 
@@ -154,12 +154,12 @@ class _Body(httpx2.AsyncByteStream):
                 async with asyncio.timeout_at(self._exchange.deadline):
                     part = await anext(parts, None)
                     if self._pace is not None and part is not None:
-                        await asyncio.sleep(self._pace.take(max(1, part.count(b"\n") // _LINES_OF_AN_EVENT)))
+                        await asyncio.sleep(self._pace.consume(max(1, part.count(b"\n") // _LINES_OF_AN_EVENT)))
             except (*_FAILURES, TimeoutError) as error:
                 self._exchange.broken = True
                 raise httpx2.StreamError(f"the answer broke off ({type(error).__name__})") from error
             if part is None:
-                yield halves.begun
+                yield halves.partial
                 return
             read += len(part)
             if self._pace is not None:
@@ -169,7 +169,7 @@ class _Body(httpx2.AsyncByteStream):
             if read > self._bound:
                 self._exchange.too_large = True
                 raise httpx2.StreamError("the answer is too long")
-            yield halves.out_of(part)
+            yield halves.replace(part)
 
     async def aclose(self) -> None:
         await self._held.aclose()

@@ -9,7 +9,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse, ListToolsResult, Tool
 from pydantic import ValidationError
 
-from ..source_notes import SourceNote
+from ..source import SourceNote
 from .upstream_definition import UpstreamDefinition, UpstreamListing
 
 MAX_TOOLS: Final = 2000
@@ -40,11 +40,11 @@ class ListingCollector:
         if cursor is not None:
             after = self._full() or (f"{MAX_PAGES} pages" if self._pages >= MAX_PAGES else None)
         if after is not None:
-            self._notes.append(SourceNote("left out", "the listing", f"what it may have after {after}"))
+            self._notes.append(SourceNote("omitted", "the listing", f"what it may have after {after}"))
             return None
         if cursor in self._cursors:
             self._notes.append(
-                SourceNote("left out", "the listing", "what comes after a page that leads back to another")
+                SourceNote("omitted", "the listing", "what comes after a page that leads back to another")
             )
             return None
         self._cursors.add(cursor)
@@ -62,12 +62,10 @@ class ListingCollector:
     def _add(self, tool: UpstreamDefinition) -> None:
         size = len(msgspec.json.encode(tool))
         if tool.name in self._found:
-            self._notes.append(SourceNote("left out", tool.name, "another tool of the server has the name"))
+            self._notes.append(SourceNote("omitted", tool.name, "another tool of the server has the name"))
         elif size > MAX_TOOL_BYTES:
             most = f"{MAX_TOOL_BYTES // 1024} KiB"
-            self._notes.append(
-                SourceNote("left out", tool.name, f"its definition has {size:,} bytes, more than {most}")
-            )
+            self._notes.append(SourceNote("omitted", tool.name, f"its definition has {size:,} bytes, more than {most}"))
         else:
             self._found[tool.name] = tool
             self._bytes += size
@@ -87,10 +85,10 @@ def sift(result: dict[str, Any]) -> list[SourceNote]:
             if _is_of_no_object(tool.get("outputSchema")):
                 del tool["outputSchema"]
                 notes.append(
-                    SourceNote("mended", _name(tool), 'its outputSchema has no "type": "object" and is not shown')
+                    SourceNote("repaired", _name(tool), 'its outputSchema has no "type": "object" and is not shown')
                 )
         else:
-            notes.append(SourceNote("left out", _name(tool), why))
+            notes.append(SourceNote("omitted", _name(tool), why))
     result["tools"] = kept
     return notes
 

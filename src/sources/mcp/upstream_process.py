@@ -17,10 +17,10 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from ..one_line import one_line
+from ...protocol.terminal_text import one_line
 from .message_lines import HEAD_BYTES, TAIL_BYTES, TOO_LONG, in_place_of, read_line
-from .read_rate import MESSAGES_PER_S, PIECE_BYTES, PIECES_PER_S, ReadRate
-from .upstream_reconnect import UpstreamUnavailableError
+from .server_output import CHUNK_BYTES, CHUNKS_PER_S, MESSAGES_PER_S, ReadRate
+from .upstream_failures import UpstreamUnavailableError
 
 END_GRACE_S: Final = 1.5
 """A server has so long to end once its input is closed, and again once it is asked to (SIGTERM)."""
@@ -152,7 +152,7 @@ async def _read(
     assert process.stdout is not None  # noqa: S101 - it is started with pipes
     with inbox, suppress(anyio.BrokenResourceError, ConnectionError):
         while True:
-            await _keep_to(pace.take())
+            await _keep_to(pace.consume())
             try:
                 line = await process.stdout.readuntil(b"\n")
             except asyncio.IncompleteReadError:
@@ -212,7 +212,7 @@ async def _write(process: Process, outbox: MemoryObjectReceiveStream[SessionMess
     with outbox, suppress(ConnectionError):
         async for sending in outbox:
             line = sending.message.model_dump_json(by_alias=True, exclude_unset=True)
-            pace.earn()
+            pace.add_request()
             process.stdin.write(line.encode() + b"\n")
             await process.stdin.drain()
 
@@ -220,9 +220,9 @@ async def _write(process: Process, outbox: MemoryObjectReceiveStream[SessionMess
 async def _listen(process: Process, say: Callable[[str], None]) -> None:
     """Read its standard error as it comes, some megabytes a second, so that it never waits for us for long."""
     assert process.stderr is not None  # noqa: S101 - it is started with pipes
-    begun, pace = b"", ReadRate(PIECES_PER_S)
+    begun, pace = b"", ReadRate(CHUNKS_PER_S)
     while piece := await process.stderr.read(_READ_BYTES):
-        await _keep_to(pace.take(1 + len(piece) // PIECE_BYTES))
+        await _keep_to(pace.consume(1 + len(piece) // CHUNK_BYTES))
         *lines, begun = (begun + piece).split(b"\n")
         begun = begun[:_READ_BYTES]
         for line in lines:

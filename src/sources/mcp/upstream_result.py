@@ -8,6 +8,7 @@ import msgspec
 
 from ...protocol.error_codes import CallError, ErrorCode, Executed, ToolError, ToolExecutionError, error_from_wire
 from ...protocol.name_suggestions import as_sentence
+from ...protocol.terminal_text import terminal_safe
 from ...protocol.tool_call import ContentBlock
 from ...tools import Answer
 
@@ -55,8 +56,8 @@ def failure(source: str, content: Sequence[Mapping[str, Any]], structured: Any) 
 
 
 def _plain(text: str) -> str:
-    """Words for an error, their lines kept, and nothing that a terminal would obey."""
-    return "".join(char if char.isprintable() or char == "\n" else " " for char in text[:_MAX_WORDS_CHARS])
+    """Returns terminal-safe text for an error message; its line breaks stay."""
+    return terminal_safe(text[:_MAX_WORDS_CHARS], keep="\n")
 
 
 def _executed(said: Any) -> Executed:

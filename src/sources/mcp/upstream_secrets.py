@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from ...tools import ValueMask
-from ..source_secret import SourceSecret, SourceSecretError
+from ...tools import SecretLocation, SecretUnavailableError, ValueMask
 from ..source_settings import McpSettings
-from .upstream_reconnect import UpstreamUnavailableError
+from .upstream_failures import UpstreamUnavailableError
 
 
 class UpstreamSecrets:
@@ -25,12 +24,12 @@ class UpstreamSecrets:
         variables: dict[str, str] = {}
         try:
             if self._settings.auth is not None:
-                secrets.append(self._settings.auth.secret.read())
+                secrets.append(self._settings.auth.secret.read_header_value())
             for name, value in self._settings.env.items():
-                variables[name] = value.read() if isinstance(value, SourceSecret) else value
-                if isinstance(value, SourceSecret):
+                variables[name] = value.read_header_value() if isinstance(value, SecretLocation) else value
+                if isinstance(value, SecretLocation):
                     secrets.append(variables[name])
-        except SourceSecretError as error:
+        except SecretUnavailableError as error:
             raise UpstreamUnavailableError(f"of its secrets, {error}") from None
         self._mask = ValueMask(secrets) if secrets else None
         return variables

@@ -34,14 +34,14 @@ from pydantic import TypeAdapter, ValidationError
 from ...protocol.error_codes import CallError, ProviderError
 from ...version import __version__
 from ..checked_network import CheckedNetwork
-from ..source_notes import SourceNote
+from ..source import SourceNote
 from ..source_settings import ApiKeyAuth, Auth, BasicAuth, McpSettings
 from . import upstream_failures
 from .upstream_definition import UpstreamListing
+from .upstream_failures import UpstreamUnavailableError
 from .upstream_http import SourceTransport, UpstreamExchange, noting
 from .upstream_listing import ListingCollector, SiftedStream
 from .upstream_process import ServerCommand, environment, server_process
-from .upstream_reconnect import UpstreamUnavailableError
 
 _LISTEN_AGAIN_S: Final = 5.0
 _LINE_EXTRA_BYTES: Final = 64 * 1024
@@ -189,7 +189,7 @@ class UpstreamSession:
             self.ended.set()
         if exchange.broken or exchange.status == 404 or error.code in {CONNECTION_CLOSED, HEADER_MISMATCH}:
             self.stirred.set()
-        return upstream_failures.refused(self._source, error.code, error.message, exchange)
+        return upstream_failures.call_failure(self._source, error.code, error.message, exchange)
 
     async def listen(self) -> None:
         """For as long as it is connected: have the server say when its tools change, where it does so on request."""
@@ -206,7 +206,7 @@ class UpstreamSession:
 
 
 def _said(source: str, error: MCPError, exchange: UpstreamExchange) -> str:
-    return upstream_failures.refused(source, error.code, error.message, exchange).message
+    return upstream_failures.call_failure(source, error.code, error.message, exchange).message
 
 
 @asynccontextmanager
@@ -256,7 +256,7 @@ async def open_session(
             with noting(exchange):
                 await stack.enter_async_context(client)
         except Exception as error:
-            why = upstream_failures.not_connected(source, exchange)
+            why = upstream_failures.http_connect_problem(source, exchange)
             if why is not None:
                 raise UpstreamUnavailableError(why) from error
             raise

@@ -20,11 +20,10 @@ from ...protocol.error_codes import (
     ResultTooLargeError,
     ServiceUnavailableError,
 )
-from ...tools import Answer, ToolContext
+from ...tools import Answer, SecretUnavailableError, ToolContext
 from ...version import __version__
 from ..body_decompression import read_body
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
-from ..source_secret import SourceSecretError
 from ..source_settings import ApiKeyAuth, BasicAuth, OpenApiSettings
 from . import api_failures
 from .api_operation import ApiOperation
@@ -107,7 +106,7 @@ class ApiCaller:
                 )
                 if pause is None:
                     raise
-            context.progress(f"{self._source} is asked again in {pause:.1f} s")
+            context.progress(f"Retrying {self._source} in {pause:.1f} s.")
             async with context.without_permit():
                 await asyncio.sleep(pause)
             number += 1
@@ -117,8 +116,8 @@ class ApiCaller:
         if auth is None:
             return _Credentials()
         try:
-            secret = auth.secret.read()
-        except SourceSecretError as error:
+            secret = auth.secret.read_header_value()
+        except SecretUnavailableError as error:
             raise ServiceUnavailableError(
                 f"{self._source} cannot be asked: of its secret, {error}; its operator has to see to that.",
                 transient=False,

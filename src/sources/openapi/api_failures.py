@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import (
     CallError,
     CallTimeoutError,
@@ -18,12 +19,13 @@ from ...protocol.error_codes import (
     ServiceUnavailableError,
 )
 from ...protocol.retry_after import retry_after_ms
-from ..source_secret import secret_refused
+from ..source import secret_rejected
 
 IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """Methods that may be sent again (RFC 9110, 9.2.2)."""
 
 _FIRST_PAUSE_S: Final = 0.5
+_MAX_PAUSE_S: Final = 60.0
 _LEAST_S: Final = 0.2
 """With less time left nothing is asked: the answer would come too late."""
 _MAX_DETAILS_BYTES: Final = 4096
@@ -40,7 +42,7 @@ def refused(source: str, status: int, said: str, value: Any, retry_after: str | 
     if status in {400, 422}:
         return InvalidArgumentsError(f"{named}.", details=details)
     if status == 401:
-        return PermissionDeniedError(f"{named}. {secret_refused(source)}", details=details)
+        return PermissionDeniedError(f"{named}. {secret_rejected(source)}", details=details)
     if status == 403:
         return PermissionDeniedError(f"{named}.", details=details)
     if status in {404, 410}:
@@ -90,8 +92,7 @@ def pause_before_retry(failure: CallError, method: str, attempt: int, retries: i
     """
     if method not in IDEMPOTENT or not failure.transient or attempt >= retries:
         return None
-    if failure.retry_after_ms is not None:
-        pause = failure.retry_after_ms / 1000
-    else:
-        pause = _FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311 - spreads the load, guards nothing
+    draw = random.random()  # noqa: S311 - jitter, not a secret
+    at_least_s = (failure.retry_after_ms or 0) / 1000
+    pause = backoff_s(attempt, draw, base_s=_FIRST_PAUSE_S, cap_s=_MAX_PAUSE_S, at_least_s=at_least_s)
     return pause if pause + _LEAST_S < remaining_s else None

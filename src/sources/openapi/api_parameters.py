@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..source_notes import SourceNotes
+from ..source import SourceNotes
+from ..source_tool_names import argument_name
 from .api_operation import ApiParameter, Where
-from .argument_table import ArgumentTable
 from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
 from .openapi_schemas import Schema, SchemaReader
 
@@ -42,6 +42,34 @@ _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SCHEMA_KEYS: Final = ("type", "format", "enum", "items", "minimum", "maximum", "pattern", "default", "properties")
 
 
+class ArgumentTable:
+    """Names arguments, each once, and makes the schema of them all (decision 31)."""
+
+    def __init__(self) -> None:
+        self._properties: dict[str, Schema] = {}
+        self._required: list[str] = []
+
+    def add(self, where: str, name: str, schema: Schema, *, required: bool) -> str:
+        """Add the argument for a parameter or a field; returns what it is called. Who comes first has its own name."""
+        argument = argument_name(name, where, self._properties)
+        self._properties[argument] = schema
+        if required:
+            self._required.append(argument)
+        return argument
+
+    def schema(self, definitions: dict[str, Schema]) -> dict[str, Any]:
+        """The schema of an object of all arguments; others are refused."""
+        whole: dict[str, Any] = {
+            "type": "object",
+            "properties": self._properties,
+            "required": self._required,
+            "additionalProperties": False,
+        }
+        if not self._required:
+            del whole["required"]
+        return whole | ({"$defs": definitions} if definitions else {})
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredParameters:
     """One parameter as the document has it."""
@@ -67,11 +95,11 @@ def declared_parameters(
     placeholders = re.findall(r"\{([^{}]*)\}", path)
     for name in placeholders:
         if ("path", name) not in found:
-            notes.mended(f"the path parameter {name!r} is not declared; taken as a string")
+            notes.repaired(f"the path parameter {name!r} is not declared; taken as a string")
             found["path", name] = DeclaredParameters(name, "path", operation.at({"schema": {"type": "string"}}))
     surplus = [key for key in found if key[0] == "path" and key[1] not in placeholders]
     for key in surplus:
-        notes.mended(f"the path has no place for the parameter {key[1]!r}; left out of the arguments")
+        notes.repaired(f"the path has no place for the parameter {key[1]!r}; left out of the arguments")
         del found[key]
     return sorted(found.values(), key=lambda one: PLACES.index(one.where))
 
@@ -79,24 +107,24 @@ def declared_parameters(
 def _listed(holder: ReferencePlace, references: JsonReferences, notes: SourceNotes) -> Iterator[DeclaredParameters]:
     parameters = holder.value.get("parameters", [])
     if not isinstance(parameters, list):
-        notes.mended("parameters is no list; left out")
+        notes.repaired("parameters is no list; left out")
         return
     for parameter in parameters:
         try:
             place = references.followed(holder.at(parameter))
         except BrokenReferenceError as error:
-            notes.mended(f"a parameter was left out: {error}")
+            notes.repaired(f"a parameter was left out: {error}")
             continue
         said = place.value if isinstance(place.value, dict) else {}
         name, where = said.get("name"), said.get("in")
         if not isinstance(name, str) or not name:
-            notes.mended("a parameter without a name was left out")
+            notes.repaired("a parameter without a name was left out")
         elif where not in PLACES:
-            notes.mended(f"the parameter {name[:80]!r} is in {str(where)[:20]!r}, which is no place; left out")
+            notes.repaired(f"the parameter {name[:80]!r} is in {str(where)[:20]!r}, which is no place; left out")
         elif where == "header" and name.lower() in _OUR_HEADERS:
             pass  # by OpenAPI's own rule, nothing is wrong
         elif where == "header" and not _HEADER_NAME.fullmatch(name):
-            notes.mended(f"the parameter {name[:80]!r} can be no header; left out")
+            notes.repaired(f"the parameter {name[:80]!r} can be no header; left out")
         else:
             yield DeclaredParameters(name, where, place)
 
@@ -115,7 +143,7 @@ def read_parameter(
     styles = _STYLES[one.where]
     if style not in styles:
         if style is not None:
-            notes.mended(f"the style of {one.name[:80]!r} is {str(style)[:20]!r}; taken as {styles[0]}")
+            notes.repaired(f"the style of {one.name[:80]!r} is {str(style)[:20]!r}; taken as {styles[0]}")
         style = styles[0]
     explode = one.value.get("explode")
     return ApiParameter(
@@ -139,5 +167,5 @@ def _schema(one: DeclaredParameters, reader: SchemaReader, notes: SourceNotes) -
         schema = media.get("schema", {}) if isinstance(media, dict) else {}
         return reader.read(one.place.at(schema)), "json" in media_type.lower()
     said = {key: value[key] for key in _SCHEMA_KEYS if key in value}
-    notes.mended(f"the parameter {one.name[:80]!r} has no schema; taken as {'it says' if said else 'a string'}")
+    notes.repaired(f"the parameter {one.name[:80]!r} has no schema; taken as {'it says' if said else 'a string'}")
     return reader.read(one.place.at(said or {"type": "string"})), False

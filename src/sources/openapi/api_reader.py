@@ -7,12 +7,11 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from ...tools import JsonSchema
-from ..source_notes import SourceNote, SourceNotes
+from ..source import SourceNote, SourceNotes
 from ..source_setting_types import is_url
-from ..source_tool_names import said_of, tool_name
+from ..source_tool_names import default_operation_id, tool_name
 from .api_operation import ApiOperation
-from .api_parameters import declared_parameters, read_parameter
-from .argument_table import ArgumentTable
+from .api_parameters import ArgumentTable, declared_parameters, read_parameter
 from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
 from .openapi_schemas import FEW_PARTS, MAX_PARTS, MAX_PARTS_TOGETHER, SchemaReader
 from .parameter_encoding import leads_elsewhere
@@ -128,28 +127,28 @@ class _ApiReader:
         try:
             found = self._references.followed(item)
             if not isinstance(found.value, dict):
-                notes.left_out("it is no object")
+                notes.omitted("it is no object")
             else:
                 for method in (one for one in _OTHER_METHODS if one in found.value):
                     self._notes.append(
-                        SourceNote("left out", f"{method.upper()} {path}", f"{method.upper()} makes no tool")
+                        SourceNote("omitted", f"{method.upper()} {path}", f"{method.upper()} makes no tool")
                     )
                 for method in METHODS:
                     if method in found.value:
                         yield method.upper(), found.at(found.value[method]), found
         except BrokenReferenceError as error:
-            notes.left_out(str(error))
-        self._notes += notes.taken()
+            notes.omitted(str(error))
+        self._notes += notes.collected()
 
     def _take(self, method: str, path: str, operation: ReferencePlace, item: ReferencePlace) -> None:
         notes = SourceNotes(f"{method} {path}")
         try:
             made = self._made(method, path, operation, item, notes)
         except (_NoOperationError, BrokenReferenceError, ValueError, RecursionError) as error:
-            notes.left_out(str(error) or type(error).__name__)
+            notes.omitted(str(error) or type(error).__name__)
         else:
             self._operations[made.name] = made
-        self._notes += notes.taken()
+        self._notes += notes.collected()
 
     def _made(
         self, method: str, path: str, place: ReferencePlace, item: ReferencePlace, notes: SourceNotes
@@ -198,11 +197,11 @@ class _ApiReader:
     def _name(self, operation: Mapping[str, Any], method: str, path: str, notes: SourceNotes) -> str:
         said = operation.get("operationId")
         if not isinstance(said, str) or not said.strip():
-            said = said_of(method, path)
-            notes.mended("it has no operationId; named by its method and path")
+            said = default_operation_id(method, path)
+            notes.repaired("it has no operationId; named by its method and path")
         name = tool_name(self._prefix, said, self._operations)
         if name != tool_name(self._prefix, said, ()):
-            notes.mended(f"another operation is called {said[:80]!r} too; this one is {name}")
+            notes.repaired(f"another operation is called {said[:80]!r} too; this one is {name}")
         return name
 
     def _server_of(self, holder: Any) -> str | None:
@@ -223,13 +222,13 @@ class _ApiReader:
     def _tell_of_relative(holder: Mapping[str, Any], server: str, notes: SourceNotes) -> None:
         """The document is a file."""
         if not any(is_url(str(one.get("url"))) for one in holder["servers"] if isinstance(one, dict)):
-            notes.mended(f"its server names no host; taken as {server}")
+            notes.repaired(f"its server names no host; taken as {server}")
 
     def _with_secret(self, operation: Mapping[str, Any], server: str, notes: SourceNotes) -> bool:
         if operation.get("security") == []:
             return False
         if self._server is None or origin(server) != origin(self._server):
-            notes.mended(f"its server is {origin(server)}, not the source's own; the secret is not sent there")
+            notes.repaired(f"its server is {origin(server)}, not the source's own; the secret is not sent there")
             return False
         return True
 
@@ -267,9 +266,9 @@ def _filled(url: str, variables: Any) -> str:
 def _cleaned(path: str, notes: SourceNotes) -> str:
     plain = path.partition("#")[0]
     if plain != path:
-        notes.mended("its path has a fragment, which is not sent")
+        notes.repaired("its path has a fragment, which is not sent")
     if not plain.startswith("/"):
-        notes.mended("its path begins without a slash")
+        notes.repaired("its path begins without a slash")
         plain = f"/{plain}"
     return plain
 

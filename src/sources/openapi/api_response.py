@@ -15,7 +15,7 @@ import msgspec
 
 from ...protocol.error_codes import ProviderError
 from ...tools import Answer
-from ..json_surrogates import without_halves
+from ..json_surrogates import replace_lone_surrogates
 
 _TEXT: Final = re.compile(r"text/|[\w./+-]*(xml|yaml|javascript|graphql|x-www-form-urlencoded|ndjson|csv)\b")
 _ODD_NUMBER: Final = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
@@ -113,7 +113,7 @@ def _read_json(content: bytes, content_type: str) -> Any:
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(content)
     # As many write it: in another charset, with a byte order mark, half of a character, or NaN.
-    text = without_halves(_decoded(content, content_type).removeprefix("\ufeff").encode())
+    text = replace_lone_surrogates(_decoded(content, content_type).removeprefix("\ufeff").encode())
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:

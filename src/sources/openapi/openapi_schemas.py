@@ -6,11 +6,11 @@ so. References become ``$defs`` of the operation's own, so that what is recursiv
 
 import re
 from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ..source_notes import SourceNotes
+from ..source import SourceNotes
 from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
-from .openapi_keywords import FILE_WORDS, ODD_TYPES, PLAIN, SCHEMA_LISTS, SCHEMA_MAPS, SCHEMAS, TYPES
 
 Schema = dict[str, Any]
 
@@ -22,6 +22,53 @@ MAX_PARTS_TOGETHER: Final = 150_000
 FEW_PARTS: Final = 50
 MAX_DEPTH: Final = 40
 MAX_DESCRIPTION_CHARS: Final = 500
+
+ODD_TYPES: Final[Mapping[str, str | None]] = {
+    **dict.fromkeys(("int", "int32", "int64", "long", "short", "byte"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal", "numeric", "currency"), "number"),
+    **dict.fromkeys(("bool", "bit"), "boolean"),
+    **dict.fromkeys(("list", "set", "arr", "tuple"), "array"),
+    **dict.fromkeys(("dict", "map", "hash", "json", "struct", "obj"), "object"),
+    **dict.fromkeys(("str", "text", "char", "date", "datetime", "date-time", "time", "uuid", "email"), "string"),
+    **dict.fromkeys(("uri", "url", "enum", "file", "binary", "password", "timestamp"), "string"),
+    **dict.fromkeys(("any", "mixed", "undefined", "*", ""), None),
+    **dict.fromkeys(("none", "nil"), "null"),
+}
+"""What documents say and mean; None is any value."""
+TYPES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
+FILE_WORDS: Final = frozenset({"file", "binary"})
+
+_NUMBERS: Final = frozenset({"minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"})
+_COUNTS: Final = frozenset(
+    {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"}
+)
+SCHEMAS: Final = frozenset({"items", "not", "additionalProperties", "propertyNames", "contains", "if", "then", "else"})
+SCHEMA_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+SCHEMA_MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and value == int(value)
+
+
+PLAIN: Final[Mapping[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(_NUMBERS, _is_number),
+    **dict.fromkeys(_COUNTS, _is_count),
+    "pattern": lambda value: isinstance(value, str),
+    "format": lambda value: isinstance(value, str),
+    "uniqueItems": lambda value: isinstance(value, bool),
+    "writeOnly": lambda value: value is True,
+    "deprecated": lambda value: value is True,
+    "const": lambda value: True,  # noqa: ARG005 - any value is one
+    "default": lambda value: True,  # noqa: ARG005 - as above
+    "contentEncoding": lambda value: isinstance(value, str),
+    "contentMediaType": lambda value: isinstance(value, str),
+}
+"""Keywords whose value stands as it is, where it is one that they may have."""
 
 
 class SchemaReader:
@@ -45,7 +92,7 @@ class SchemaReader:
         try:
             return self._references.followed(place)
         except BrokenReferenceError as error:
-            self._notes.mended(f"{error}; taken as any value")
+            self._notes.repaired(f"{error}; taken as any value")
             return place.at({})
 
     @property
@@ -66,14 +113,16 @@ class SchemaReader:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            self._notes.mended("a schema is no object; taken as any value")
+            self._notes.repaired("a schema is no object; taken as any value")
             return {}
         if depth > MAX_DEPTH:
-            self._notes.mended(f"a schema is nested more than {MAX_DEPTH} levels deep; taken as any value")
+            self._notes.repaired(f"a schema is nested more than {MAX_DEPTH} levels deep; taken as any value")
             return {}
         self._left -= 1
         if self._left < -self._most:  # aliases of YAML may make a small text as large as they like
-            self._notes.mended(f"its schema has more than {2 * self._most:,} parts; the others are taken as any value")
+            self._notes.repaired(
+                f"its schema has more than {2 * self._most:,} parts; the others are taken as any value"
+            )
             return {}
         if isinstance(schema.get("$ref"), str):
             return self._refer(place, schema, depth)
@@ -87,7 +136,9 @@ class SchemaReader:
         if not _is_structure(target.value):
             return {**_as_object(self._read(target, depth + 1)), **beside}
         if self._left <= 0:
-            self._notes.mended(f"its schema has more than {self._most:,} parts; what lies deeper is taken as any value")
+            self._notes.repaired(
+                f"its schema has more than {self._most:,} parts; what lies deeper is taken as any value"
+            )
             kind = target.value.get("type")
             return {**({"type": kind} if kind in {"object", "array"} else {}), **beside}
         refers: Schema = {"$ref": f"#/$defs/{self._name(target)}"}
@@ -108,7 +159,7 @@ class SchemaReader:
     def _rewritten(self, place: ReferencePlace, schema: Schema, depth: int) -> Schema:
         out: Schema = {}
         if "$dynamicRef" in schema or "$recursiveRef" in schema:
-            self._notes.mended("a dynamic reference is not followed; taken as any value")
+            self._notes.repaired("a dynamic reference is not followed; taken as any value")
         for keyword, value in schema.items():
             if keyword in PLAIN:
                 if PLAIN[keyword](value):
@@ -129,12 +180,12 @@ class SchemaReader:
 
     def _put_schema(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
         if keyword == "items" and isinstance(place.value, list):
-            self._notes.mended("items is a list of schemas; taken as items of any kind")
+            self._notes.repaired("items is a list of schemas; taken as items of any kind")
             return
         if isinstance(place.value, dict | bool):
             out[keyword] = self._read(place, depth + 1)
         elif place.value is not None:
-            self._notes.mended(f"{keyword} is no schema; left out of the schema")
+            self._notes.repaired(f"{keyword} is no schema; left out of the schema")
 
     def _put_list(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
         parts = place.value if isinstance(place.value, list) else []
@@ -142,11 +193,11 @@ class SchemaReader:
         if schemas:
             out[keyword] = schemas
         if len(schemas) < len(parts) or not isinstance(place.value, list):
-            self._notes.mended(f"{keyword} is no list of schemas; what is none was left out of the schema")
+            self._notes.repaired(f"{keyword} is no list of schemas; what is none was left out of the schema")
 
     def _put_map(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
         if not isinstance(place.value, dict):
-            self._notes.mended(f"{keyword} is no object; left out of the schema")
+            self._notes.repaired(f"{keyword} is no object; left out of the schema")
             return
         schemas = {}
         for name, part in place.value.items():
@@ -154,7 +205,7 @@ class SchemaReader:
                 if not self._is_answer_only(place.at(part)):
                     schemas[name] = self._read(place.at(part), depth + 1)
             else:
-                self._notes.mended(f"the property {name[:80]} has no schema; taken as any value")
+                self._notes.repaired(f"the property {name[:80]} has no schema; taken as any value")
                 schemas[name] = {}
         out[keyword] = schemas
 
@@ -184,7 +235,7 @@ class SchemaReader:
             return said
         word = said.strip().lower() if isinstance(said, str) else ""
         known = word if word in TYPES else ODD_TYPES.get(word)
-        self._notes.mended(f"the type {str(said)[:40]!r} is none of JSON's; taken as {known or 'any value'}")
+        self._notes.repaired(f"the type {str(said)[:40]!r} is none of JSON's; taken as {known or 'any value'}")
         return known
 
     def _put_enum(self, out: Schema, schema: Schema) -> None:
@@ -192,11 +243,11 @@ class SchemaReader:
         if choices is None:
             return
         if not isinstance(choices, list) or not choices:
-            self._notes.mended("enum is no list of values; left out of the schema")
+            self._notes.repaired("enum is no list of values; left out of the schema")
             return
         out["enum"] = choices
         if "type" in out and not any(_has_type(choice, out["type"]) for choice in choices):
-            self._notes.mended("no value of enum has the schema's type; the type was left out")
+            self._notes.repaired("no value of enum has the schema's type; the type was left out")
             del out["type"]
 
     def _put_required(self, out: Schema, schema: Schema) -> None:
@@ -208,7 +259,7 @@ class SchemaReader:
                 name for name, part in properties.items() if isinstance(part, dict) and part.get("required") is True
             ]
             if marked:
-                self._notes.mended(f"required stands within {', '.join(marked)[:100]}; taken as the object's")
+                self._notes.repaired(f"required stands within {', '.join(marked)[:100]}; taken as the object's")
             hidden = set(properties) - set(out.get("properties", ()))
             names = [name for name in dict.fromkeys([*names, *marked]) if name not in hidden]
         if names:

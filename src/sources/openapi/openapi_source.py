@@ -9,7 +9,7 @@ from ...protocol.tool_call import Annotations
 from ...tools import Answer, Tool, ToolContext
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
-from ..source import SourceCheck, SourceOutlet
+from ..source import SourceCheck, SourceListener
 from ..source_settings import ApiKeyAuth, OpenApiSettings
 from .api_caller import ApiCaller
 from .api_document import ApiDocumentError
@@ -33,7 +33,7 @@ class OpenApiSource:
         self._caller = ApiCaller(name, settings, self._network)
         self._again = asyncio.Event()
 
-    async def run(self, outlet: SourceOutlet) -> None:
+    async def run(self, listener: SourceListener) -> None:
         retry_s = _FIRST_RETRY_S
         while True:
             self._again.clear()
@@ -41,14 +41,14 @@ class OpenApiSource:
                 fetched = await fetch(self._settings.spec, self._network)
                 api = await asyncio.to_thread(_read, fetched, self._name, self._settings)
             except (ApiDocumentError, UnreadableApiError) as error:
-                outlet.complain(f"source {self._name}: its document cannot be used: {error}")
+                listener.report_problem(f"source {self._name}: its document cannot be used: {error}")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(retry_s):
                         await self._again.wait()
                 retry_s = min(2 * retry_s, _MAX_RETRY_S)
                 continue
             retry_s = _FIRST_RETRY_S
-            outlet.put([self._tool(operation) for operation in api.operations], api.notes)
+            listener.publish([self._tool(operation) for operation in api.operations], api.notes)
             await self._changed(fetched)
 
     def refresh(self) -> None:

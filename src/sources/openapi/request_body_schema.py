@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..source_notes import SourceNotes
+from ..source import SourceNotes
 from .api_operation import FILE_SCHEMA, TYPED_FILE_SCHEMA, ApiBody, BodyField, BodyKind
-from .argument_table import ArgumentTable
+from .api_parameters import ArgumentTable
 from .json_references import ReferencePlace
 from .openapi_schemas import Schema, SchemaReader
 
@@ -53,7 +53,7 @@ def read_body(place: ReferencePlace, table: ArgumentTable, reader: SchemaReader,
     fields = _fields(schema, reader)
     required = _is_required(body.value, fields)
     if fields is None and kind in {"form", "multipart"}:
-        notes.mended(f"the body of {media_type} has no fields that are known; it takes an object")
+        notes.repaired(f"the body of {media_type} has no fields that are known; it takes an object")
     if fields is None:
         whole = reader.read(schema)
         if kind != "json":
@@ -76,7 +76,7 @@ def _chosen(content: ReferencePlace, notes: SourceNotes) -> tuple[str, BodyKind,
         for media_type, value in offered.items():
             if kinds.get(media_type) == kind:
                 return media_type.strip(), kind, content.at(value if isinstance(value, dict) else {})
-    notes.mended("the body says no media type; taken as JSON")
+    notes.repaired("the body says no media type; taken as JSON")
     return "application/json", "json", content.at({})
 
 

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import ErrorCode, ToolError
 from ...protocol.tool_call import Json, ToolResult
 from ..tool_definition import Tool
@@ -13,9 +14,7 @@ from ..tool_definition import Tool
 MAX_RETRIES: Final = 3
 BASE_S: Final = 1.0
 CAP_S: Final = 30.0
-"""A wait doubles from ``BASE_S`` on, and is never longer than this by itself."""
-JITTER: Final = 0.25
-"""At most so much of a wait is added by chance, so that what failed together does not come again together."""
+"""The longest window of the backoff, unless ``retry_after_ms`` asks for more."""
 
 ATTEMPT_S: Final = 300.0
 """One call of a detached run has no longer, unless it was said: what hangs must not hold the others up for a day."""
@@ -44,12 +43,13 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.result.metadata.replayed is True
 
 
-def delay_s(retry: int, error: ToolError, chance: float) -> float:
-    """Seconds before the ``retry``-th retry, from 1; ``chance`` is drawn from [0, 1). Never before
-    ``error.retry_after_ms``.
+def delay_s(retry: int, error: ToolError, draw: float) -> float:
+    """Returns the seconds before the ``retry``-th retry (from 1), at least ``error.retry_after_ms``.
+
+    ``draw`` is evenly random in [0, 1).
     """
-    backoff_s = min(BASE_S * 2.0 ** (retry - 1), CAP_S)
-    return max(backoff_s, (error.retry_after_ms or 0) / 1000) * (1 + JITTER * chance)
+    at_least_s = (error.retry_after_ms or 0) / 1000
+    return backoff_s(retry - 1, draw, base_s=BASE_S, cap_s=CAP_S, at_least_s=at_least_s)
 
 
 def attempt_name(name: str, attempt: int) -> str:
@@ -75,7 +75,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[None]]
     retry_unknown: bool = False
     """Whether what failed in an earlier run is tried again though it may have had its effect."""
-    chance: Callable[[], float] = random.random
+    draw: Callable[[], float] = random.random
 
     async def attempt(
         self, tool: Tool, arguments: Mapping[str, Json], *, name: str, retries: int, timeout_s: float | None = None
@@ -93,7 +93,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 return AttemptResult(result=result, attempts=attempt)
             unknown = may_be_done(error, repeatable=tool.repeatable)
             if not result.metadata.replayed:
-                wait_s = delay_s(retried + 1, error, self.chance())
+                wait_s = delay_s(retried + 1, error, self.draw())
                 if not error.retryable or retried == retries or wait_s >= self.left():
                     return AttemptResult(result=result, attempts=attempt, unknown=unknown)
                 retried += 1

@@ -3,13 +3,15 @@
 import re
 from typing import Final
 
+from ...protocol.terminal_text import terminal_safe
+
 _TO_CHECKERS: Final = re.compile(r"(type|mypy|ty|pyright|pylint|ruff|noqa|fmt|isort|coding)\b", re.IGNORECASE)
 """How comments begin that are instructions to some program."""
 
 
 def first_sentence(text: str, most_chars: int) -> str:
     """The first sentence without its full stop, on one line, cut at a word where it is long."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    line = " ".join(terminal_safe(text).split())
     sentence = line.partition(". ")[0]
     if len(sentence) <= most_chars:
         return sentence.removesuffix(".")

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import CallError
 from toold.sources import read_sources
-from toold.sources.mcp import upstream_reconnect
+from toold.sources.mcp import upstream_failures
 from toold.sources.mcp.mcp_source import McpSource
-from toold.sources.source_notes import SourceNote
+from toold.sources.source import SourceNote
 from toold.sources.source_settings import McpSettings
 from toold.tools import Answer, Tool
 
 PROGRAM = Path(__file__).parent / "server_program.py"
 
 
-class Shelf:
+class FakeListener:
     """What a source puts out, and a way to call it."""
 
     def __init__(self, source: McpSource, context: Callable[[float], Any]) -> None:
@@ -32,15 +32,15 @@ class Shelf:
         self.recalled: list[str] = []
         self._context = context
 
-    def put(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
+    def publish(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
         self.tools, self.notes = {tool.name: tool for tool in tools}, notes
         self.puts += 1
 
-    def recall(self, tools: Sequence[Tool]) -> None:
+    def restore(self, tools: Sequence[Tool]) -> None:
         self.tools = {tool.name: tool for tool in tools}
         self.recalled = list(self.tools)
 
-    def complain(self, problem: str) -> None:
+    def report_problem(self, problem: str) -> None:
         self.problems.append(problem)
 
     @property
@@ -80,7 +80,7 @@ def behave(starts_processes: None, tmp_path: Path) -> Callable[..., list[str]]:
     return write
 
 
-Opening = Callable[..., Awaitable[Shelf]]
+Opening = Callable[..., Awaitable[FakeListener]]
 
 
 @pytest.fixture
@@ -88,10 +88,10 @@ async def opened(
     tmp_path: Path, context_with: Callable[[float], Any], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Opening]:
     """A function that has a source at work until the test ends; its shelf has its tools, where ``ready``."""
-    monkeypatch.setattr(upstream_reconnect, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(upstream_failures, "FIRST_RECONNECT_S", 0.05)
     async with AsyncExitStack() as stack:
 
-        async def open_(name: str = "s", *, taken: Any = (), ready: bool = True, **table: Any) -> Shelf:
+        async def open_(name: str = "s", *, taken: Any = (), ready: bool = True, **table: Any) -> FakeListener:
             shelf = await stack.enter_async_context(at_work(tmp_path, context_with, name, taken, table))
             if ready:
                 await shelf.until(lambda: shelf.puts > 0)
@@ -103,12 +103,12 @@ async def opened(
 @asynccontextmanager
 async def at_work(
     directory: Path, context_with: Callable[[float], Any], name: str, taken: Any, table: dict[str, Any]
-) -> AsyncIterator[Shelf]:
+) -> AsyncIterator[FakeListener]:
     """A source, until the block ends."""
     settings = read_sources({name: {"type": "mcp", **table}})[name]
     assert isinstance(settings, McpSettings)
     source = McpSource(name, settings, directory / "pins", lambda: taken)
-    shelf = Shelf(source, context_with)
+    shelf = FakeListener(source, context_with)
     running = asyncio.create_task(source.run(shelf))
     try:
         yield shelf

@@ -34,5 +34,5 @@ def test_a_wrong_output_schema_is_not_shown(schema: dict[str, Any]) -> None:
     shown = {tool.name: tool.output_schema for tool in catalog.tools(never_called, 30.0)}
     assert shown == {"wrong": None, "right": right, "none": None}
     (note,) = catalog.notes
-    assert (note.kind, note.where) == ("mended", "wrong")
+    assert (note.kind, note.where) == ("repaired", "wrong")
     assert note.what.startswith("its outputSchema is not shown: the schema ")

@@ -1,9 +1,18 @@
-"""What becomes of a call without a result: by codes, never by words."""
+"""The error of a call that has no result, and why a server is unavailable."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from toold.sources.mcp.message_lines import TOO_LONG
-from toold.sources.mcp.upstream_failures import refused
+from toold.sources.mcp.upstream_failures import (
+    MAX_RECONNECT_S,
+    UpstreamUnavailableError,
+    call_failure,
+    reconnect_delay_s,
+    unavailable,
+    unavailable_reason,
+)
 from toold.sources.mcp.upstream_http import UpstreamExchange
 
 
@@ -18,9 +27,9 @@ from toold.sources.mcp.upstream_http import UpstreamExchange
         (INTERNAL_ERROR, "PROVIDER_ERROR", "maybe"),
     ],
 )
-def test_an_error_goes_by_its_code(code: int, expected: str, executed: str) -> None:
-    """Whatever its words are."""
-    error = refused("s", code, "Connection closed", UpstreamExchange())
+def test_the_json_rpc_code_decides_the_error(code: int, expected: str, executed: str) -> None:
+    """The message does not matter."""
+    error = call_failure("s", code, "Connection closed", UpstreamExchange())
     assert (error.code, error.executed) == (expected, executed)
 
 
@@ -39,13 +48,47 @@ def test_an_error_goes_by_its_code(code: int, expected: str, executed: str) -> N
         (UpstreamExchange(status=400), "VALIDATION_ERROR", "no"),
     ],
 )
-def test_http_is_known_by_what_became_of_the_request(exchange: UpstreamExchange, expected: str, executed: str) -> None:
-    """Its status, or that there was none; else the JSON-RPC error counts."""
-    error = refused("s", INVALID_PARAMS, "", exchange)
+def test_the_http_exchange_decides_the_error(exchange: UpstreamExchange, expected: str, executed: str) -> None:
+    """By its status, or the lack of one; otherwise the JSON-RPC error applies."""
+    error = call_failure("s", INVALID_PARAMS, "", exchange)
     assert (error.code, error.executed) == (expected, executed)
 
 
-def test_a_server_may_say_when_to_come_again() -> None:
-    """In seconds; a date is left aside."""
-    assert refused("s", 0, "", UpstreamExchange(status=429, retry_after="7")).retry_after_ms == 7000
-    assert refused("s", 0, "", UpstreamExchange(status=429, retry_after="Sun, 22 Nov 2026")).retry_after_ms is None
+def test_retry_after_is_passed_on() -> None:
+    """In seconds; a date that has passed is ignored."""
+    assert call_failure("s", 0, "", UpstreamExchange(status=429, retry_after="7")).retry_after_ms == 7000
+    assert call_failure("s", 0, "", UpstreamExchange(status=429, retry_after="Sun, 22 Nov 2026")).retry_after_ms is None
+
+
+@given(st.integers(0, 10_000))
+def test_reconnect_delays_grow_up_to_a_minute(attempt: int) -> None:
+    """Each is between half and all of its window."""
+    window = min(0.5 * 2.0 ** min(attempt, 100), 60.0)
+    assert window / 2 <= reconnect_delay_s(attempt) <= window <= MAX_RECONNECT_S
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (UpstreamUnavailableError("it hangs"), "it hangs"),
+        (ExceptionGroup("", [ExceptionGroup("", [UpstreamUnavailableError("it hangs")])]), "it hangs"),
+        (
+            FileNotFoundError(2, "No such file", "server"),
+            "its command or working directory does not exist (server)",
+        ),
+        (PermissionError(13, "Permission denied"), "it cannot be started or reached (Permission denied)"),
+        (RuntimeError("odd"), "it cannot be used (RuntimeError: odd)"),
+    ],
+)
+def test_the_first_cause_is_the_reason(error: Exception, reason: str) -> None:
+    """However deeply it is nested in groups."""
+    assert unavailable_reason(error) == reason
+
+
+def test_a_call_to_an_unavailable_server_gets_a_retry_hint() -> None:
+    """Nothing was executed."""
+    error = unavailable("files", "it hangs", 2.0)
+    assert (error.executed, error.retryable, error.retry_after_ms) == ("no", True, 2000)
+    assert error.message == "files is not available: it hangs. The daemon reconnects by itself."
+    assert unavailable("files", "it hangs.", 2.0).message == error.message  # one full stop
+    assert unavailable("files", "it hangs", -1.0).retry_after_ms == 100

@@ -224,9 +224,9 @@ async def test_an_event_without_an_end_is_too_large(opened: Any, api: Any) -> No
     [
         (
             Response(status_code=401),
-            "s answered HTTP 401. It does not take the daemon's secret; the operator",
+            "s answered HTTP 401. It rejects the daemon's secret; the operator",
         ),
-        (Response(status_code=404), "it answered HTTP 404; the operator looks whether url of [sources.s] is right"),
+        (Response(status_code=404), "it answered HTTP 404; check url in [sources.s]"),
         (Response(status_code=503), "s answered HTTP 503"),
         (Response("<html>", media_type="text/html"), "Unexpected content type: text/html"),
         (Response(status_code=307, headers={"location": "http://169.254.169.254/"}), "169.254.169.254/ not followed"),

@@ -33,7 +33,7 @@ def test_what_is_no_tool_harms_no_other(bad: Any, told: str) -> None:
     result = {"tools": [tool("one"), bad, tool("two")]}
     (note,) = sift(result)
     assert [one["name"] for one in result["tools"]] == ["one", "two"]
-    assert note.kind == "left out"
+    assert note.kind == "omitted"
     assert str(note).startswith(told)
 
 
@@ -43,7 +43,7 @@ def test_what_returns_no_object_is_a_tool(schema: dict[str, Any]) -> None:
     result = {"tools": [tool("list", outputSchema=schema), tool("one", outputSchema={"type": "object"})]}
     (note,) = sift(result)
     assert result["tools"] == [tool("list"), tool("one", outputSchema={"type": "object"})]
-    assert (note.kind, note.where) == ("mended", "list")
+    assert (note.kind, note.where) == ("repaired", "list")
 
 
 def taken(*pages: ListToolsResult) -> tuple[list[str], list[str], int]:

@@ -11,8 +11,8 @@ import pytest
 from mcp_types import JSONRPCError
 from toold.sources.mcp import upstream_process
 from toold.sources.mcp.message_lines import TOO_LONG
+from toold.sources.mcp.upstream_failures import UpstreamUnavailableError
 from toold.sources.mcp.upstream_process import ServerCommand, environment, server_process
-from toold.sources.mcp.upstream_reconnect import UpstreamUnavailableError
 
 pytestmark = pytest.mark.process
 

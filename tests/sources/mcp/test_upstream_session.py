@@ -30,7 +30,7 @@ async def test_all_pages_are_listed(shelf: Any) -> None:
     assert shelf.listed == {"one", "two", "s_odd_name", "never"}
     assert await shelf.call("s_odd_name") == Answer("odd/name", {"name": "odd/name"})
     (note,) = shelf.notes
-    assert (note.kind, note.where) == ("left out", "broken")
+    assert (note.kind, note.where) == ("omitted", "broken")
     assert "the schema is no JSON Schema" in note.what
 
 

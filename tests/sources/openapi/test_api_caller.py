@@ -14,6 +14,7 @@ from toold.protocol.error_codes import CallError
 from toold.sources import read_sources
 from toold.sources.address_policy import AddressPolicy
 from toold.sources.checked_network import CheckedNetwork
+from toold.sources.openapi import api_failures
 from toold.sources.openapi.api_caller import ApiCaller
 from toold.sources.openapi.api_operation import ApiOperation
 from toold.sources.source_settings import OpenApiSettings
@@ -184,12 +185,15 @@ async def test_a_large_answer_is_data_too(api: Any, caller_with: Any, operation:
 
 
 @pytest.mark.parametrize("method", ["get", "put", "delete"])
-async def test_what_may_be_sent_again_is(method: str, api: Any, caller_with: Any, operation: Any, context: Any) -> None:
-    """After the time that the API asks for; the caller is told."""
+async def test_idempotent_methods_are_retried(
+    method: str, api: Any, caller_with: Any, operation: Any, context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the time that the API asks for; the caller gets a progress message."""
+    monkeypatch.setattr(api_failures, "_FIRST_PAUSE_S", 0.01)
     api.answers = [Response(status_code=503, headers={"retry-after": "0.01"}), JSONResponse(7)]
     assert await caller_with().ask(operation(method), {}, context) == Answer(data=7)
     assert len(api.asked) == 2
-    assert context.reports == ["crm is asked again in 0.0 s"]
+    assert context.reports == ["Retrying crm in 0.0 s."]
     assert context.stood_aside == 1
 
 

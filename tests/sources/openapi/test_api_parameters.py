@@ -67,7 +67,7 @@ def test_what_is_wrong_with_a_parameter_is_noted(said: Any, arguments: Any, note
     """The operation stays, with the parameters that are understood."""
     api = read_paths({"/x": {"get": {"operationId": "x", "parameters": said}}})
     assert api.operations[0].arguments.schema["properties"] == arguments
-    assert [note.kind for note in api.notes] == ["mended"]
+    assert [note.kind for note in api.notes] == ["repaired"]
     assert noted in api.notes[0].what
 
 

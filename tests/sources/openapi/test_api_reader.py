@@ -42,29 +42,29 @@ def test_each_operation_becomes_one(read_paths: Any) -> None:
 
 
 BAD: list[tuple[dict[str, Any], list[str]]] = [
-    ({"/x": {"get": "nothing"}}, ["left out: GET /x: it is no object"]),
-    ({"/x": "nothing"}, ["left out: /x: it is no object"]),
-    ({"/x": {"$ref": "#/components/pathItems/Gone"}}, ["left out: /x: #/components/pathItems/Gone leads nowhere"]),
-    ({"/x/../y": {"get": OK}}, ["left out: GET /x/../y: its path has . or .. between slashes"]),
-    ({"/x": {"head": OK}}, ["left out: HEAD /x: HEAD makes no tool"]),
-    ({"/x": {"get": {}}}, ["mended: GET /x: it has no operationId; named by its method and path"]),
-    ({"x": {"get": {"operationId": "x"}}}, ["mended: GET x: its path begins without a slash"]),
-    ({"/x#y": {"get": {"operationId": "x"}}}, ["mended: GET /x#y: its path has a fragment, which is not sent"]),
+    ({"/x": {"get": "nothing"}}, ["omitted: GET /x: it is no object"]),
+    ({"/x": "nothing"}, ["omitted: /x: it is no object"]),
+    ({"/x": {"$ref": "#/components/pathItems/Gone"}}, ["omitted: /x: #/components/pathItems/Gone leads nowhere"]),
+    ({"/x/../y": {"get": OK}}, ["omitted: GET /x/../y: its path has . or .. between slashes"]),
+    ({"/x": {"head": OK}}, ["omitted: HEAD /x: HEAD makes no tool"]),
+    ({"/x": {"get": {}}}, ["repaired: GET /x: it has no operationId; named by its method and path"]),
+    ({"x": {"get": {"operationId": "x"}}}, ["repaired: GET x: its path begins without a slash"]),
+    ({"/x#y": {"get": {"operationId": "x"}}}, ["repaired: GET /x#y: its path has a fragment, which is not sent"]),
     (
         {"/x": {"get": {"operationId": "ok"}}},
-        ["mended: GET /x: another operation is called 'ok' too; this one is crm_ok_2"],
+        ["repaired: GET /x: another operation is called 'ok' too; this one is crm_ok_2"],
     ),
     (
         {"/x/{id}": {"get": {"operationId": "x"}}},
-        ["mended: GET /x/{id}: the path parameter 'id' is not declared; taken as a string"],
+        ["repaired: GET /x/{id}: the path parameter 'id' is not declared; taken as a string"],
     ),
     (
         {"/x": {"get": {"operationId": "x", "servers": [{"url": "https://files.example"}]}}},
-        ["mended: GET /x: its server is https://files.example:443, not the source's own; the secret is not sent there"],
+        ["repaired: GET /x: its server is https://files.example:443, not the source's own; the secret is not sent there"],
     ),
     (
         {"/x": {"post": {"operationId": "x", "requestBody": {"$ref": "#/components/requestBodies/Gone"}}}},
-        ["mended: POST /x: #/components/requestBodies/Gone leads nowhere"],
+        ["repaired: POST /x: #/components/requestBodies/Gone leads nowhere"],
     ),
 ]
 
@@ -76,7 +76,7 @@ def test_one_bad_operation_harms_no_other(paths: dict[str, Any], noted: list[str
     assert api.operations[0].name == "crm_ok"
     notes = notes_of(api)
     assert all(any(note.startswith(one) for note in notes) for one in noted), notes
-    assert len(api.operations) == (1 if notes[0].startswith("left out") else 2)
+    assert len(api.operations) == (1 if notes[0].startswith("omitted") else 2)
 
 
 @pytest.mark.parametrize(
@@ -173,20 +173,20 @@ def test_a_server_without_a_host_is_on_the_documents_own() -> None:
     api = read_api({uri: document}, uri, prefix="crm", absent={}, base_url=None, secret_at=None)
     assert api.operations[0].server == "https://crm.example/files"
     assert api.operations[0].with_secret
-    assert notes_of(api) == ["mended: GET /x: its server names no host; taken as https://crm.example/files"]
+    assert notes_of(api) == ["repaired: GET /x: its server names no host; taken as https://crm.example/files"]
 
 
 def test_so_many_operations_are_taken(read_paths: Any) -> None:
     """2,000; each of the others is told."""
     api = read_paths({f"/x{number}": {"get": {"operationId": f"x{number}"}} for number in range(2001)})
     assert len(api.operations) == 2000
-    assert notes_of(api) == ["left out: GET /x2000: the document has more than 2,000 operations"]
+    assert notes_of(api) == ["omitted: GET /x2000: the document has more than 2,000 operations"]
 
 
 def test_names_of_a_document_are_harmless(read_paths: Any) -> None:
     """What a terminal would obey is in no note."""
     api = read_paths({"/\x1b[2J": {"get": {}}})
-    assert notes_of(api) == ["mended: GET / [2J: it has no operationId; named by its method and path"]
+    assert notes_of(api) == ["repaired: GET / [2J: it has no operationId; named by its method and path"]
 
 
 def test_so_much_schema_is_kept_of_a_document(read_paths: Any, monkeypatch: pytest.MonkeyPatch) -> None:

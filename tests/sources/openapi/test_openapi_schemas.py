@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from toold.sources.openapi.json_references import JsonReferences, ReferencePlace
 from toold.sources.openapi.openapi_schemas import MAX_PARTS, SchemaReader
-from toold.sources.source_notes import SourceNotes
+from toold.sources.source import SourceNotes
 
 URI = "file:///crm.json"
 
@@ -19,7 +19,7 @@ def read(schema: Any, **schemas: Any) -> tuple[dict[str, Any], dict[str, Any], l
     notes = SourceNotes("here")
     reader = SchemaReader(JsonReferences({URI: document}, {}), notes)
     made = reader.read(ReferencePlace(schema, URI))
-    return made, reader.definitions, [note.what for note in notes.taken()]
+    return made, reader.definitions, [note.what for note in notes.collected()]
 
 
 def ref(name: str) -> dict[str, str]:

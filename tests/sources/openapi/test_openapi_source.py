@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from toold.sources import Source, check_source, open_source, read_sources
 from toold.sources.openapi import openapi_source as module
-from toold.sources.source_notes import SourceNote
+from toold.sources.source import SourceNote
 from toold.tools import Answer, Tool, bind
 
 
@@ -19,7 +19,7 @@ def document(*ids: str, **paths: Any) -> str:
     return json.dumps({"openapi": "3.0.0", "info": {"title": "CRM"}, "paths": made | paths})
 
 
-class Shelf:
+class FakeListener:
     """What a source puts out."""
 
     def __init__(self) -> None:
@@ -29,15 +29,15 @@ class Shelf:
         self.puts = 0
         self._something = asyncio.Event()
 
-    def put(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
+    def publish(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
         self.tools, self.notes = tools, notes
         self.puts += 1
         self._something.set()
 
-    def recall(self, tools: Sequence[Tool]) -> None:
+    def restore(self, tools: Sequence[Tool]) -> None:
         raise AssertionError("a document is read anew")
 
-    def complain(self, problem: str) -> None:
+    def report_problem(self, problem: str) -> None:
         self.problems.append(problem)
         self._something.set()
 
@@ -56,12 +56,12 @@ def opened(table: dict[str, Any]) -> Source:
 
 
 @pytest.fixture
-async def shelf(api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shelf]:
+async def shelf(api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeListener]:
     """The source ``crm`` at work, of ``crm.json``."""
     monkeypatch.setattr(module, "LOOK_S", 0.02)
     monkeypatch.setattr(module, "_FIRST_RETRY_S", 0.02)
     table = {"type": "openapi", "spec": str(tmp_path / "crm.json"), "base_url": api.url, "allow_private": True}
-    source, shelf = opened(table), Shelf()
+    source, shelf = opened(table), FakeListener()
     running = asyncio.create_task(source.run(shelf))
     yield shelf
     running.cancel()
@@ -69,7 +69,7 @@ async def shelf(api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> As
     await source.close()
 
 
-async def test_each_operation_is_a_tool(shelf: Shelf, api: Any, tmp_path: Path, context: Any) -> None:
+async def test_each_operation_is_a_tool(shelf: FakeListener, api: Any, tmp_path: Path, context: Any) -> None:
     """With its arguments, its hints by its method, and its answer; the document may come later than the source."""
     await shelf.next()
     assert "crm.json is not there" in shelf.problems[0]
@@ -89,7 +89,7 @@ async def test_each_operation_is_a_tool(shelf: Shelf, api: Any, tmp_path: Path, 
     assert api.asked[0].target == "/it"
 
 
-async def test_a_document_is_followed(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_document_is_followed(shelf: FakeListener, tmp_path: Path) -> None:
     """A change takes effect by itself; what cannot be used is told, and the tools from before stay."""
     file = tmp_path / "crm.json"
     file.write_text(document("a"), encoding="utf-8")
@@ -111,7 +111,7 @@ async def test_an_address_is_asked_again_when_the_operator_says(api: Any) -> Non
     """And not before."""
     api.answers = [Response(document("a")), Response(document("a", "b"))]
     table = {"type": "openapi", "spec": f"{api.url}/api.json", "allow_private": True}
-    source, shelf = opened(table), Shelf()
+    source, shelf = opened(table), FakeListener()
     running = asyncio.create_task(source.run(shelf))
     await shelf.next()
     assert shelf.names == ["crm_a"]
@@ -130,6 +130,6 @@ async def test_a_check_asks_for_the_document_alone(api: Any) -> None:
     settings = read_sources({"crm": {"type": "openapi", "spec": f"{api.url}/api.json", "allow_private": True}})["crm"]
     checked = await check_source("crm", settings, pins=Path())
     assert (checked.title, checked.tools, checked.problem) == ("CRM", ("crm_a",), None)
-    assert [note.kind for note in checked.notes] == ["left out"]
+    assert [note.kind for note in checked.notes] == ["omitted"]
     assert (await check_source("crm", settings, pins=Path())).problem == "127.0.0.1 answered HTTP 500"
     assert len(api.asked) == 2

@@ -114,7 +114,7 @@ class Calls:
     @property
     def retrying(self) -> RetryPolicy:
         return RetryPolicy(
-            call=self.call, left=self.left, sleep=self.sleep, retry_unknown=self.retry_unknown, chance=lambda: 0.0
+            call=self.call, left=self.left, sleep=self.sleep, retry_unknown=self.retry_unknown, draw=lambda: 1.0
         )
 
 

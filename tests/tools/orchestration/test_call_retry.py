@@ -33,18 +33,19 @@ class Failing:
         return "there"
 
 
-@pytest.mark.parametrize(("retry", "chance", "seconds"), [(1, 0, 1), (2, 0, 2), (3, 0, 4), (3, 0.5, 4.5), (9, 0, 30)])
-def test_a_wait_doubles_and_is_capped(retry: int, chance: float, seconds: float) -> None:
-    """1, 2, 4 s and so on, 30 at most, and a share of a quarter by chance."""
-    assert delay_s(retry, ServiceUnavailableError("x").to_tool_error(), chance) == seconds
+@pytest.mark.parametrize(
+    ("retry", "draw", "seconds"), [(1, 1, 1), (2, 1, 2), (3, 1, 4), (3, 0.5, 3), (3, 0, 2), (9, 1, 30)]
+)
+def test_a_wait_doubles_and_is_capped(retry: int, draw: float, seconds: float) -> None:
+    """The window is 1, 2, 4 s and so on, 30 s at most; a wait is between half and all of it."""
+    assert delay_s(retry, ServiceUnavailableError("x").to_tool_error(), draw) == seconds
 
 
 @given(st.integers(1, 20), st.integers(0, 120_000), st.floats(0, 1, exclude_max=True))
-def test_a_wait_is_never_shorter_than_asked_for(retry: int, asked_ms: int, chance: float) -> None:
-    """``retry_after_ms`` is honoured, and chance adds a quarter at most to the longer of the two."""
-    wait = delay_s(retry, RateLimitedError("x", retry_after_ms=asked_ms).to_tool_error(), chance)
-    longest = max(CAP_S, asked_ms / 1000)
-    assert asked_ms / 1000 <= wait <= longest * 1.25
+def test_a_wait_is_never_shorter_than_asked_for(retry: int, asked_ms: int, draw: float) -> None:
+    """``retry_after_ms`` is a lower bound; at most half of the backoff window is added to it."""
+    wait = delay_s(retry, RateLimitedError("x", retry_after_ms=asked_ms).to_tool_error(), draw)
+    assert asked_ms / 1000 <= wait <= max(CAP_S / 2, asked_ms / 1000) + CAP_S / 2
 
 
 def test_attempts_have_names_of_their_own() -> None:
@@ -68,7 +69,7 @@ async def test_retries_are_counted_and_the_last_error_is_the_answer(calls: Any, 
     made = await calls.retrying.attempt(tools("get"), {}, name="one", retries=1)
     assert made.result.outcome == "OVER_CAPACITY"
     assert made.attempts == 2
-    assert calls.slept == [2.5]
+    assert calls.slept == [3.0]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ one from the upper half of a window that doubles.
 
 from typing import Final, Literal
 
+from ..protocol.backoff import backoff_s
 from ..protocol.frames import CLOSE_LIMIT, CLOSE_NOT_HELLO, CLOSE_NOT_JSON, CLOSE_SUPERSEDED, CLOSE_UNAUTHORIZED
 
 CLOSE_TOO_BIG: Final = 1009
@@ -36,7 +37,11 @@ def outlives(close_code: int) -> bool:
     return close_code not in _NEVER and close_code != CLOSE_TOO_BIG
 
 
-def delay_s(step: int, draw: float) -> float:
-    """Seconds before attempt ``step`` (from 0) to come back; ``draw`` is evenly random in [0, 1)."""
-    window = min(FIRST_WINDOW_S * 2.0 ** min(step, 16), MAX_DELAY_S)
-    return window * draw if step == 0 else window * (1 + draw) / 2
+def reconnect_delay_s(step: int, draw: float) -> float:
+    """Returns the seconds before reconnect attempt ``step`` (from 0); ``draw`` is evenly random in [0, 1).
+
+    The first delay is drawn from the whole window: it spreads the clients that lost one daemon in the same moment.
+    """
+    if step == 0:
+        return FIRST_WINDOW_S * draw
+    return backoff_s(step, draw, base_s=FIRST_WINDOW_S, cap_s=MAX_DELAY_S)

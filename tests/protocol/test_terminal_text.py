@@ -1,9 +1,9 @@
-"""Others' words, on one line and harmless."""
+"""Text from elsewhere, made safe for a terminal."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.sources.one_line import one_line
+from toold.protocol.terminal_text import one_line, terminal_safe
 
 
 @pytest.mark.parametrize(
@@ -16,14 +16,19 @@ from toold.sources.one_line import one_line
         ("x" * 21, "x" * 19 + "…"),
     ],
 )
-def test_words_stand_on_one_line(text: str, line: str) -> None:
-    """Without what a terminal would obey; cut off where they are long."""
+def test_text_is_put_on_one_line(text: str, line: str) -> None:
+    """Control characters are removed, and long text is truncated."""
     assert one_line(text, 20) == line
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_harmless(text: str) -> None:
-    """Short, and printable."""
+def test_any_text_becomes_a_short_printable_line(text: str) -> None:
+    """Whatever the text contains."""
     line = one_line(text, 40)
     assert len(line) <= 40
     assert line.isprintable()
+
+
+def test_line_ends_can_be_kept() -> None:
+    """Each other control character becomes one space."""
+    assert terminal_safe("a\x1b[1m\nb\tc", keep="\n") == "a [1m\nb c"

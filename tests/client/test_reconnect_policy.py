@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.client import reconnect_delay
-from toold.client.reconnect_delay import LATER_STEP, MAX_DELAY_S, delay_s, outlives, when_to_return
+from toold.client import reconnect_policy
+from toold.client.reconnect_policy import LATER_STEP, MAX_DELAY_S, outlives, reconnect_delay_s, when_to_return
 
 DRAWS = st.floats(0, 1, exclude_max=True)
 
@@ -12,7 +12,7 @@ DRAWS = st.floats(0, 1, exclude_max=True)
 @pytest.fixture(autouse=True)
 def usual_pauses(short_pauses: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses as they are for users."""
-    monkeypatch.setattr(reconnect_delay, "FIRST_WINDOW_S", 1.0)
+    monkeypatch.setattr(reconnect_policy, "FIRST_WINDOW_S", 1.0)
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1002, 1006, 1009, 1011, 1012, 1014, 4002, 4999])
@@ -43,16 +43,16 @@ def test_a_frame_that_was_too_long_ends_the_session(code: int, lives: bool) -> N
 @given(draw=DRAWS)
 def test_the_first_pause_is_anywhere_in_its_window(draw: float) -> None:
     """A thousand clients that lost the same daemon are spread evenly over a second."""
-    assert delay_s(0, draw) == draw
+    assert reconnect_delay_s(0, draw) == draw
 
 
 @given(step=st.integers(1, 10_000), draw=DRAWS)
 def test_later_pauses_double_up_to_a_cap(step: int, draw: float) -> None:
     """Each is drawn from the upper half of a window that doubles and never passes 30 s."""
     window = min(2.0**step, 30.0) if step < 10 else 30.0
-    assert window / 2 <= delay_s(step, draw) <= window <= MAX_DELAY_S
+    assert window / 2 <= reconnect_delay_s(step, draw) <= window <= MAX_DELAY_S
 
 
 def test_later_means_some_seconds() -> None:
     """Whoever is told to come later waits four seconds at least, eight at most."""
-    assert (delay_s(LATER_STEP, 0.0), delay_s(LATER_STEP, 0.999) < 8) == (4.0, True)
+    assert (reconnect_delay_s(LATER_STEP, 0.0), reconnect_delay_s(LATER_STEP, 0.999) < 8) == (4.0, True)

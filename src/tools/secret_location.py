@@ -1,0 +1,65 @@
+"""Secrets that the operator stores in an environment variable or a file, and reading them.
+
+Their values are in no configuration, log line, error or ``repr``.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MAX_SECRET_BYTES: Final = 16 * 1024
+"""Tokens of OAuth servers can have several kilobytes."""
+
+_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]+")
+
+
+class SecretUnavailableError(Exception):
+    """A secret cannot be read; the message names its location and the problem, never the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretLocation:
+    """Where a secret is: an environment variable or a file. Exactly one of them is set."""
+
+    env: str | None
+    file: Path | None
+
+    def read(self, env: Mapping[str, str] = os.environ) -> str:
+        """Returns the current value, without the line ends of a file.
+
+        Raises:
+            SecretUnavailableError: the variable is not set, or the file is missing, empty, too large or not UTF-8.
+        """
+        if self.file is not None:
+            return self._read_file(self.file)
+        value = env.get(self.env or "", "")
+        if not value:
+            raise SecretUnavailableError(f"the variable {self.env} is not set in the daemon's environment")
+        return value
+
+    def read_header_value(self, env: Mapping[str, str] = os.environ) -> str:
+        """Returns the current value, stripped, as an HTTP header can carry it.
+
+        Raises:
+            SecretUnavailableError: as ``read``, or the value is not one line of printable ASCII.
+        """
+        value = self.read(env).strip()
+        if not _HEADER_VALUE.fullmatch(value):
+            place = f"the variable {self.env}" if self.file is None else f"the file {self.file.name}"
+            raise SecretUnavailableError(f"{place} must contain one line of printable ASCII characters")
+        return value
+
+    def _read_file(self, file: Path) -> str:
+        try:
+            with file.open("rb") as opened:
+                text = opened.read(MAX_SECRET_BYTES + 1).decode().rstrip("\r\n")
+        except OSError as error:
+            raise SecretUnavailableError(f"the file {file.name} cannot be read ({error.strerror})") from None
+        except UnicodeDecodeError:
+            raise SecretUnavailableError(f"the file {file.name} is not UTF-8 text") from None
+        if not text or len(text) > MAX_SECRET_BYTES:
+            raise SecretUnavailableError(f"the file {file.name} is empty or larger than {MAX_SECRET_BYTES} bytes")
+        return text
