@@ -228,7 +228,7 @@ class _ApiReader:
         if operation.get("security") == []:
             return False
         if self._server is None or origin(server) != origin(self._server):
-            notes.repaired(f"its server is {origin(server)}, not the source's own; the secret is not sent there")
+            notes.repaired(f"its server is {origin(server)}, not that of the source; it gets no secret")
             return False
         return True
 

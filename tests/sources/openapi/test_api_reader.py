@@ -60,7 +60,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"/x": {"get": {"operationId": "x", "servers": [{"url": "https://files.example"}]}}},
-        ["repaired: GET /x: its server is https://files.example:443, not the source's own; the secret is not sent there"],
+        ["repaired: GET /x: its server is https://files.example:443, not that of the source; it gets no secret"],
     ),
     (
         {"/x": {"post": {"operationId": "x", "requestBody": {"$ref": "#/components/requestBodies/Gone"}}}},
