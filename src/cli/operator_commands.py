@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import click
 
-from ..protocol.daemon_address import ENDING_S, LOCK_FILE, DaemonAddress
+from ..protocol.daemon_address import LOCK_FILE, SHUTDOWN_MARGIN_S, DaemonAddress
 from .daemon_connection import EXIT_INTERRUPTED, CommandFailedError
 from .operator_client import (
     LocalDaemon,
@@ -86,7 +86,7 @@ def stop() -> None:
         click.echo(f"Stopping the daemon (pid {daemon.pid}), within {grace_s:g} s.")
     began = time.monotonic()
     try:
-        exited = _wait_for_exit(daemon, grace_s + ENDING_S)
+        exited = _wait_for_exit(daemon, grace_s + SHUTDOWN_MARGIN_S)
     except KeyboardInterrupt:
         click.echo("no longer waiting; the daemon is still stopping", err=True)
         sys.exit(EXIT_INTERRUPTED)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..protocol.daemon_address import ENDING_S
+from ..protocol.daemon_address import SHUTDOWN_MARGIN_S
 
 LABEL: Final = "toold"
 UNIT: Final = f"{LABEL}.service"
@@ -27,7 +27,7 @@ class StartCommand:
     @property
     def stop_s(self) -> int:
         """The time between the stop signal and the kill."""
-        return math.ceil(self.grace_period_s + ENDING_S)
+        return math.ceil(self.grace_period_s + SHUTDOWN_MARGIN_S)
 
 
 def service_file(platform: str, home: Path) -> Path | None:

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 import uvloop
 
-from ..protocol.daemon_address import ENDING_S, TOKEN_FILE, default_state_dir
+from ..protocol.daemon_address import SHUTDOWN_MARGIN_S, TOKEN_FILE, default_state_dir
 from ..store import StoreError
 from .app import Daemon
 from .config.setting_sources import SettingsError
@@ -64,7 +64,7 @@ def _flush_outputs() -> None:
 async def _serve(settings: Settings) -> None:
     """Run until told to stop."""
     loop = asyncio.get_running_loop()
-    stop = _Stop(loop, settings.grace_period_s + ENDING_S)
+    stop = _Stop(loop, settings.grace_period_s + SHUTDOWN_MARGIN_S)
     # `nohup` has SIGHUP ignored, so that the end of the terminal is not the daemon's.
     bound_to_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_DFL and _has_terminal()
     async with running(settings) as daemon:

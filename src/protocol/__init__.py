@@ -1,5 +1,5 @@
-"""Frames, error codes, the handshake and the session's book of calls. Pure: no asyncio, no socket, no clock.
+"""Frames, error codes, the handshake and the state of sessions. Pure: no asyncio, no sockets, no clock.
 
-Who calls it: the daemon's transports and dispatch, and the client library. What it knows: docs/protocol.md.
-What it must never know: how bytes travel, which tools exist, who waits.
+The daemon's transports and dispatch use it, and so does the client library. It implements docs/protocol.md and does not
+know how bytes travel, which tools exist, or which callers wait for a call.
 """

@@ -1,4 +1,4 @@
-"""What a caller may do who has proved who it is: as whom, with which toolsets, until when. Pure."""
+"""Authorizations: the principal of a caller, its toolsets, its expiry. Pure."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -9,41 +9,41 @@ from .tool_call import Principal
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """Whoever has it was let in."""
+    """The authorization of an authenticated caller."""
 
     principal: Principal
     toolsets: tuple[str, ...] | None = None
-    """Those that it may use, the first being its default; None: all there are, with the operator's default."""
+    """The permitted toolsets, the first being the default; None: all of them, with the operator's default."""
     expires_at: float | None = None
-    """A Unix time in seconds; None: it has no end."""
+    """A Unix time in seconds; None: it does not expire."""
     credential: bytes = b""
-    """What it was proved by, hashed; empty where that cannot be taken back."""
+    """The hash of the token, if the token can be revoked; otherwise empty."""
     scopes: tuple[tuple[str, str], ...] = ()
-    """Toolset → what an OAuth token would need for it; for those that it may not use."""
+    """For toolsets that are not permitted: the toolset and the OAuth scope that would permit it."""
 
     def usable_toolsets(self, names: Collection[str]) -> tuple[str, ...]:
-        """The toolsets, of those that are ``there``, that it may use; where it has some of its own, in their order."""
+        """Returns those of ``names`` that are permitted; if the authorization lists toolsets, in its order."""
         return tuple(names) if self.toolsets is None else tuple(name for name in self.toolsets if name in names)
 
     def may_use(self, toolset: str) -> bool:
         return self.toolsets is None or toolset in self.toolsets
 
     def default_toolset(self, names: Collection[str], operator_default: str) -> str:
-        """The toolset of a session that asks for none: the operator's, or the first of its own that is ``there``."""
+        """Returns the toolset of a session that requests none."""
         return operator_default if self.toolsets is None else next(iter(self.usable_toolsets(names)), "")
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationDenied:
-    """Whoever asks is not let in."""
+    """The caller is not authorized."""
 
-    why: Literal["missing", "invalid", "insufficient_scope", "unavailable"]
-    """No token; one that is not good; one that may do nothing here; or it cannot be told at present."""
+    reason: Literal["missing", "invalid", "insufficient_scope", "unavailable"]
+    """No token; an invalid token; a token that permits nothing here; the token cannot be verified at present."""
     message: str
-    """What is wrong and what to do; it quotes nothing of the token."""
+    """The problem and what to do. It never quotes the token."""
     scope: str = ""
-    """With ``insufficient_scope``: what the token would need."""
+    """With ``insufficient_scope``: the scope that the token needs."""
 
 
 Authenticate = Callable[[str | None], Awaitable[Authorization | AuthorizationDenied]]
-"""The token that came → who that is."""
+"""The token that a client sent → its authorization."""

@@ -1,4 +1,4 @@
-"""From the bytes of one frame to a typed frame, or to the refusal that its sender gets. Pure; never raises."""
+"""Decodes the bytes of one frame into a typed frame, or into the error for its sender. Pure; never raises."""
 
 import json
 import math
@@ -16,29 +16,29 @@ from .tool_call import RequestId
 _decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MAX_ID_BITS: Final = 1024
-"""Of a number as request id: as large as any that a double holds."""
+"""The size limit of a numeric request id: the largest number that a double can hold."""
 _CALL_OPS: Final = ("call_tool", "tool_call")
 OPS: Final = tuple(sorted(str(frame.__struct_config__.tag) for frame in get_args(ClientFrame)))
 """Every op that a client may send."""
 
 
 class FrameRefusal(msgspec.Struct, frozen=True):
-    """A frame that is answered with an error and has no other effect."""
+    """A frame that is rejected with an error and has no other effect."""
 
     error: ToolError
     request_id: RequestId | None = None
-    """What could be read of it."""
+    """Its request id, if it was readable."""
     call: bool = False
-    """The frame was a call, so the answer is a ``call_tool_res``; else an ``error`` frame."""
+    """The frame was a call, so the answer is a ``call_tool_res``; otherwise an ``error`` frame."""
     echo_id: bool = False
-    """The client spelt the id ``id``: the answer carries it under both names."""
+    """The client sent the id as ``id``: the answer carries it under both names."""
 
 
 class CallRequest(msgspec.Struct, frozen=True, gc=False):
-    """A ``call_tool`` with its older spellings resolved."""
+    """A ``call_tool`` with aliases resolved."""
 
     request_id: RequestId | None
-    """None where the client sent none, and the server is to make one."""
+    """None if the client sent none; the server then generates one."""
     name: str
     arguments: dict[str, Any]
     timeout_ms: float | None
@@ -47,42 +47,42 @@ class CallRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_client_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
-    """One frame's payload (``str`` for a text frame, ``bytes`` for a binary one) → the frame, or its refusal."""
+    """Decodes one frame's payload: ``str`` for a text frame, ``bytes`` for a binary one."""
     if isinstance(data, bytes):
-        return FrameRefusal(_protocol_error("Binary frames are not spoken here; send the JSON object in a text frame."))
+        return FrameRefusal(_protocol_error("Binary frames are not supported; send the JSON object in a text frame."))
     try:
         return _decode(data)
     except msgspec.DecodeError as error:
         return _diagnose(data, error)
     except RecursionError:
-        return FrameRefusal(_protocol_error("The frame is nested too deeply to be read."))
+        return FrameRefusal(_protocol_error("The frame is nested too deeply."))
 
 
 def call_request(frame: CallTool) -> CallRequest | FrameRefusal:
-    """Resolve the older spellings of a ``call_tool``, and refuse what cannot be called."""
+    """Resolves aliases of a ``call_tool`` and rejects requests that cannot be called."""
     echo_id = frame.id is not None
     request_id = frame.request_id if frame.request_id is not None else frame.id
     if request_id is not None and not _can_be_echoed(request_id):
-        message = f"request_id: too long; at most {MAX_REQUEST_ID_CHARS} characters or {_MAX_ID_BITS} bits are taken."
+        message = f"request_id: longer than {MAX_REQUEST_ID_CHARS} characters, or {_MAX_ID_BITS} bits for a number."
         return FrameRefusal(_invalid_request(message))
     name = frame.name if frame.name is not None else _alias_name(frame.tool)
     if not name:
-        message = "name: missing. Say which tool is called; list_tools names them."
+        message = "name: missing. Give the name of a tool; list_tools lists them."
         return FrameRefusal(_invalid_request(message), request_id, call=True, echo_id=echo_id)
     if frame.timeout_ms is not None and not frame.timeout_ms > 0:
-        message = f"timeout_ms: {frame.timeout_ms:g} is not a number of milliseconds above 0."
+        message = f"timeout_ms: {frame.timeout_ms:g} is not a positive number of milliseconds."
         return FrameRefusal(_invalid_request(message), request_id, call=True, echo_id=echo_id)
     arguments = frame.arguments if frame.arguments is not None else {}
     return CallRequest(request_id, canonical_tool_name(name), arguments, frame.timeout_ms, frame.on_disconnect, echo_id)
 
 
 def request_key(request_id: RequestId) -> str:
-    """What tells two request ids apart: ``7`` and ``"7"`` differ, and so do ``7`` and ``7.0``."""
+    """Returns a key that is unique per request id: ``7`` and ``"7"`` differ, and so do ``7`` and ``7.0``."""
     return f"s{request_id}" if isinstance(request_id, str) else f"n{request_id!r}"
 
 
 def request_id_of(key: str) -> RequestId:
-    """The request id that ``request_key`` made this key of."""
+    """Returns the request id of a key of ``request_key``."""
     if key.startswith("s"):
         return key[1:]
     number = key[1:]
@@ -95,12 +95,12 @@ def _alias_name(tool: dict[str, Any] | str | None) -> str | None:
 
 
 def _diagnose(data: str, error: msgspec.DecodeError) -> FrameRefusal:
-    """Why a text is no frame of ours. It is read once more, by a laxer parser, to address the answer."""
+    """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error can be addressed."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         return FrameRefusal(
-            _protocol_error(f"The frame is not JSON: {_bounded(str(error))}. Send one JSON object a frame.")
+            _protocol_error(f"The frame is not JSON: {_bounded(str(error))}. Send one JSON object per frame.")
         )
     if not isinstance(value, dict):
         message = f"The frame is {_json_type(value)}; send one JSON object with an op."
@@ -108,9 +108,11 @@ def _diagnose(data: str, error: msgspec.DecodeError) -> FrameRefusal:
     request_id, echo_id = _readable_id(value)
     op = value.get("op")
     if not isinstance(op, str):
-        return FrameRefusal(_protocol_error(f"op: missing, or no string. It is one of {', '.join(OPS)}."), request_id)
+        return FrameRefusal(
+            _protocol_error(f"op: missing, or not a string. Valid ops are {', '.join(OPS)}."), request_id
+        )
     if op not in OPS:
-        hint = did_you_mean(close_names(op, OPS, n=1)) or f"it is one of {', '.join(OPS)}."
+        hint = did_you_mean(close_names(op, OPS, n=1)) or f"valid ops are {', '.join(OPS)}."
         return FrameRefusal(_protocol_error(f"op: {_quoted(op)} is unknown; {hint}"), request_id)
     call = op in _CALL_OPS and _id_is_usable(value)
     return FrameRefusal(_invalid_request(_field_message(str(error))), request_id, call=call, echo_id=echo_id)
@@ -133,7 +135,7 @@ def _can_be_echoed(request_id: RequestId) -> bool:
 
 
 def _id_is_usable(value: dict[str, Any]) -> bool:
-    """Whether a ``call_tool_res`` can be addressed: the id is readable, or absent and the server makes one."""
+    """Whether a ``call_tool_res`` can be addressed: the id is readable, or absent and so generated by the server."""
     return _readable_id(value)[0] is not None or (value.get("request_id") is None and value.get("id") is None)
 
 
@@ -148,7 +150,7 @@ _TYPES: Final = {
     "object": "an object",
     "array": "an array",
 }
-"""msgspec's words for types, in JSON's words; null is the same in both."""
+"""msgspec's type names → JSON's; null is the same in both."""
 _CHOICES: Final = {"on_disconnect": "keep or cancel"}
 
 

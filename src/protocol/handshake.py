@@ -1,4 +1,4 @@
-"""What becomes of a connection's first frame. Pure: who the token is from, and the maker of labels, are handed in."""
+"""Validates a connection's first frame. Pure: callers pass the authorization and the function that makes labels."""
 
 import re
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ from .name_suggestions import MAX_WORD_CHARS, close_names, did_you_mean
 from .tool_call import ClientInfo, Principal
 
 SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away", "tools_changed")
-"""What this server understands beyond plain."""
+"""The optional features that this server supports."""
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{3,64}")
 _MAX_CLIENT_FIELD: Final = 200
@@ -31,22 +31,22 @@ _MAX_RESUME_KEY_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class HelloAccepted:
-    """The hello is good: what the connection is from now on."""
+    """A valid hello: the properties of the connection."""
 
     label: str
-    """The client's, or a made one."""
+    """The client's label, or a generated one."""
     label_problem: str | None
-    """Why it is not the client's; None where it is."""
+    """Why the label is not the client's; None if it is."""
     access: Authorization
     features: tuple[str, ...]
-    """What both sides have, in the order of ``SERVER_FEATURES``."""
+    """The features that both sides support, in the order of ``SERVER_FEATURES``."""
     client: ClientInfo
     resume_key: str | None
-    """Of the session that the client comes back to; None where it asks for a new one."""
+    """The key of the session to resume; None for a new session."""
     toolset: str | None
-    """That the client asked for; None leaves it to the operator."""
+    """The toolset that the client requested; None leaves the choice to the operator."""
     notice: str | None
-    """What was not taken as it was sent, for the person who reads the ack."""
+    """Which parts of the hello were not accepted as sent, for a person to read."""
 
     @property
     def principal(self) -> Principal:
@@ -54,31 +54,31 @@ class HelloAccepted:
 
     @property
     def plain(self) -> bool:
-        """The client understands nothing beyond ``hello``, ``call_tool`` and ``call_tool_res``."""
+        """The client supports nothing beyond ``hello``, ``call_tool`` and ``call_tool_res``."""
         return not self.features
 
     @property
     def resumable(self) -> bool:
-        """The client wants a session that it may come back to."""
+        """The client supports resuming."""
         return "resume" in self.features
 
 
 @dataclass(frozen=True, slots=True)
 class HelloRefused:
-    """The connection ends: a ``hello_ack`` with the error, then this close code."""
+    """A rejected hello: the client gets a ``hello_ack`` with the error, then this close code."""
 
     close_code: int
     error: ToolError
 
 
 def parse_hello(data: str | bytes) -> Hello | HelloRefused:
-    """The first frame, where it is a hello."""
+    """Decodes the first frame, which must be a hello."""
     try:
         value = msgspec.json.decode(data) if isinstance(data, str) else None
     except (msgspec.DecodeError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        return _refused(CLOSE_NOT_JSON, ProtocolError("The first frame must be a JSON object: hello, as a text frame."))
+        return _refused(CLOSE_NOT_JSON, ProtocolError("The first frame must be a JSON object in a text frame: hello."))
     frame = decode_client_frame(data) if value.get("op") == "hello" else None
     if not isinstance(frame, Hello):
         return _refused(CLOSE_NOT_HELLO, ProtocolError('The first frame must be {"op":"hello",…}.'))
@@ -86,7 +86,7 @@ def parse_hello(data: str | bytes) -> Hello | HelloRefused:
 
 
 def token_of(frame: Hello) -> str | None:
-    """The token of a hello, where it has one."""
+    """Returns the token of a hello, if it has one."""
     return frame.token if isinstance(frame.token, str) else None
 
 
@@ -97,10 +97,7 @@ def validate_hello(
     make_label: Callable[[], str],
     toolsets: Collection[str],
 ) -> HelloAccepted | HelloRefused:
-    """A hello, and who it is from → the connection's standing, or why there is none.
-
-    ``toolsets`` are the names that there are.
-    """
+    """Validates a hello, given the client's authorization. ``toolsets`` are the names of all toolsets."""
     if isinstance(access, AuthorizationDenied):
         return _denied(access)
     usable = access.usable_toolsets(toolsets)
@@ -110,14 +107,14 @@ def validate_hello(
 
 
 def hello_timed_out(timeout_s: float) -> HelloRefused:
-    """What a connection gets that said nothing for ``timeout_s`` seconds."""
-    return _refused(CLOSE_NO_HELLO, ProtocolError(f"No hello came within {timeout_s:g} s."))
+    """Returns the refusal for a connection that sent no hello within ``timeout_s`` seconds."""
+    return _refused(CLOSE_NO_HELLO, ProtocolError(f"No hello within {timeout_s:g} s."))
 
 
 def _denied(denied: AuthorizationDenied) -> HelloRefused:
-    match denied.why:
+    match denied.reason:
         case "missing":
-            message = "token: missing. `toold token` prints the daemon's; send it in hello."
+            message = "token: missing. Send the daemon's token in hello; `toold token` prints it."
             return _refused(CLOSE_UNAUTHORIZED, UnauthorizedError(message))
         case "insufficient_scope":
             return _refused(CLOSE_UNAUTHORIZED, PermissionDeniedError(f"token: {denied.message}"))
@@ -129,49 +126,49 @@ def _denied(denied: AuthorizationDenied) -> HelloRefused:
 
 def _accepted(frame: Hello, access: Authorization, make_label: Callable[[], str]) -> HelloAccepted:
     notices: list[str] = []
-    objection = _objection(frame.session_id)
-    label = str(frame.session_id) if objection is None else make_label()
+    problem = _label_problem(frame.session_id)
+    label = str(frame.session_id) if problem is None else make_label()
     features = _features(frame.features, notices)
     client = _client(frame.client, notices)
     resume_key = _resume_key(frame.resume, features, notices)
     notice = "; ".join(notices) or None
-    return HelloAccepted(label, objection, access, features, client, resume_key, frame.toolset, notice)
+    return HelloAccepted(label, problem, access, features, client, resume_key, frame.toolset, notice)
 
 
-def _objection(label: object) -> str | None:
+def _label_problem(label: object) -> str | None:
     if label is None:
-        return "none was sent"
+        return "missing"
     if isinstance(label, str) and _LABEL.fullmatch(label):
         return None
     return "not 3-64 characters of A-Za-z0-9_-"
 
 
-def _features(wished: object, notices: list[str]) -> tuple[str, ...]:
-    if wished is None:
+def _features(requested: object, notices: list[str]) -> tuple[str, ...]:
+    if requested is None:
         return ()
-    if not isinstance(wished, list):
-        notices.append("features: not a list of names, so none was taken")
+    if not isinstance(requested, list):
+        notices.append("features: not a list of names, so no feature is enabled")
         return ()
-    return tuple(name for name in SERVER_FEATURES if name in wished)
+    return tuple(name for name in SERVER_FEATURES if name in requested)
 
 
-def _client(wished: object, notices: list[str]) -> ClientInfo:
-    if wished is None:
+def _client(requested: object, notices: list[str]) -> ClientInfo:
+    if requested is None:
         return ClientInfo()
     try:
-        info = msgspec.convert(wished, ClientInfo)
+        info = msgspec.convert(requested, ClientInfo)
     except msgspec.ValidationError:
-        notices.append("client: not {name, version, workspace} as strings, so it was not taken")
+        notices.append("client: not {name, version, workspace} as strings, so it is ignored")
         return ClientInfo()
     return ClientInfo(info.name[:_MAX_CLIENT_FIELD], info.version[:_MAX_CLIENT_FIELD], info.workspace)
 
 
-def _resume_key(wished: object, features: tuple[str, ...], notices: list[str]) -> str | None:
-    if wished is None:
+def _resume_key(requested: object, features: tuple[str, ...], notices: list[str]) -> str | None:
+    if requested is None:
         return None
-    key = wished.get("key") if isinstance(wished, dict) else None
+    key = requested.get("key") if isinstance(requested, dict) else None
     if "resume" not in features:
-        notices.append("resume: needs the feature 'resume' as well; this is a new session")
+        notices.append("resume: requires the feature 'resume'; this is a new session")
     elif not isinstance(key, str) or len(key) > _MAX_RESUME_KEY_CHARS:
         notices.append('resume: not {"key": …} with the resume_key of an earlier hello_ack; this is a new session')
     else:
@@ -179,15 +176,15 @@ def _resume_key(wished: object, features: tuple[str, ...], notices: list[str]) -
     return None
 
 
-def _no_such_toolset(wished: object, toolsets: Collection[str]) -> PermissionDeniedError:
+def _no_such_toolset(requested: object, toolsets: Collection[str]) -> PermissionDeniedError:
     names = sorted(toolsets)
     if not names:
-        return PermissionDeniedError("toolset: this token may use none of those that there are.")
-    wrong = "not a name."
-    if isinstance(wished, str):
-        hint = did_you_mean(close_names(wished, names, n=1))
-        wrong = f"there is no {wished[:MAX_WORD_CHARS]!r} that you may use{f'; {hint}' if hint else '.'}"
-    message = f"toolset: {wrong} You may use {', '.join(names)}, or leave it out for the default."
+        return PermissionDeniedError("toolset: this token permits no existing toolset.")
+    problem = "not a string."
+    if isinstance(requested, str):
+        hint = did_you_mean(close_names(requested, names, n=1))
+        problem = f"{requested[:MAX_WORD_CHARS]!r} does not exist or is not permitted{f'; {hint}' if hint else '.'}"
+    message = f"toolset: {problem} You may use {', '.join(names)}, or omit the field for the default."
     return PermissionDeniedError(message, details={"toolsets": names})
 
 

@@ -1,24 +1,24 @@
-"""Known names that are close to a misspelt one, and how they are offered. Pure."""
+"""Suggestions for misspelt names. Pure."""
 
 import difflib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 MAX_WORD_CHARS: Final = 100
-"""Of a word only so much is compared: comparing takes time with its length, and callers may send megabytes."""
+"""Only this many characters of a word are compared: callers may send megabytes, and comparing takes time."""
 
 
 def close_names(word: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """At most ``n`` of the known names that ``word`` may have meant, however it is capitalised; the closest first."""
+    """Returns up to ``n`` known names similar to ``word``, ignoring case, the closest first."""
     by_lower = {name.lower(): name for name in known}
     return [by_lower[name] for name in difflib.get_close_matches(word[:MAX_WORD_CHARS].lower(), by_lower, n)]
 
 
 def did_you_mean(names: Sequence[str]) -> str:
-    """``did you mean 'chat'?``, ``did you mean 'chat' or 'echo'?``; empty where there are no names."""
+    """Returns ``did you mean 'chat'?`` or ``did you mean 'chat' or 'echo'?``; empty if there are no names."""
     return f"did you mean {' or '.join(map(repr, names))}?" if names else ""
 
 
-def as_sentence(told: str) -> str:
-    """With a full stop, unless it ends as a sentence does, as where it asks what was meant."""
-    return told if told.endswith((".", "!", "?")) else f"{told}."
+def as_sentence(text: str) -> str:
+    """Adds a full stop unless the text already ends a sentence."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,4 +1,4 @@
-"""Results that are cached for whoever asks for them again. Pure: the clock is handed in."""
+"""A cache of results, for replay. Pure: callers pass the time."""
 
 from collections import OrderedDict
 
@@ -7,20 +7,21 @@ import msgspec
 from .tool_call import ToolResult
 
 Owner = tuple[str, str]
-"""Whose result it is: the session's id and the request key."""
+"""The session's id and the request key."""
 
 
 class _CachedResult(msgspec.Struct, frozen=True, gc=False):
     result: ToolResult
     size: int
-    since: float
+    stored_at: float
 
 
 class ResultCache:
-    """One principal's results, the oldest first. What is too old, or too much, goes; the oldest goes first.
+    """One principal's results, the oldest first. Expired results are evicted, and the oldest ones beyond the size
+    limit.
 
-    ``max_bytes`` bounds the sum of the results' sizes as they travel; ``ttl_s`` is in seconds of the clock that
-    ``now`` is read from.
+    ``max_bytes`` bounds the total size of the results as sent; ``ttl_s`` is in seconds of the clock that ``now`` comes
+    from.
     """
 
     __slots__ = ("_bytes", "_cached", "_max_bytes", "_ttl_s")
@@ -42,26 +43,26 @@ class ResultCache:
         return self._bytes
 
     def put(self, owner: Owner, result: ToolResult, size: int, now: float) -> None:
-        """Keep a result of ``size`` bytes; one that is larger than all the room there is, is not cached."""
+        """Caches a result of ``size`` bytes, unless it exceeds the whole cache."""
         if owner in self._cached:
             self.drop(owner)
         if size > self._max_bytes:
             return
         self._cached[owner] = _CachedResult(result, size, now)
         self._bytes += size
-        while self._bytes > self._max_bytes or now - next(iter(self._cached.values())).since > self._ttl_s:
+        while self._bytes > self._max_bytes or now - next(iter(self._cached.values())).stored_at > self._ttl_s:
             self._bytes -= self._cached.popitem(last=False)[1].size
 
     def get(self, owner: Owner, now: float) -> ToolResult | None:
-        """The result, if it is still there."""
+        """Returns the result if it is cached and has not expired."""
         cached = self._cached.get(owner)
-        return None if cached is None or self._is_old(cached, now) else cached.result
+        return None if cached is None or self._expired(cached, now) else cached.result
 
     def drop(self, owner: Owner) -> None:
-        """The result is not needed any more, or its session has ended."""
+        """Removes a result."""
         cached = self._cached.pop(owner, None)
         if cached is not None:
             self._bytes -= cached.size
 
-    def _is_old(self, cached: _CachedResult, now: float) -> bool:
-        return now - cached.since > self._ttl_s
+    def _expired(self, cached: _CachedResult, now: float) -> bool:
+        return now - cached.stored_at > self._ttl_s

@@ -1,16 +1,16 @@
-"""HTTP's ``Retry-After`` (RFC 9110, 10.2.3), as vendors, APIs and other servers send it. Pure."""
+"""Parses HTTP's ``Retry-After`` (RFC 9110, 10.2.3). Pure."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
 _MAX_S: Final = 1e9
-"""More is no time to wait."""
+"""Longer times are ignored."""
 
 
 def retry_after_ms(header: str | None, now: datetime) -> int | None:
-    """The header in milliseconds, whether it counts seconds or names a date; None for anything else. ``now`` is
-    aware.
+    """Returns the header, a number of seconds or a date, in milliseconds; None for anything else. ``now`` is
+    timezone-aware.
     """
     if not header:
         return None

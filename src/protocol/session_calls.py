@@ -1,10 +1,10 @@
-"""The session's book of calls: which run, which are done, and what it means when the same request id comes again.
+"""The calls of one session: which are running, which are done, and what a repeated request id means.
 
-A state machine without I/O; the clock is handed in. A call goes ``running → done → delivered``, and done ones are
-remembered with what they were, so that a repeat is answered with the same result and another call under the same id is
-refused. A call that was not journalled, since it is local (read-only and closed-world) or ended before it was started,
-is forgotten altogether once its result is gone, since it may safely run again; any other is remembered as expired. Of a
-long session the oldest are left to the journal. Who holds the session, and that it is taken over, is in ``sessions``.
+A state machine without I/O; callers pass the time. A call goes ``running → done → delivered``. Done calls are
+remembered, so that a repeat gets the same result and a different call under the same id is rejected. A call that was
+not journaled, because it is local (read-only and closed-world) or ended before it started, is dropped once its result
+is gone, since it may safely run again; any other is remembered as expired. The oldest calls of a long session are only
+in the journal. ``session_registry`` tracks which connection holds the session.
 """
 
 import hashlib
@@ -19,54 +19,52 @@ from .result_cache import ResultCache
 from .tool_call import CallStatus, ToolResult
 
 REMEMBERED_IDS: Final = 4096
-"""Done calls that a session has in memory, so that a long one does not grow. Ids that were journalled are known for
-longer, by the journal.
-"""
+"""The number of done calls that a session has in memory. Journaled ids are known for longer, by the journal."""
 _SMALL_BYTES: Final = 2048
-"""Of larger arguments a digest is remembered, once the call is done."""
+"""Once a call is done, larger arguments are replaced by a digest."""
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class RequestIdState(Enum):
-    """What ``SessionCalls.accept`` says of a call."""
+    """The result of ``SessionCalls.accept``."""
 
     NEW = "new"
-    """It is entered and is to be run, once."""
+    """The call is new and has to run, once."""
     RUNNING = "running"
-    """It runs already; the sender gets that call's one answer."""
+    """The call is running; the repeat attaches to it and shares its one answer."""
     DONE = "done"
-    """It was answered, and ``result`` still has the answer."""
+    """The call was answered, and ``result`` has the answer."""
     EXPIRED = "expired"
-    """It was answered, and the answer is not kept any more."""
+    """The call was answered, and the answer is no longer retained."""
     CONFLICT = "conflict"
-    """The id belongs to a call with other content."""
+    """The id belongs to a call with different content."""
     FULL = "full"
-    """The session has as many accepted calls as it may."""
+    """The session has the maximum of accepted calls."""
 
 
 class PendingResult(msgspec.Struct, frozen=True, gc=False):
-    """A call that is done and whose result is kept."""
+    """A done call whose result is retained."""
 
     key: str
     name: str
     journalled: bool
     echo_id: bool
-    """Its answer bears the id under the older name as well."""
+    """Its answer carries the id under the older name as well."""
     since: float
-    """When it ended."""
+    """When the call ended."""
     result: ToolResult
 
 
 class _Call(msgspec.Struct, frozen=True, gc=False):
-    """What is remembered of a call: what makes two calls the same, and whether it may safely run again."""
+    """The part of a call that identifies repeats and says whether the call may safely run again."""
 
     name: str
     arguments: dict[str, Any] | bytes
-    """As they came; of large ones of a done call the digest of their canonical JSON."""
+    """As received; for a done call with large arguments, the digest of their canonical JSON."""
     echo_id: bool
     since: float = 0.0
-    """When it ended, where it has."""
+    """When the call ended; 0 while it runs."""
     journalled: bool = False
     interrupted: bool = False
 
@@ -78,7 +76,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
         return _canonical(self.arguments) == _canonical(arguments)
 
     def done(self, frame_bytes: int, now: float, *, journalled: bool) -> "_Call":
-        """The same, now that it has its answer, without holding on to large arguments."""
+        """Returns the record of the done call, without large arguments."""
         arguments = self.arguments
         if frame_bytes > _SMALL_BYTES and not isinstance(arguments, bytes):
             arguments = arguments_digest(arguments)
@@ -86,23 +84,23 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 
 
 class SessionCalls:
-    """The calls of one session, by request key (``decoding.request_key``)."""
+    """The calls of one session, by request key (``frame_decoding.request_key``)."""
 
     __slots__ = ("_cache", "_done", "_over", "_running", "_sending", "_session_id", "incomplete", "max_accepted")
 
     def __init__(self, session_id: str, max_accepted: int, cache: ResultCache) -> None:
         self._session_id = session_id
         self.max_accepted = max_accepted
-        """As it was when the session was opened; the setting may be another by now."""
+        """The limit when the session was opened; the setting may have changed since."""
         self.incomplete = False
-        """The journal may know calls that this book does not: a long session's oldest."""
-        # Where results are kept; its principal's, so it may be shared with other sessions.
+        """The journal may have calls that are not here: the oldest ones of a long session."""
+        # The results. The cache belongs to the principal, so other sessions may share it.
         self._cache = cache
-        # Calls that are accepted and have no answer yet.
+        # Accepted calls without an answer.
         self._running: dict[str, _Call] = {}
-        # Calls that have their answer, oldest first.
+        # Answered calls, oldest first.
         self._done: OrderedDict[str, _Call] = OrderedDict()
-        # Of these, how many answers are still on their way out: a slow reader is to make no more calls.
+        # The number of answers that are not sent yet: they count, so that a slow reader cannot start more calls.
         self._sending = 0
         self._over = False
 
@@ -114,20 +112,20 @@ class SessionCalls:
 
     @property
     def running(self) -> list[str]:
-        """The keys of the calls that have no answer yet, the oldest first."""
+        """The keys of the calls without an answer, oldest first."""
         return list(self._running)
 
     def accept(
         self, key: str, name: str, arguments: dict[str, Any], now: float, *, echo_id: bool = False
     ) -> RequestIdState:
-        """Judge a call and, where it is new, enter it."""
+        """Classifies a call and adds it if it is new."""
         state = self.classify(key, name, arguments, now)
         if state is RequestIdState.NEW:
             self._running[key] = _Call(name, arguments, echo_id)
         return state
 
     def classify(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
-        """What ``accept`` would say of a call."""
+        """Returns what ``accept`` would return, without adding the call."""
         known = self._running.get(key)
         if known is not None:
             return RequestIdState.RUNNING if known.same_as(name, arguments) else RequestIdState.CONFLICT
@@ -142,19 +140,21 @@ class SessionCalls:
     def finish(
         self, key: str, result: ToolResult, size: int, frame_bytes: int, now: float, *, journalled: bool
     ) -> None:
-        """The call has its one answer, of ``size`` bytes, and that is on its way; its frame had ``frame_bytes``."""
+        """Records the call's answer of ``size`` bytes, which is about to be sent; the call's frame had
+        ``frame_bytes``.
+        """
         self._sending += 1
         call = self._running.pop(key)
         if not self._over:
             self._remember(key, call.done(frame_bytes, now, journalled=journalled), result, size)
 
     def finish_in_journal(self, key: str) -> None:
-        """The call has an answer, which is on its way; of its id the journal knows, and this book need not."""
+        """Records that the call has an answer, which is about to be sent. Only the journal remembers the call."""
         self._sending += 1
         del self._running[key]
 
     def delivered(self) -> None:
-        """An answer that ``finish`` or ``refer`` told of is on its way no more: it was sent, or nobody is there."""
+        """Records that an answer of ``finish`` or ``finish_in_journal`` was sent, or has no receiver."""
         self._sending -= 1
 
     def restore(
@@ -170,53 +170,55 @@ class SessionCalls:
         journalled: bool,
         interrupted: bool,
     ) -> None:
-        """Enter a call that was done before this book was; the earliest first. ``since`` is when it ended."""
+        """Adds a done call from the journal; call it in the order in which they ended. ``since`` is when the call
+        ended.
+        """
         self._remember(key, _Call(name, arguments_hash, echo_id, since, journalled, interrupted), result, size)
 
     def withdraw(self, key: str) -> None:
-        """The call was entered and is not to run after all: as if it had never come."""
+        """Removes a new call that will not run after all."""
         self._running.pop(key, None)
 
     def result(self, key: str, now: float) -> ToolResult | None:
-        """The kept result of a call that is done."""
+        """Returns the retained result of a done call."""
         return self._cache.get((self._session_id, key), now)
 
     def retained(self, now: float) -> Iterator[PendingResult]:
-        """The calls whose results are kept, in the order in which they were done."""
+        """Yields the calls with retained results, in the order in which they ended."""
         for key, call in self._done.items():
             result = self.result(key, now)
             if result is not None:
                 yield PendingResult(key, call.name, call.journalled, call.echo_id, call.since, result)
 
     def arguments_hash(self, key: str) -> bytes:
-        """What is remembered of the arguments of a call that is known, where they themselves are not to be."""
+        """Returns the digest of a known call's arguments."""
         arguments = (self._running.get(key) or self._done[key]).arguments
         return arguments if isinstance(arguments, bytes) else arguments_digest(arguments)
 
     def acknowledge(self, keys: Iterable[str]) -> list[str]:
-        """The client has these results; they need not be kept. Returns the keys of those that were done, and where the
-        book is incomplete some of which it does not know whether they were.
+        """Drops results that the client has. Returns the keys of done calls, and if ``incomplete``, also keys of calls
+        that may be in the journal.
         """
-        forgotten: list[str] = []
+        acknowledged: list[str] = []
         unknown: list[str] = []
-        for key in dict.fromkeys(keys):  # a client may say it twice
+        for key in dict.fromkeys(keys):  # without duplicates
             if key in self._done:
-                forgotten.append(key)
+                acknowledged.append(key)
                 self._cache.drop((self._session_id, key))
                 self._drop_unless_journalled(key)
             elif self.incomplete and key not in self._running and len(unknown) < REMEMBERED_IDS:
                 unknown.append(key)
-        return forgotten + unknown
+        return acknowledged + unknown
 
     def end(self) -> None:
-        """The session is over, or out of memory: nobody can ask this book for its results any more."""
+        """Drops all results: the session has ended, or is no longer in memory."""
         self._over = True
         for key in self._done:
             self._cache.drop((self._session_id, key))
         self._done.clear()
 
     def status(self, key: str, now: float) -> CallStatus:
-        """What is known of an id; ``unknown`` is the last word only where the book is not ``incomplete``."""
+        """Returns the state of a call; if ``incomplete``, an ``unknown`` call may still be in the journal."""
         if key in self._running:
             return "running"
         if key not in self._done:
@@ -236,19 +238,19 @@ class SessionCalls:
             self.incomplete = self.incomplete or evicted.journalled
 
     def _classify_done(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
-        """A done call's id came again. Where nothing was executed and it was told that it may be sent again, or its
-        result is gone and it may run again, it is new.
+        """Classifies a repeated id of a done call. The call is new if it did not execute and its error was retryable,
+        or if its result is gone and it may run again.
         """
         call = self._done[key]
         result = self.result(key, now)
-        kept = result is not None
+
         if not call.journalled and (result is None or _can_run_again(result)):
             self._cache.drop((self._session_id, key))
             self._drop_unless_journalled(key)
             return RequestIdState.NEW
         if not call.same_as(name, arguments):
             return RequestIdState.CONFLICT
-        return RequestIdState.DONE if kept else RequestIdState.EXPIRED
+        return RequestIdState.DONE if result is not None else RequestIdState.EXPIRED
 
     def _drop_unless_journalled(self, key: str) -> None:
         if not self._done[key].journalled:
@@ -260,5 +262,5 @@ def _can_run_again(result: ToolResult) -> bool:
 
 
 def arguments_digest(arguments: dict[str, Any]) -> bytes:
-    """What is remembered of a call's arguments where they themselves are not."""
+    """Returns the digest of a call's arguments."""
     return hashlib.blake2b(_canonical(arguments), digest_size=16).digest()

@@ -1,7 +1,7 @@
-"""All sessions of a daemon: who holds each, who takes it over, which may leave memory. Pure: the clock is handed in.
+"""The registry of sessions: which connection holds each one, and which are idle. Pure: callers pass the time.
 
-A session is held by one connection at a time, the *holder*, whatever that is. One with a resume key outlives its
-connections: the key finds it again, for the principal that it was made for and for nobody else.
+One connection at a time holds a session; it is the *holder*. A session with a resume key outlives its connections: the
+key finds it again, for its principal only.
 """
 
 import hashlib
@@ -15,22 +15,22 @@ H = TypeVar("H")
 
 
 def hash_key(resume_key: str) -> bytes:
-    """What is kept of a resume key. Keys are 256 random bits, so that one round of a plain hash is enough."""
+    """Returns the stored hash of a resume key. Keys are 256 random bits, so one round of a plain hash is enough."""
     return hashlib.sha256(resume_key.encode(errors="surrogatepass")).digest()
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SessionState(Generic[H]):
-    """One session: whose it is, its calls, and who holds it."""
+    """One session: its principal, its calls and its holder."""
 
     id: str
     principal_name: str
     calls: SessionCalls
     key_hash: bytes | None
-    """Of its resume key; None: it ends with its connection."""
+    """The hash of the resume key; None: the session ends with its connection."""
     holder: H | None = None
     detached_at: float | None = None
-    """When its last holder left; None while it is held."""
+    """When the last holder detached; None while the session is held."""
 
     @property
     def resumable(self) -> bool:
@@ -38,7 +38,7 @@ class SessionState(Generic[H]):
 
     @property
     def ended(self) -> bool:
-        """Its holder left, and nobody can come back to it."""
+        """The holder has detached, and the session cannot be resumed."""
         return self.detached_at is not None and not self.resumable
 
 
@@ -46,7 +46,7 @@ S = TypeVar("S", bound=SessionState[Any])
 
 
 class SessionRegistry(Generic[S, H]):
-    """The sessions that are in memory, by id and by the hash of their keys."""
+    """The sessions in memory, by id and by the hash of their keys."""
 
     def __init__(self) -> None:
         self._all: dict[str, S] = {}
@@ -59,24 +59,24 @@ class SessionRegistry(Generic[S, H]):
         return iter(list(self._all.values()))
 
     def add(self, session: S) -> None:
-        """A new session, or one that was found again on the disk."""
+        """Adds a session: a new one, or one restored from the disk."""
         self._all[session.id] = session
         if session.key_hash is not None:
             self._by_key[session.key_hash] = session
 
     def by_key(self, key_hash: bytes, principal_name: str) -> S | None:
-        """The session of this key, where it is this principal's."""
+        """Returns the session of this key if it is the principal's."""
         session = self._by_key.get(key_hash)
         return session if session is not None and session.principal_name == principal_name else None
 
     def attach(self, session: S, holder: H) -> H | None:
-        """Let a holder have the session; returns the one that had it until now, if any."""
+        """Makes ``holder`` the session's holder; returns the previous one, if any."""
         superseded = session.holder
         session.holder, session.detached_at = holder, None
         return superseded
 
     def detach(self, session: S, holder: H, now: float) -> bool:
-        """A holder is gone. False where another had taken over before. A session without a key ends with it."""
+        """Detaches a holder; a session without a key ends. Returns False if another holder had taken over before."""
         if session.holder is not holder:
             return False
         session.holder, session.detached_at = None, now
@@ -85,7 +85,7 @@ class SessionRegistry(Generic[S, H]):
         return True
 
     def idle(self, now: float, window_s: float) -> list[S]:
-        """Sessions that nobody has held for so long and in which nothing runs."""
+        """Returns the sessions without a holder for ``window_s`` seconds and without running calls."""
         return [
             session
             for session in self._all.values()
@@ -93,7 +93,7 @@ class SessionRegistry(Generic[S, H]):
         ]
 
     def remove(self, session: S) -> None:
-        """The session is over, or what is to be known of it is on the disk."""
+        """Removes a session that has ended or is persisted."""
         session.calls.end()
         self._all.pop(session.id, None)
         if session.key_hash is not None:

@@ -1,4 +1,4 @@
-"""What a call and its result are, whichever transport they travel by."""
+"""Calls and results, independent of the transport."""
 
 from typing import Any, Final, Literal
 
@@ -6,47 +6,47 @@ import msgspec
 
 from .error_codes import ToolError
 
-# Structs of many short-lived calls, and of results that are kept, are hidden from the search for cyclic garbage
-# (gc=False): what they hold came from JSON or goes there, and cannot refer back to them.
+# Structs of short-lived calls and of retained results are excluded from cyclic garbage collection (gc=False): their
+# content comes from JSON or goes to JSON, so it cannot refer back to them.
 
 RequestId = str | int | float
-"""A request id as the client sent it: a string, or a number that is echoed as it came."""
+"""A request id as the client sent it: a string, or a number that is echoed unchanged."""
 
 Json = Any
 """Any JSON value: None, bool, int, float, str, list or dict of these."""
 
 MAX_FRAME_BYTES: Final = 20 * 1024 * 1024
-"""Frames go up to 20 MiB both ways (docs/protocol.md)."""
+"""The maximum size of a frame in either direction: 20 MiB (docs/protocol.md)."""
 DEFAULT_TIMEOUT_S: Final = 30.0
-"""A call's deadline unless the tool or the call says otherwise (docs/protocol.md, Calls)."""
+"""The timeout of a call if neither the tool nor the call sets one (docs/protocol.md, Calls)."""
 MAX_TIMEOUT_S: Final = 1800.0
-"""The longest deadline that a call may ask for."""
+"""The longest timeout that a call may request."""
 
 
 class TextContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="text"):
-    """An MCP content block of plain text."""
+    """An MCP content block with plain text."""
 
     text: str
 
 
 class ImageContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="image", rename="camel"):
-    """An MCP content block of a picture."""
+    """An MCP content block with an image."""
 
     data: str
-    """As base64."""
+    """Base64."""
     mime_type: str
 
 
 class AudioContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="audio", rename="camel"):
-    """An MCP content block of sound."""
+    """An MCP content block with audio."""
 
     data: str
-    """As base64."""
+    """Base64."""
     mime_type: str
 
 
 class EmbeddedResource(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="resource"):
-    """An MCP content block of a resource's contents: ``uri``, ``mimeType``, and ``text`` or ``blob``."""
+    """An MCP content block with a resource's content: ``uri``, ``mimeType``, and ``text`` or ``blob``."""
 
     resource: dict[str, Json]
 
@@ -54,7 +54,7 @@ class EmbeddedResource(msgspec.Struct, frozen=True, gc=False, tag_field="type", 
 class ResourceLink(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="resource_link", rename="camel"
 ):
-    """An MCP content block that says where a resource is."""
+    """An MCP content block that links to a resource."""
 
     uri: str
     name: str
@@ -69,16 +69,16 @@ ContentBlock = TextContent | ImageContent | AudioContent | EmbeddedResource | Re
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens of one or more completions, as the vendor counted them; where it did not, by our own estimate."""
+    """Tokens of one or more completions, as counted by the vendor; if it did not count them, as estimated."""
 
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int = 0
     """Part of ``output_tokens``."""
     cached_tokens: int = 0
-    """Part of ``input_tokens``, billed at the lower price."""
+    """The part of ``input_tokens`` that is billed at the lower price."""
     estimated: bool = False
-    """Whether some of it is our own estimate: the vendor counted nothing, or the completion was cut off."""
+    """Whether any of the counts is estimated: the vendor counted nothing, or the completion was interrupted."""
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -91,27 +91,27 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What the tokens cost by the catalog's list price."""
+    """The cost of the tokens at the model catalog's list price."""
 
     amount: float
     currency: str
     """ISO 4217: ``USD`` or ``CNY``."""
     estimated: bool = False
-    """Whether the tokens are, as far as it was made of them."""
+    """Whether any of the priced token counts is estimated."""
 
 
 class ModelUsage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What the completions of one model came to, within one call."""
+    """The usage of one model within one call."""
 
     provider: str
     model: str
     completions: int
     usage: Usage
     cost: Cost | None = None
-    """None where the model has no known price."""
+    """None if the model's price is unknown."""
 
     def __add__(self, other: "ModelUsage") -> "ModelUsage":
-        """Both together; they are of the same model, and so of the same currency."""
+        """Returns the sum; both are of the same model, and so of the same currency."""
         return ModelUsage(
             self.provider,
             self.model,
@@ -128,7 +128,7 @@ def _sum(one: Cost | None, other: Cost | None) -> Cost | None:
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
-    """Where a call's time went, in milliseconds: waiting for permits, in the tool, and of that in providers."""
+    """Where a call's time went, in milliseconds: waiting for permits, in the tool, and of that, in providers."""
 
     queue_ms: float = 0.0
     tool_ms: float = 0.0
@@ -136,7 +136,7 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """``metadata`` of a ``call_tool_res``; the optional fields stand where they are known."""
+    """``metadata`` of a ``call_tool_res``; docs/protocol.md says when the optional fields are present."""
 
     latency_ms: float
     timings: Timings
@@ -145,22 +145,22 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     usage: Usage | None = None
     cost: Cost | None = None
     simulated: bool | None = None
-    """True where a provider's answer came from the simulator."""
+    """True if the simulator answered."""
     chosen_because: str | None = None
     """Why ``model`` was asked, where the choice was left to the daemon."""
     provider_calls: int = 0
-    """Requests that vendors were sent for it: completions, uploads, searches; those that failed too."""
+    """Requests sent to vendors: completions, uploads, searches; failed ones included."""
     usage_by_model: tuple[ModelUsage, ...] = ()
-    """What each model took, where it was more than one: ``usage`` and ``cost`` are their sums."""
+    """The usage per model if the call used several; ``usage`` and ``cost`` are the sums."""
     shaping: dict[str, Json] | None = None
-    """What was done to a result before it was answered (docs/shaping.md, the report)."""
+    """How the result was shaped (docs/shaping.md, the report)."""
     spilled: bool | None = None
-    """True where the answer was too large to be sent: it is kept as a file, and ``structured`` has its handle."""
+    """True if the answer was too large to send: it is in a file, and ``structured`` has its handle."""
     replayed: bool | None = None
 
 
 class Annotations(msgspec.Struct, frozen=True, rename="camel"):
-    """MCP's tool annotations: what a caller may assume without knowing the tool."""
+    """MCP's tool annotations: what callers may assume about a tool."""
 
     read_only_hint: bool
     destructive_hint: bool
@@ -169,18 +169,18 @@ class Annotations(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ToolInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """A tool as ``list_tools`` shows it, in MCP's words."""
+    """A tool as ``list_tools`` returns it, with MCP's field names."""
 
     name: str
     description: str
     input_schema: dict[str, Any]
     annotations: Annotations
     output_schema: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    """Of ``structured``, where it is known."""
+    """The schema of ``structured``, if the tool declares one."""
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
-    """``hello.client``: who connected, for logs and audit, and where its relative paths start."""
+    """``hello.client``: the client, for logs and audit, and the directory where its relative paths start."""
 
     name: str = ""
     version: str = ""
@@ -188,39 +188,39 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who it is; results, budgets and files belong to a principal alone."""
+    """The maker of a call. Results, budgets and files belong to one principal."""
 
     name: str
 
 
 LOCAL: Final = Principal("local")
-"""The principal of the daemon's own token, and of everybody where auth is off."""
+"""The principal of the daemon's own token, and of all callers if auth is off."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
-    """What a transport hands to dispatch: one call, as the caller meant it."""
+    """One call, as a transport submits it to dispatch."""
 
     request_id: RequestId
     name: str
-    """After aliases (see ``frames.canonical_tool_name``)."""
+    """The canonical name (``frames.canonical_tool_name``)."""
     arguments: dict[str, Any]
     timeout_ms: float | None = None
-    """The caller's wish; None takes the tool's own."""
+    """The timeout that the caller requested; None for the tool's own."""
     frame_bytes: int = 0
-    """Size of the frame that it came in; 0 where there was none."""
+    """The size of the frame with the call; 0 if there was no frame."""
     on_disconnect: Literal["keep", "cancel"] | None = None
-    """What becomes of it when its connection ends; None: what only reads ends with it and what may write goes on, and
-    in a session that can be resumed all goes on."""
+    """What happens when the connection ends. None: read-only calls are cancelled and others continue; in sessions that
+    can be resumed, all continue."""
     echo_id: bool = False
-    """The client spelt the id ``id``: its answers carry it under both names."""
+    """The client sent the id as ``id``: its answers carry it under both names."""
 
 
 class ToolResult(msgspec.Struct, frozen=True, gc=False):
-    """What dispatch hands back: outputs, or one error; never both, never neither."""
+    """The result of a call: either outputs or one error."""
 
     metadata: Metadata
     outputs: tuple[ContentBlock, ...] = ()
-    """A text block first."""
+    """The first block is text."""
     structured: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
 
@@ -230,18 +230,18 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def outcome(self) -> str:
-        """``ok``, or the error's code."""
+        """``ok`` or the error's code."""
         return self.error.code if self.error else "ok"
 
     @property
     def text(self) -> str:
-        """Its text blocks, one below the other."""
+        """The text blocks, separated by line breaks."""
         return "\n".join(block.text for block in self.outputs if isinstance(block, TextContent))
 
     @property
     def value(self) -> Json:
-        """What a step, a program or a file has of it: the data where there is any, else the text; where there are
-        pictures, sounds or resources, all blocks under ``content``.
+        """The value that pipelines, programs and files use: the structured data if there is any, otherwise the text;
+        if there are images, audio or resources, all blocks under ``content``.
         """
         if self.structured is not msgspec.UNSET:
             return self.structured
@@ -251,13 +251,13 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
 
 encode_result = msgspec.json.Encoder().encode
-"""A ``ToolResult`` → the bytes that are kept of it."""
+"""A ``ToolResult`` → the bytes that are stored."""
 decode_result = msgspec.json.Decoder(ToolResult).decode
 """The bytes of ``encode_result`` → the result. Raises ``msgspec.DecodeError``."""
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):
-    """One report of a running call; ``done`` of ``total`` in whatever unit the message names."""
+    """One progress report of a running call: ``done`` of ``total``, in the unit that the message names."""
 
     message: str
     done: float | None = None

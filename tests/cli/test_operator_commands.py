@@ -74,7 +74,7 @@ def test_one_that_does_not_end_is_not_waited_for_for_ever(
     run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 1, with what would end it and at what price; it is left to its user to do that."""
-    monkeypatch.setattr(operator_commands, "ENDING_S", 0.0)
+    monkeypatch.setattr(operator_commands, "SHUTDOWN_MARGIN_S", 0.0)
     result = run("stop")
     assert result.exit_code == 1
     assert f"kill -9 {holder.process.pid}" in result.stderr

@@ -78,7 +78,7 @@ async def test_a_malformed_session_id_is_replaced_and_said(make_peer: Any, sessi
         (b"\x00\x01", "Binary"),
         ('{"no":"op"}', "op"),
         ('{"op":"call_tol"}', "did you mean 'call_tool'"),
-        ('{"op":"hello"}', "hello was said already"),
+        ('{"op":"hello"}', "hello was already sent"),
     ],
 )
 async def test_later_frames_that_are_none_get_an_error_frame(peer: Any, data: str | bytes, word: str) -> None:

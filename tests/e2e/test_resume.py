@@ -75,7 +75,7 @@ async def test_a_session_keeps_its_label_and_its_client_where_no_others_are_sent
     async with make_peer(session_id=None, **back(peer)) as again:
         assert again.ack["session_id"] == "first-name"
         assert "session_id_generated" not in again.ack
-        assert again.ack["notice"] == "session_id: none was sent, so the session keeps its own"
+        assert again.ack["notice"] == "session_id: missing, so the session keeps its label"
         await again.call("named", "sim_effect", text="named")
     with closing(sqlite3.connect(daemon.state / "toold.db")) as database:
         row = database.execute("SELECT session_label, client FROM call ORDER BY seq DESC LIMIT 1").fetchone()

@@ -82,7 +82,7 @@ def test_a_label_that_cannot_be_taken_is_made_and_said(session_id: object) -> No
     """A missing or malformed session_id never closes the connection: another is made, and it is said why."""
     found = hello(session_id=session_id)
     assert found.label == "made-by-server"
-    assert found.label_problem == ("none was sent" if session_id is None else "not 3-64 characters of A-Za-z0-9_-")
+    assert found.label_problem == ("missing" if session_id is None else "not 3-64 characters of A-Za-z0-9_-")
 
 
 def test_features_are_what_both_sides_have() -> None:
@@ -108,7 +108,7 @@ def test_a_wish_to_resume_is_never_silently_dropped(resume: object) -> None:
     assert (found.resume_key, found.resumable) == (None, True)
     assert "resume_key of an earlier hello_ack; this is a new session" in (found.notice or "")
     assert hello(resume={"key": "k"}).resume_key is None
-    assert "needs the feature 'resume'" in (hello(resume={"key": "k"}).notice or "")
+    assert "requires the feature 'resume'" in (hello(resume={"key": "k"}).notice or "")
 
 
 def test_a_client_may_ask_for_a_toolset() -> None:
@@ -123,12 +123,12 @@ def test_a_client_may_ask_for_a_toolset() -> None:
     [
         (
             "laen",
-            "there is no 'laen' that you may use; did you mean 'lean'? You may use lean, standard, or leave it out",
+            "'laen' does not exist or is not permitted; did you mean 'lean'? You may use lean, standard,",
         ),
-        ("x" * 500, "xxx' that you may use. You may use lean, standard, or leave it out for the default."),
-        (5, "toolset: not a name. You may use lean, standard,"),
-        (["lean"], "toolset: not a name. You may use lean, standard,"),
-        ("", "there is no '' that you may use. You may use lean, standard,"),
+        ("x" * 500, "xxx' does not exist or is not permitted. You may use lean, standard, or omit the field"),
+        (5, "toolset: not a string. You may use lean, standard,"),
+        (["lean"], "toolset: not a string. You may use lean, standard,"),
+        ("", "'' does not exist or is not permitted. You may use lean, standard,"),
     ],
 )
 def test_a_toolset_that_may_not_be_used_is_refused(wished: object, says: str) -> None:

@@ -28,7 +28,7 @@ def test_a_key_finds_its_session_for_its_principal_alone() -> None:
 
 
 def test_of_a_key_a_hash_is_known_and_any_text_has_one() -> None:
-    """The key itself is nowhere; half of a surrogate pair, which a client may well send, is no error."""
+    """The key itself is nowhere; unpaired surrogate, which a client may well send, is no error."""
     assert b"key" not in hash_key("key")
     assert len(hash_key("\ud800")) == 32
 

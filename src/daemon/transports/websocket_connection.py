@@ -160,7 +160,7 @@ class WebSocketConnection:
             case Health():
                 await self._send(HealthRes(self._health(), frame.request_id))
             case Hello():
-                error = ProtocolError("hello was said already; open another connection for another session.")
+                error = ProtocolError("hello was already sent; open another connection for another session.")
                 await self._send(ErrorFrame(error.to_tool_error()))
 
     async def _call(self, frame: CallTool, size: int) -> None:

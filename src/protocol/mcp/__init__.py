@@ -1,1 +1,1 @@
-"""MCP's messages to calls, and the calls' answers to messages, whichever way the messages travel. Pure."""
+"""Converts MCP messages to calls and results to MCP messages, for every MCP transport. Pure."""

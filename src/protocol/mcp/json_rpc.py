@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as MCP uses it: bytes to messages, and answers to bytes. Pure."""
+"""JSON-RPC 2.0 as MCP uses it: decodes and encodes messages. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -31,11 +31,11 @@ HTTP_STATUS: Final[Mapping[int, int]] = MappingProxyType(
         UNSUPPORTED_VERSION: 400,
     }
 )
-"""Of an error as an HTTP answer, in the stateless revisions; in those before, requests are answered with 200."""
+"""The HTTP status of an error in the stateless revisions; earlier revisions answer requests with 200."""
 
 
 class RpcRequest(msgspec.Struct, frozen=True, gc=False):
-    """A message that is owed an answer."""
+    """A message that needs an answer."""
 
     id: JsonRpcId
     method: str
@@ -43,18 +43,18 @@ class RpcRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class RpcNotification(msgspec.Struct, frozen=True, gc=False):
-    """A message that is owed none."""
+    """A message that needs no answer."""
 
     method: str
     params: dict[str, Any]
 
 
 class RpcReply(msgspec.Struct, frozen=True, gc=False):
-    """An answer to a request of ours."""
+    """An answer to one of the server's requests."""
 
     id: JsonRpcId
     result: dict[str, Any] | None
-    """None where it is an error."""
+    """None if it is an error."""
 
 
 class MessageProblem(msgspec.Struct, frozen=True):
@@ -66,11 +66,11 @@ class MessageProblem(msgspec.Struct, frozen=True):
 
 
 class MalformedMessage(msgspec.Struct, frozen=True):
-    """What is no message."""
+    """Data that is not a valid message."""
 
     problem: MessageProblem
     id: JsonRpcId | None = None
-    """As far as it could be read."""
+    """Its id, if it was readable."""
 
 
 Message = RpcRequest | RpcNotification | RpcReply | MalformedMessage
@@ -114,18 +114,19 @@ _decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
 _READ_TWICE: Final = 100_000
-"""Values, by their commas, of a message that is read once more: some 30 ms, in which nobody else is served."""
+"""A message with more values (by its commas) is not parsed a second time. Parsing this many takes some 30 ms, during
+which the event loop serves no other client."""
 
 
 def decode(body: bytes) -> Message | list[Message]:
-    """One POST's body, or one line: a message, or the messages of a batch. Never raises."""
+    """Decodes the body of a POST, or one line: a message, or a batch of messages. Never raises."""
     try:
         return _message(_decode(body))
     except msgspec.DecodeError:
         pass
     except RecursionError:
-        return MalformedMessage(MessageProblem(PARSE_ERROR, "The message is nested too deeply to be read."))
-    except UnicodeDecodeError:  # in a text of the message: elsewhere msgspec has it as its own error
+        return MalformedMessage(MessageProblem(PARSE_ERROR, "The message is nested too deeply."))
+    except UnicodeDecodeError:  # inside a string; elsewhere msgspec raises its own error
         return MalformedMessage(MessageProblem(PARSE_ERROR, "The message is not UTF-8."))
     try:
         value = _decode_any(body)
@@ -137,44 +138,44 @@ def decode(body: bytes) -> Message | list[Message]:
 
 
 def answer(request_id: JsonRpcId, result: Any) -> bytes:
-    """The answer to a request.
+    """Encodes the answer to a request.
 
     Raises:
-        TypeError, ValueError, RecursionError: the result cannot be written as JSON.
+        TypeError, ValueError, RecursionError: the result is not valid JSON data.
     """
     return _encode(_Answer(request_id, result))
 
 
 def failure(request_id: JsonRpcId | None, problem: MessageProblem) -> bytes:
-    """The answer to a request that cannot be served, or to what was none."""
+    """Encodes the error for a request that failed, or for an invalid message."""
     return _encode(_Failure(request_id, problem))
 
 
 def request(request_id: JsonRpcId, method: str) -> bytes:
-    """A request to the client."""
+    """Encodes a request to the client."""
     return _encode(_Asked(request_id, method))
 
 
 def notification(method: str, params: Any) -> bytes:
-    """A message to the client that it owes no answer."""
+    """Encodes a notification to the client."""
     return _encode(_Note(method, params))
 
 
 def event(message: bytes) -> bytes:
-    """A message as one event of an SSE stream. JSON has no line breaks outside of its strings, and none within."""
+    """Wraps a message in one event of an SSE stream. Encoded JSON contains no line breaks."""
     return b"event: message\ndata: " + message + b"\n\n"
 
 
 def _diagnosed(body: bytes, error: Exception) -> MalformedMessage:
-    """What cannot be read is read once more, by a laxer parser, to address the answer: over a pipe, who asked would
-    wait for it for ever.
+    """Diagnoses invalid JSON. A second, laxer parse finds the request id, so that the answer can be addressed: over a
+    pipe the sender would otherwise wait for it indefinitely.
     """
     what, value = f"The message is not JSON: {error}", None
     if body.count(b",") <= _READ_TWICE:
         try:
             value = json.loads(body)
             if not _is_unicode(value):
-                what = "A text of the message holds half of a surrogate pair, which is no Unicode text."
+                what = "A text of the message contains an unpaired surrogate, which is not valid Unicode."
         except (ValueError, RecursionError):
             value = None
     request_id = _id_of(value)
@@ -194,7 +195,7 @@ def _convert(value: object) -> Message:
         return _message(msgspec.convert(value, _Wire))
     except msgspec.ValidationError as error:
         return MalformedMessage(
-            MessageProblem(INVALID_REQUEST, f"That is no JSON-RPC 2.0 message: {error}"), _id_of(value)
+            MessageProblem(INVALID_REQUEST, f"This is not a JSON-RPC 2.0 message: {error}"), _id_of(value)
         )
 
 
@@ -211,5 +212,5 @@ def _message(wire: _Wire) -> Message:
         return RpcNotification(wire.method, params)
     if wire.id is not UNSET and (wire.result is not UNSET or wire.error is not UNSET):
         return RpcReply(wire.id, None if wire.result is UNSET else wire.result)
-    what = "That is no JSON-RPC 2.0 message: it has no method, and neither a result nor an error with an id."
+    what = "This is not a JSON-RPC 2.0 message: it has no method, and neither a result nor an error with an id."
     return MalformedMessage(MessageProblem(INVALID_REQUEST, what), None if wire.id is UNSET else wire.id)

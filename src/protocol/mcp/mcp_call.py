@@ -1,4 +1,4 @@
-"""``tools/call`` as a call, and the answers that are none of a tool's. Pure."""
+"""``tools/call`` requests, their progress notifications, and the errors that are not tool results. Pure."""
 
 import math
 from typing import Any, Final
@@ -9,31 +9,31 @@ from ..tool_call import Progress, RequestId, ToolCall
 from .json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
 
 TIMEOUT_KEY: Final = "toold/timeout_ms"
-"""In a request's ``_meta``: what ``timeout_ms`` of a ``call_tool`` is."""
+"""The key in a request's ``_meta`` for ``timeout_ms`` of ``call_tool``."""
 
 
 def parse_call(request: RpcRequest, call_id: RequestId, size: int) -> ToolCall | MessageProblem:
-    """The call that a ``tools/call`` of ``size`` bytes asks for, under an id of its own: a JSON-RPC id is only its
-    client's.
+    """Parses a ``tools/call`` of ``size`` bytes. The call gets its own id, since JSON-RPC ids are unique per
+    client only.
     """
     params = request.params
     name, arguments = params.get("name"), params.get("arguments")
     if not isinstance(name, str) or not name:
-        return MessageProblem(INVALID_PARAMS, "params.name must be the name of a tool; tools/list has them.")
+        return MessageProblem(INVALID_PARAMS, "params.name must be the name of a tool; tools/list lists them.")
     if arguments is not None and not isinstance(arguments, dict):
-        return MessageProblem(INVALID_PARAMS, "params.arguments must be an object, or be left out.")
+        return MessageProblem(INVALID_PARAMS, "params.arguments must be an object or absent.")
     meta: Any = params.get("_meta")
     timeout_ms = meta.get(TIMEOUT_KEY) if isinstance(meta, dict) else None
     if timeout_ms is not None and not _is_duration(timeout_ms):
         return MessageProblem(
-            INVALID_PARAMS, f"params._meta[{TIMEOUT_KEY!r}] must be a number of milliseconds above 0."
+            INVALID_PARAMS, f"params._meta[{TIMEOUT_KEY!r}] must be a positive number of milliseconds."
         )
     return ToolCall(call_id, canonical_tool_name(name), arguments or {}, timeout_ms, size)
 
 
 def request_error(error: ToolError | None) -> MessageProblem | None:
-    """The problem where a call did not start and it is the request's fault by the specification: a tool that is not
-    there. All else is an answer, for a model to read.
+    """Returns the JSON-RPC error if the specification requires one instead of a tool result: for an unknown tool. All
+    other errors are results, for the model to read.
     """
     if error is None or error.code != ErrorCode.TOOL_NOT_FOUND:
         return None
@@ -45,17 +45,17 @@ def _is_duration(value: object) -> bool:
 
 
 class ProgressCounter:
-    """Progress has to grow with every notification, whatever the tool counts."""
+    """Makes progress values that increase with every notification, as MCP requires, whatever the tool counts."""
 
     def __init__(self) -> None:
         self._last = -1.0
         self._tool_counts = False
 
     def count(self, progress: Progress, token: str | int) -> dict[str, Any]:
-        """The parameters of the next ``notifications/progress``.
+        """Returns the parameters of the next ``notifications/progress``.
 
-        Where the tool counts nothing, its reports are counted. Where it does, its number is taken; one that has not
-        grown becomes the next that a double can hold.
+        If the tool reports no numbers, the notifications are counted. Otherwise the tool's number is used; if it has
+        not increased, the next larger double is used.
         """
         self._tool_counts = self._tool_counts or progress.done is not None
         if not self._tool_counts:

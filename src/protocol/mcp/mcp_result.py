@@ -1,4 +1,4 @@
-"""A call's result, and the server's account of itself, in MCP's words. Pure."""
+"""MCP results: those of calls, and the server's descriptions of itself. Pure."""
 
 from typing import Any, Final
 
@@ -12,12 +12,12 @@ from .mcp_revision import STATELESS, McpRevision
 from .request_envelope import SERVER_KEY, TASKS_EXTENSION
 
 METADATA_KEY: Final = "toold/metadata"
-"""In a result's ``_meta``: what ``metadata`` of a ``call_tool_res`` has."""
+"""The key in a result's ``_meta`` for ``metadata`` of ``call_tool_res``."""
 TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 
 SERVER_INFO: Final = {"name": "toold", "title": "toold", "version": __version__}
 CACHE: Final = {"ttlMs": 60_000, "cacheScope": "private"}
-"""How long a client may go by a listing, and that it holds for its principal alone: another may have other tools."""
+"""How long clients may cache a listing; per principal, since others may have different tools."""
 
 
 class CallToolResult(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -39,9 +39,9 @@ _SERVER: Final = _Server("toold", __version__)
 
 
 def call_result(result: ToolResult, revision: McpRevision) -> CallToolResult:
-    """A tool's answer. Errors are answers too: the text is for a model to read, the structured content for programs.
+    """Converts a call's result. Errors are results too: the text is for the model, the structured content for programs.
 
-    Structured content is an object in most revisions, so any other value stands in one, under ``result``.
+    Most revisions require structured content to be an object, so other values are wrapped in one, under ``result``.
     """
     meta: dict[str, Any] = {METADATA_KEY: result.metadata}
     if revision.stateless:
@@ -53,25 +53,25 @@ def call_result(result: ToolResult, revision: McpRevision) -> CallToolResult:
     if structured is not UNSET and not isinstance(structured, dict):
         structured = {"result": structured}
     outputs = result.outputs
-    if not revision.links:  # what they are stands in the text
+    if not revision.links:  # the text describes them
         outputs = tuple(block for block in outputs if not isinstance(block, ResourceLink))
     return CallToolResult(outputs, structured, False, kind, meta)
 
 
 def error_text(error: ToolError) -> str:
-    """What went wrong and what to do about it, for a model to act on."""
-    said = f"{error.code}: {error.message}"
+    """Returns a text for the model: the error and what to do about it."""
+    text = f"{error.code}: {error.message}"
     if error.retryable:
         when = "" if error.retry_after_ms is None else f" after {error.retry_after_ms} ms"
-        return f"{_sentence(said)} The same call may be sent again{when}."
-    if error.executed == "maybe" and error.code != ErrorCode.OUTCOME_UNKNOWN:  # whose words say so already
-        return f"{_sentence(said)} It may have had its effect all the same; look before you call it again."
-    return said
+        return f"{_sentence(text)} The same call may be sent again{when}."
+    if error.executed == "maybe" and error.code != ErrorCode.OUTCOME_UNKNOWN:  # its message says so
+        return f"{_sentence(text)} It may have had its effect nevertheless; check that before you repeat the call."
+    return text
 
 
-def _sentence(said: str) -> str:
-    """Its end as well, which others' words may lack."""
-    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+def _sentence(text: str) -> str:
+    """Adds a full stop unless the text ends a sentence."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def empty_result(revision: McpRevision) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def empty_result(revision: McpRevision) -> dict[str, Any]:
 
 
 def initialize_result(revision: McpRevision, instructions: str, *, list_changed: bool = False) -> dict[str, Any]:
-    """The result of ``initialize``, by a transport that ``tells`` of other tools or does not."""
+    """The result of ``initialize``; ``list_changed`` says whether the transport sends changes of the tool list."""
     return {
         "protocolVersion": revision.name,
         "capabilities": capabilities(revision, list_changed=list_changed),
@@ -100,24 +100,24 @@ def discover_result(revision: McpRevision, instructions: str) -> dict[str, Any]:
 
 
 def list_result(tools: list[dict[str, Any]], cursor: str | None, revision: McpRevision) -> dict[str, Any]:
-    """The result of ``tools/list``; the cursor is that of the next page."""
+    """The result of ``tools/list``; ``cursor`` is the next page's."""
     page: dict[str, Any] = {"tools": tools} if cursor is None else {"tools": tools, "nextCursor": cursor}
     return _with_result_type({**page, **CACHE} if revision.stateless else page, revision)
 
 
 def capabilities(revision: McpRevision, *, list_changed: bool) -> dict[str, Any]:
-    """What this server can, for a client of this revision, which it ``tells`` of other tools or has no way to."""
+    """The server's capabilities in this revision; ``list_changed`` as in ``initialize_result``."""
     tools = {"listChanged": True} if list_changed else {}
     if revision.tasks == "offered":
         return {"tools": tools, "extensions": {TASKS_EXTENSION: {}}}
     if revision.tasks == "asked":
-        # No list: a task's id is the key to it, and only its client has it.
+        # No tasks/list: a task's id is a secret that only its client has.
         return {"tools": tools, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
     return {"tools": tools}
 
 
 def _with_result_type(result: dict[str, Any], revision: McpRevision, kind: str = "complete") -> dict[str, Any]:
-    """The result as the revision has it: the stateless ones name its type and its server."""
+    """Adds the result's type and the server's name, as the stateless revisions require."""
     if not revision.stateless:
         return result
     return {**result, "resultType": kind, "_meta": {SERVER_KEY: SERVER_INFO}}

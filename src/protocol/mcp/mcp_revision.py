@@ -1,4 +1,4 @@
-"""The revisions of MCP that are spoken, and all that differs between them. Pure."""
+"""The supported revisions of MCP and the differences between them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ class McpRevision:
 
     name: str
     stateless: bool = False
-    """Each request says all about itself, in headers and ``_meta``; there is no ``initialize``. Results name their
-    type and their server, errors have HTTP statuses, and a client that goes away has cancelled.
+    """Each request describes itself, in headers and ``_meta``; there is no ``initialize``. Results name their type and
+    their server, errors have HTTP statuses, and closing the connection cancels the request.
     """
     batches: bool = False
-    """A POST may hold an array of messages."""
+    """A POST may contain an array of messages."""
     links: bool = True
-    """A tool's content may be a link to a resource."""
+    """A tool's content may include links to resources."""
     tasks: Literal["asked", "offered"] | None = None
-    """Whether a call may become a task: ``asked`` for by its ``task`` parameter (experimental then), or ``offered`` by
-    the server to clients that declare the extension.
+    """How a call becomes a task: ``asked``, by its ``task`` parameter (experimental in that revision), or ``offered``
+    by the server to clients that declare the extension.
     """
 
 
@@ -35,14 +35,16 @@ _ALL: Final = (
 REVISIONS: Final[Mapping[str, McpRevision]] = MappingProxyType({revision.name: revision for revision in _ALL})
 """By name, the newest first."""
 STATELESS: Final = tuple(revision.name for revision in _ALL if revision.stateless)
-"""Those that ``server/discover`` names: others begin with ``initialize``."""
+"""The revisions that ``server/discover`` lists; the others start with ``initialize``."""
 DEFAULT_REVISION: Final = REVISIONS["2025-03-26"]
-"""What a request without the version's header is, by the specification: that revision had no such header."""
+"""The revision of a request without the version header, which that revision did not have yet."""
 
 
-def negotiated(wished: object) -> McpRevision:
-    """What ``initialize`` answers: the revision that was asked for, or the newest that knows ``initialize``."""
-    revision = REVISIONS.get(wished) if isinstance(wished, str) else None
+def negotiated(requested: object) -> McpRevision:
+    """Returns the revision that ``initialize`` answers with: the requested one, or the newest that has
+    ``initialize``.
+    """
+    revision = REVISIONS.get(requested) if isinstance(requested, str) else None
     if revision is None or revision.stateless:
         return next(revision for revision in _ALL if not revision.stateless)
     return revision

@@ -1,7 +1,8 @@
-"""What a request says about itself: its revision, its client, what that client can. Pure.
+"""The envelope of a request: its revision, its client, the client's capabilities. Pure.
 
-In the stateless revisions that is in ``params._meta``, and mirrored in headers, so that those who route by headers and
-those who read bodies never differ; in the ones before, a header names the revision, and all else was said once.
+In the stateless revisions the envelope is in ``params._meta`` and repeated in headers, which must be equal, so that
+proxies that route by headers and servers that read bodies agree. In earlier revisions a header names the revision, and
+``initialize`` transferred the rest.
 """
 
 import base64
@@ -35,24 +36,24 @@ _NAMED: Final[Mapping[str, str]] = {
     "tasks/update": "taskId",
     "tasks/cancel": "taskId",
 }
-"""Methods whose requests name something, and the parameter that does: the header ``Mcp-Name`` repeats it."""
+"""Methods whose requests have a parameter that the header ``Mcp-Name`` repeats."""
 
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=")
 _MAX_CLIENT_CHARS: Final = 200
 
 
 class RequestEnvelope(msgspec.Struct, frozen=True):
-    """What is known of a request before its method is looked at."""
+    """The properties of a request that do not depend on its method."""
 
     revision: McpRevision
     client: ClientInfo = ClientInfo()
     tasks: bool = False
-    """The client declares the extension by which a call may be answered with a task."""
+    """The client declares the tasks extension."""
     progress_token: str | int | None = None
 
 
 def http_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnvelope | MessageProblem:
-    """The request's envelope, or what is wrong with it. ``headers`` have lower-case names."""
+    """Reads the envelope of an HTTP request, or returns the problem. ``headers`` have lower-case names."""
     meta = request.params.get("_meta")
     named = headers.get(VERSION_HEADER)
     if named is None and not (isinstance(meta, dict) and VERSION_KEY in meta):
@@ -65,28 +66,28 @@ def http_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnv
     return _stateless(request, meta, headers)
 
 
-def stdio_envelope(request: RpcRequest, spoken: McpRevision) -> RequestEnvelope | MessageProblem:
-    """The envelope of a request that came without headers, over a channel on which ``spoken`` was agreed."""
+def stdio_envelope(request: RpcRequest, negotiated: McpRevision) -> RequestEnvelope | MessageProblem:
+    """Reads the envelope of a request without headers, on a channel whose agreed revision is ``negotiated``."""
     meta = request.params.get("_meta")
     if isinstance(meta, dict) and VERSION_KEY in meta:
         return _stateless(request, meta, None)
-    return RequestEnvelope(spoken, progress_token=_progress_token(meta))
+    return RequestEnvelope(negotiated, progress_token=_progress_token(meta))
 
 
 def revision_of_notification(headers: Mapping[str, str]) -> McpRevision | MessageProblem:
-    """The revision that a message without an answer is of, by its header alone."""
+    """Returns the revision of a notification, by its header alone."""
     named = headers.get(VERSION_HEADER)
     return DEFAULT_REVISION if named is None else REVISIONS.get(named) or unsupported(named)
 
 
 def unsupported(version: str) -> MessageProblem:
-    """The version is not spoken here."""
-    message = f"The protocol version {version[:40]!r} is not spoken here; there is {', '.join(REVISIONS)}."
+    """Returns the error for an unsupported version."""
+    message = f"The protocol version {version[:40]!r} is not supported; supported are {', '.join(REVISIONS)}."
     return MessageProblem(UNSUPPORTED_VERSION, message, {"supported": list(STATELESS), "requested": version})
 
 
 def client_of(value: object) -> ClientInfo:
-    """Name and version of the client, as it calls itself; empty where it says nothing that can be used."""
+    """Returns the name and version that the client declares; empty if they are missing or invalid."""
     if not isinstance(value, dict):
         return ClientInfo()
     name, version = value.get("name"), value.get("version")
@@ -105,7 +106,7 @@ def _stateless(
         )
     missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
     if missing:
-        return MessageProblem(INVALID_PARAMS, f"params._meta misses {' and '.join(missing)}.")
+        return MessageProblem(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}.")
     version, capabilities = meta[VERSION_KEY], meta[CAPABILITIES_KEY]
     if not isinstance(capabilities, dict):
         return MessageProblem(INVALID_PARAMS, f"params._meta[{CAPABILITIES_KEY!r}] must be an object.")
@@ -125,21 +126,21 @@ def _stateless(
 
 
 def _difference(request: RpcRequest, version: object, headers: Mapping[str, str]) -> str | None:
-    """Where headers and body differ."""
+    """Returns the first difference between headers and body."""
     if headers.get(VERSION_HEADER) != version:
-        return f"The header {VERSION_HEADER} is not what params._meta[{VERSION_KEY!r}] says."
+        return f"The header {VERSION_HEADER} differs from params._meta[{VERSION_KEY!r}]."
     if headers.get(METHOD_HEADER) != request.method:
-        return f"The header {METHOD_HEADER} is not the request's method."
+        return f"The header {METHOD_HEADER} differs from the request's method."
     parameter = _NAMED.get(request.method)
     if parameter is not None and parameter in request.params:
         given = headers.get(NAME_HEADER)
         if given is None or _decoded(given) != request.params[parameter]:
-            return f"The header {NAME_HEADER} is not params.{parameter}."
+            return f"The header {NAME_HEADER} differs from params.{parameter}."
     return None
 
 
 def _decoded(value: str) -> str | None:
-    """A header's value, which is wrapped as base64 where plain ASCII cannot say it; None where that cannot be read."""
+    """Decodes a header's value, which is base64 if it is not plain ASCII; None if it is malformed."""
     wrapped = _ENCODED.fullmatch(value)
     if wrapped is None:
         return value

@@ -1,4 +1,4 @@
-"""One tool as ``tools/list`` shows it, in the words of a revision. Pure."""
+"""Tools as ``tools/list`` returns them, and their validation against the SDK's types. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,7 +18,7 @@ _ERROR_SCHEMA: Final = {
     },
     "required": ["code", "message", "executed", "retryable"],
 }
-_KEPT_SCHEMA: Final = {
+_SPILLED_SCHEMA: Final = {
     "type": "object",
     "properties": {
         "handle": {"type": "string"},
@@ -29,9 +29,9 @@ _KEPT_SCHEMA: Final = {
     },
     "required": ["handle", "count", "bytes", "format", "expires"],
 }
-"""What stands for an answer that is too large and was kept as a file."""
-_SHARED: Final = ("$schema", "$defs", "definitions")
-"""Keywords that stay at the top."""
+"""The structured content of an answer that spilled to a file."""
+_TOP_LEVEL: Final = ("$schema", "$defs", "definitions")
+"""Keywords that stay at the top level."""
 _HEADER_NAME: Final = "x-mcp-header"
 _HOLDING_ONE: Final = frozenset(
     {
@@ -49,17 +49,17 @@ _HOLDING_ONE: Final = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Keywords whose value is a schema; what others hold is data, and nobody's to change."""
+"""Keywords whose value is a schema; the values of others are data and stay unchanged."""
 _HOLDING_SEVERAL: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _HOLDING_NAMED: Final = frozenset(
     {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
-_STAYING: Final = ("#/$defs/", "#/definitions/")
-"""References to what stays at the top, and so leads where it led."""
+_TOP_REFS: Final = ("#/$defs/", "#/definitions/")
+"""References to keywords that stay at the top level, and so remain valid."""
 
 
 def tool_entry(info: ToolInfo, revision: McpRevision) -> dict[str, Any]:
-    """One tool in the revision's words."""
+    """Returns one tool in the revision's format."""
     entry: dict[str, Any] = msgspec.to_builtins(info)
     entry["inputSchema"] = _without_header_names(entry["inputSchema"])
     if "outputSchema" in entry:
@@ -70,38 +70,40 @@ def tool_entry(info: ToolInfo, revision: McpRevision) -> dict[str, Any]:
 
 
 def answer_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of structured content, of that of what the tool returns: values that are no object stand under
-    ``result``, and a call that failed has the error in its place, one whose answer is too large the file's handle.
-    Clients hold these against the schema as well.
+    """Returns the schema of structured content, given the schema of the tool's data.
+
+    Data that is not an object is wrapped under ``result``. The schema also allows errors and file handles, which are
+    the content of failed calls and of spilled answers: clients validate them too.
     """
     own = dict(schema)
     is_object = own.get("type") == "object"
     shared: dict[str, Any] = {}
-    if "$id" not in own:  # else it is a document of its own, within which its references lead
+    # A schema with an id is a separate document: its references are relative to it.
+    if "$id" not in own:
         place = "#/anyOf/0" if is_object else "#/anyOf/0/properties/result"
         own = _moved(own, place)
-        shared = {name: own.pop(name) for name in _SHARED if name in own}
+        shared = {name: own.pop(name) for name in _TOP_LEVEL if name in own}
     if not is_object:
         own = {"type": "object", "properties": {"result": own}, "required": ["result"]}
-    return {**shared, "type": "object", "anyOf": [own, _ERROR_SCHEMA, _KEPT_SCHEMA]}
+    return {**shared, "type": "object", "anyOf": [own, _ERROR_SCHEMA, _SPILLED_SCHEMA]}
 
 
 def _moved(part: Any, place: str) -> Any:
-    """A part of a schema that stands at ``place`` now, with its references to other parts of it."""
+    """Returns a part of a schema that moved to ``place``, with its references adjusted."""
     if isinstance(part, list):
         return [_moved(one, place) for one in part]
     if not isinstance(part, dict):
         return part
     moved = {name: _moved(one, place) for name, one in part.items()}
     target = part.get("$ref")
-    if isinstance(target, str) and (target == "#" or target.startswith("#/")) and not target.startswith(_STAYING):
+    if isinstance(target, str) and (target == "#" or target.startswith("#/")) and not target.startswith(_TOP_REFS):
         moved["$ref"] = place + target[1:]
     return moved
 
 
 def _without_header_names(schema: Any) -> Any:
-    """Without ``x-mcp-header``, by which clients repeat an argument in a header, however deep it stands: nobody routes
-    by these here.
+    """Returns the schema without ``x-mcp-header`` at any depth. Clients repeat such arguments in headers for routing,
+    which this server does not use.
     """
     if not isinstance(schema, dict):
         return schema
@@ -118,26 +120,28 @@ def _without_header_names(schema: Any) -> Any:
 
 
 def official_types() -> Any:
-    """The SDK's types; None where they are not installed (the extra ``mcp``)."""
+    """Returns the SDK's types, the official definition of each revision; None if they are not installed (extra
+    ``mcp``).
+    """
     try:
-        from mcp_types import methods  # noqa: PLC0415 - it takes part of a second, so only where it is needed
+        from mcp_types import methods  # noqa: PLC0415 - slow to import
     except ImportError:
         return None
     return methods
 
 
 def schema_problem(types: Any, tool: Mapping[str, Any], revision: McpRevision) -> str | None:
-    """Why these types do not take the tool of a listing; None where they do."""
+    """Returns why these types reject a tool of a listing; None if they accept it."""
     listing: dict[str, Any] = {"tools": [tool], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     try:
         types.validate_server_result("tools/list", revision.name, listing)
-    except ValueError as error:  # pydantic's are
+    except ValueError as error:  # pydantic's ValidationError is one
         return " ".join(str(error).split())[:300]
     return None
 
 
 def is_trivially_valid(tool: Mapping[str, Any]) -> bool:
-    """Whether the types of every revision take the tool, as far as can be told without them; true of most tools."""
+    """Whether the tool is certain to pass the types of every revision; true for most tools, and needs no SDK."""
     schema = tool["inputSchema"]
     properties, required = schema.get("properties", {}), schema.get("required", [])
     return (

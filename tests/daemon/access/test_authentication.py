@@ -46,7 +46,7 @@ async def test_nobody_else_is_let_in(token: str | None) -> None:
     book, _ = TokenBook().with_new("ci", 1000.0)
     denied = await Authenticator(OWN, lambda: book)(token)
     assert isinstance(denied, AuthorizationDenied)
-    assert denied.why == ("missing" if token is None else "invalid")
+    assert denied.reason == ("missing" if token is None else "invalid")
     assert not token or token not in denied.message
 
 
@@ -70,7 +70,7 @@ async def test_a_token_that_was_good_is_told_what_became_of_it() -> None:
     for token, said in zip((ending, taken), words, strict=True):
         denied = await authenticator(token)
         assert isinstance(denied, AuthorizationDenied)
-        assert (denied.why, said in denied.message) == ("invalid", True)
+        assert (denied.reason, said in denied.message) == ("invalid", True)
 
 
 async def test_a_token_of_the_same_name_is_another() -> None:

@@ -86,7 +86,7 @@ async def test_a_good_token_lets_in(issuer: Issuer, kid: str, algorithm: str) ->
 async def test_a_token_with_a_wrong_claim_is_refused(issuer: Issuer, changed: dict[str, Any], said: str) -> None:
     """The refusal names what is wrong, and quotes nothing of the token."""
     denied = await refusal(verifier(issuer), issuer.token(**changed))
-    assert denied.why == "invalid"
+    assert denied.reason == "invalid"
     assert said in denied.message
 
 
@@ -208,8 +208,8 @@ async def test_an_issuer_that_is_away_is_told_and_asked_again(issuer: Issuer) ->
     clock = Clock()
     verify = verifier(issuer, clock)
     issuer.answers["/keys"] = lambda: (503, b"")
-    assert (await refusal(verify, issuer.token())).why == "unavailable"
-    assert (await refusal(verify, issuer.token())).why == "unavailable"
+    assert (await refusal(verify, issuer.token())).reason == "unavailable"
+    assert (await refusal(verify, issuer.token())).reason == "unavailable"
     assert issuer.asked.count("/keys") == 1
     clock.now += RETRY_S
     del issuer.answers["/keys"]
@@ -218,7 +218,7 @@ async def test_an_issuer_that_is_away_is_told_and_asked_again(issuer: Issuer) ->
     clock.now += KEEP_S + 1
     assert isinstance(await verify.verify(issuer.token()), Authorization)
     clock.now += STALE_S
-    assert (await refusal(verify, issuer.token())).why == "unavailable"
+    assert (await refusal(verify, issuer.token())).reason == "unavailable"
 
 
 @pytest.mark.parametrize(
@@ -230,14 +230,14 @@ async def test_metadata_that_is_none_is_not_gone_by(issuer: Issuer, body: str) -
     good = json.dumps({"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"})
     document = body.replace("GOOD", good).replace("KEYS", f"{issuer.url}/keys").encode()
     issuer.answers["/.well-known/openid-configuration"] = partial(_answer, document)
-    assert (await refusal(verifier(issuer), issuer.token())).why == "unavailable"
+    assert (await refusal(verifier(issuer), issuer.token())).reason == "unavailable"
 
 
 async def test_packed_keys_are_not_unpacked(issuer: Issuer) -> None:
     """Nobody asked for them so, and a few bytes could stand for gigabytes."""
     keys = json.dumps({"keys": issuer.public_keys()}).encode()
     issuer.answers["/keys"] = partial(_answer, gzip.compress(keys))
-    assert (await refusal(verifier(issuer), issuer.token())).why == "unavailable"
+    assert (await refusal(verifier(issuer), issuer.token())).reason == "unavailable"
 
 
 async def test_keys_are_fetched_from_no_other_kind_of_place(issuer: Issuer) -> None:
@@ -245,7 +245,7 @@ async def test_keys_are_fetched_from_no_other_kind_of_place(issuer: Issuer) -> N
     for place in ("file:///etc/passwd", None, 5):
         document = json.dumps({"issuer": issuer.url, "jwks_uri": place}).encode()
         issuer.answers["/.well-known/openid-configuration"] = partial(_answer, document)
-        assert (await refusal(verifier(issuer), issuer.token())).why == "unavailable"
+        assert (await refusal(verifier(issuer), issuer.token())).reason == "unavailable"
 
 
 def _answer(document: bytes) -> tuple[int, bytes]:
@@ -287,7 +287,7 @@ async def test_scopes_open_toolsets(issuer: Issuer) -> None:
 async def test_a_token_whose_scopes_open_nothing(issuer: Issuer) -> None:
     """It is not wrong, it may do nothing: the refusal names the scopes that there are."""
     denied = await refusal(verifier(issuer, read=("lean",), all=("full",)), issuer.token(scope="openid"))
-    assert (denied.why, denied.scope) == ("insufficient_scope", "read all")
+    assert (denied.reason, denied.scope) == ("insufficient_scope", "read all")
 
 
 async def test_a_token_for_one_toolset_is_good_for_it_alone(issuer: Issuer) -> None:
@@ -297,4 +297,4 @@ async def test_a_token_for_one_toolset_is_good_for_it_alone(issuer: Issuer) -> N
     assert access.toolsets == ("lean",)
     narrow = await verifier(issuer, read=("standard",)).verify(issuer.token(aud=f"{IDENTIFIER}/lean", scope="read"))
     assert isinstance(narrow, AuthorizationDenied)
-    assert narrow.why == "insufficient_scope"
+    assert narrow.reason == "insufficient_scope"

@@ -56,11 +56,11 @@ def test_what_is_no_json(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "request_id", "why"),
     [
-        (rb'{"jsonrpc":"2.0","id":7,"method":"m","params":{"text":"\ud83d"}}', 7, "half of a surrogate pair"),
-        (rb'{"jsonrpc":"2.0","id":"\ud83d","method":"m"}', None, "half of a surrogate pair"),
+        (rb'{"jsonrpc":"2.0","id":7,"method":"m","params":{"text":"\ud83d"}}', 7, "unpaired surrogate"),
+        (rb'{"jsonrpc":"2.0","id":"\ud83d","method":"m"}', None, "unpaired surrogate"),
         (rb'{"jsonrpc":"2.0","id":"a","method":"m","params":{"n":1e999}}', "a", "out of range"),
         (rb'{"jsonrpc":"2.0","id":"a","method":"m","params":{"n":NaN}}', "a", "not JSON"),
-        (rb'[{"jsonrpc":"2.0","id":7,"method":"\ud83d"}]', None, "half of a surrogate pair"),
+        (rb'[{"jsonrpc":"2.0","id":7,"method":"\ud83d"}]', None, "unpaired surrogate"),
     ],
 )
 def test_what_cannot_be_read_is_told_under_its_id(body: bytes, request_id: object, why: str) -> None:

@@ -103,11 +103,11 @@ def _cannot_be_rebound(name: str) -> bool:
 
 def denied(why: AuthorizationDenied, metadata: str | None) -> RequestRefused:
     """The answer to who is not let in, with the challenge that HTTP has for it (RFC 6750, RFC 9728)."""
-    status = _STATUS[why.why]
-    if why.why == "unavailable":
+    status = _STATUS[why.reason]
+    if why.reason == "unavailable":
         return RequestRefused(status, why.message, (("retry-after", "5"),))
     parts = ['realm="toold"']
-    if why.why == "missing":
+    if why.reason == "missing":
         message = "Send the daemon's token: Authorization: Bearer …; `toold token` prints it."
     else:
         message = f"The token is {why.message}"
