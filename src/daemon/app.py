@@ -110,17 +110,17 @@ class Daemon:
         )
         self._allowances = PrincipalLimits(self.view.budget)
         self.router = Router(
-            settings_mapping.offer(settings, with_bound(registry, self._bound)[0]),
-            self.gates,
-            absent=vendors.absent,
+            catalog=settings_mapping.offer(settings, with_bound(registry, self._bound)[0]),
+            limiters=self.gates,
+            unconfigured=vendors.absent,
             permits=permits,
-            bounds=settings_mapping.bounds(settings),
+            limits=settings_mapping.bounds(settings),
             daemon=self.view,
             files=self._files,
             conversations=self._conversations,
-            allowances=self._allowances,
+            principal_limits=self._allowances,
             results=self.results,
-            rates=RateLimits(self._rate_of),
+            rate_limits=RateLimits(self._rate_of),
             sandbox=self.sandbox,
             recorder=recorder,
             journal=StoreJournal(store, recorder),
@@ -130,7 +130,7 @@ class Daemon:
         self.tokens = TokenFile(state.path, self._tokens_changed)
         resource = settings_mapping.resource(settings)
         self._door = Authenticator(
-            own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.offer.names)
+            own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
         )
         self.websocket = WebSocketServer(
             settings_mapping.websocket_options(settings, self._certificate.context if self._certificate else None),
@@ -152,7 +152,7 @@ class Daemon:
             health=self.view.health,
             metrics=self.metrics.render,
             mcp=self.mcp,
-            resource=lambda path: None if resource is None else resource.metadata(path, self.router.offer.names),
+            resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
             operator=operator_app(operations, authenticate=token_check(own), host=settings.host),
             loopback_only=is_loopback(settings.host),
             allowed_origins=settings.allowed_origins,
@@ -167,7 +167,7 @@ class Daemon:
     @property
     def registry(self) -> ToolRegistry:
         """The tools that there are now."""
-        return self.router.offer.registry
+        return self.router.catalog.registry
 
     def publish(self, registry: ToolRegistry) -> None:
         """Let these tools take the place of all that there were, in one step.
@@ -197,7 +197,7 @@ class Daemon:
         return instructions(selection, simulated=self.view.simulated)
 
     def _offer(self, offer: ToolCatalog) -> None:
-        self.router.offer = offer
+        self.router.catalog = offer
         self.websocket.tools_changed()
         self.mcp.tools_changed()
 
@@ -209,7 +209,7 @@ class Daemon:
         self.mcp.close_unauthorized(self._door.denial_reason)
 
     def _tokens_changed(self, book: TokenBook) -> None:
-        self._allowances.go_by(
+        self._allowances.apply(
             PrincipalLimit(token.principal, token.max_running, token.daily_budget) for token in book.tokens
         )
 
@@ -234,7 +234,7 @@ class Daemon:
             StoreError: it cannot be read.
         """
         try:
-            await self.router.recall_detached()
+            await self.router.load_detached()
         except CallError as error:
             raise StoreError(error.message, error.message) from error
 
@@ -243,7 +243,7 @@ class Daemon:
         with suppress(TimeoutError):
             async with asyncio.timeout(_SOURCES_PATIENCE_S):
                 await self.sources.loaded()
-        await self.router.go_on_detached()
+        await self.router.resume_detached()
 
     # --- for the operator --------------------------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class Daemon:
         old, self.settings = self.settings, settings
         if (settings.log_format, settings.log_level) != (old.log_format, old.log_level):
             set_up_logging(settings.log_format, settings.log_level)
-        self.router.bounds = settings_mapping.bounds(settings)
+        self.router.limits = settings_mapping.bounds(settings)
         self.router.permits.resize(settings.max_running)
         for name, gate in self.gates.items():
             gate.permits.resize(concurrency(settings)[name])

@@ -73,8 +73,8 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         state.write_address(daemon.address())
         if daemon.sender:
             daemon.sender.start()
-        background = [asyncio.create_task(daemon.router.keep_beat(), name="beat")]
-        background.append(asyncio.create_task(daemon.router.sessions.keep(), name="sessions"))
+        background = [asyncio.create_task(daemon.router.send_heartbeats(), name="heartbeats")]
+        background.append(asyncio.create_task(daemon.router.sessions.unload_idle(), name="sessions"))
         background.append(asyncio.create_task(daemon.results.tidy(), name="result files"))
         # The SDKs take seconds to import: in threads, now that calls are taken; the first one waits for its own.
         background.append(asyncio.create_task(_warm_up(vendors, daemon.mcp), name="warm up"))

@@ -41,7 +41,7 @@ class OperatorActions:
             ServiceUnavailableError: the database cannot be read.
         """
         now = time.monotonic()
-        running = [status_report.running_row(call, now) for call in self._router.running]
+        running = [status_report.running_row(call, now) for call in self._router.calls]
         try:
             ended = [status_report.ended_row(row) for row in await self._store.recent(recent)] if recent else []
         except StoreError as error:
@@ -57,7 +57,7 @@ class OperatorActions:
             NotFoundError: no such call runs.
             InvalidArgumentsError: several calls may be meant.
         """
-        running = {call.id: call for call in self._router.running}
+        running = {call.id: call for call in self._router.calls}
         meant = matching(given, running)
         if not meant:
             raise NotFoundError(f"No call {given[:80]!r} runs here; it may have ended. `toold calls` shows what runs.")
@@ -66,7 +66,7 @@ class OperatorActions:
             raise InvalidArgumentsError(f"{given[:80]} may be any of {len(meant)} calls: {named}. Give more of the id.")
         call = running[meant[0]]
         row = status_report.running_row(call, time.monotonic())
-        self._router.end_for_operator(call.id)
+        self._router.cancel_by_operator(call.id)
         _log.info("the operator cancels a call", call=call.id, tool=call.tool.name)
         return row
 
@@ -96,7 +96,7 @@ class OperatorActions:
         Raises:
             InvalidArgumentsError: there is no such toolset.
         """
-        offer = self._router.offer
+        offer = self._router.catalog
         if toolset not in offer.names:
             hint = did_you_mean(close_names(toolset, offer.names, n=1)) or f"there are {', '.join(offer.names)}."
             raise InvalidArgumentsError(f"There is no toolset {toolset[:80]!r}; {hint}")

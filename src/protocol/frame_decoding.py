@@ -4,14 +4,14 @@ import json
 import math
 import re
 from collections.abc import Callable
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 
 from .error_codes import InvalidRequestError, ProtocolError, ToolError
 from .frames import MAX_REQUEST_ID_CHARS, CallTool, ClientFrame, canonical_tool_name
 from .name_suggestions import close_names, did_you_mean
-from .tool_call import RequestId
+from .tool_call import RequestId, ToolCall
 
 _decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -34,18 +34,6 @@ class FrameRefusal(msgspec.Struct, frozen=True):
     """The client sent the id as ``id``: the answer carries it under both names."""
 
 
-class CallRequest(msgspec.Struct, frozen=True, gc=False):
-    """A ``call_tool`` with aliases resolved."""
-
-    request_id: RequestId | None
-    """None if the client sent none; the server then generates one."""
-    name: str
-    arguments: dict[str, Any]
-    timeout_ms: float | None
-    on_disconnect: Literal["keep", "cancel"] | None
-    echo_id: bool
-
-
 def decode_client_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
     """Decodes one frame's payload: ``str`` for a text frame, ``bytes`` for a binary one."""
     if isinstance(data, bytes):
@@ -58,8 +46,11 @@ def decode_client_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
         return FrameRefusal(_protocol_error("The frame is nested too deeply."))
 
 
-def call_request(frame: CallTool) -> CallRequest | FrameRefusal:
-    """Resolves aliases of a ``call_tool`` and rejects requests that cannot be called."""
+def tool_call(frame: CallTool, frame_bytes: int, *, make_id: Callable[[], str]) -> ToolCall | FrameRefusal:
+    """Resolves aliases of a ``call_tool`` and rejects requests that cannot be called.
+
+    ``make_id`` generates the request id if the client sent none.
+    """
     echo_id = frame.id is not None
     request_id = frame.request_id if frame.request_id is not None else frame.id
     if request_id is not None and not _can_be_echoed(request_id):
@@ -73,7 +64,15 @@ def call_request(frame: CallTool) -> CallRequest | FrameRefusal:
         message = f"timeout_ms: {frame.timeout_ms:g} is not a positive number of milliseconds."
         return FrameRefusal(_invalid_request(message), request_id, call=True, echo_id=echo_id)
     arguments = frame.arguments if frame.arguments is not None else {}
-    return CallRequest(request_id, canonical_tool_name(name), arguments, frame.timeout_ms, frame.on_disconnect, echo_id)
+    return ToolCall(
+        make_id() if request_id is None else request_id,
+        canonical_tool_name(name),
+        arguments,
+        frame.timeout_ms,
+        frame_bytes,
+        frame.on_disconnect,
+        echo_id,
+    )
 
 
 def request_key(request_id: RequestId) -> str:

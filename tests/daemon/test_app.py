@@ -218,7 +218,7 @@ async def test_what_is_reloaded_is_in_effect(run_with: Any, configure: Any) -> N
     assert (set(changes.reloaded), changes.needs_restart) == (expected, ())
     limits = (await daemon.view.status(recent=0, days=7))["limits"]
     assert (limits["running"]["limit"], limits["providers"]["glm"]["limit"], limits["max_waiting"]) == (2, 1, 5)
-    assert (daemon.router.bounds.max_timeout_s, daemon.view.default_model()) == (60, "glm-4.6")
+    assert (daemon.router.limits.max_timeout_s, daemon.view.default_model()) == (60, "glm-4.6")
     assert b'toold_permits_limit{limit="running"} 2.0' in daemon.metrics.render()
 
 
@@ -248,7 +248,7 @@ async def test_toolsets_follow_the_configuration(run_with: Any, configure: Any) 
         assert json.loads(await socket.recv())["op"] == "tools_changed"
         await socket.send(json.dumps({"op": "list_tools"}))
         assert [tool["name"] for tool in json.loads(await socket.recv())["tools"]] == ["00_INIT", "echo"]
-    assert daemon.router.offer.default == "mine"
+    assert daemon.router.catalog.default == "mine"
     assert (
         "toolset 'mine': include names 'staus', and there is no such tool; did you mean 'status'?"
         in (daemon.view.health()["problems"])
@@ -259,11 +259,11 @@ async def test_a_toolset_that_is_wrong_is_refused_and_the_old_stays(run_with: An
     """The message says which toolset, and what is wrong with it."""
     configure('[toolsets.mine]\ninclude = ["echo"]\n')
     daemon = await run_with()
-    before = daemon.router.offer
+    before = daemon.router.catalog
     configure('[toolsets.mine]\ninclude = ["echo and more"]\n')
     with pytest.raises(SettingsError, match=r"toolsets \(toold.toml\): \[toolsets.mine\] include has 'echo and more'"):
         await daemon.reload()
-    assert daemon.router.offer is before
+    assert daemon.router.catalog is before
 
 
 async def test_a_conversation_is_bounded_by_the_reloaded_number(run_with: Any, configure: Any) -> None:

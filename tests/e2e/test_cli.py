@@ -167,7 +167,7 @@ async def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: Any, make_peer: Any
         if process.returncode is None:
             process.kill()
             await process.wait()
-    assert outcomes == [("CANCELLED", "The call was cancelled as its caller asked.")]
+    assert outcomes == [("CANCELLED", "The call was cancelled by its caller.")]
 
 
 def test_demo_ends_by_itself_with_exit_code_0(command: Any, tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.frame_decoding import (
-    CallRequest,
     FrameRefusal,
-    call_request,
     decode_client_frame,
     request_id_of,
     request_key,
+    tool_call,
 )
 from toold.protocol.frames import Acknowledge, CallTool, Cancel, Health, Hello, ListTools, Ping
+from toold.protocol.tool_call import ToolCall
 
 
 def refusal(data: str | bytes) -> FrameRefusal:
@@ -23,12 +23,12 @@ def refusal(data: str | bytes) -> FrameRefusal:
     return frame
 
 
-def call(**fields: object) -> CallRequest | FrameRefusal:
+def call(**fields: object) -> ToolCall | FrameRefusal:
     frame = decode_client_frame(json.dumps({"op": "call_tool", **fields}))
     if isinstance(frame, FrameRefusal):
         return frame
     assert isinstance(frame, CallTool)
-    return call_request(frame)
+    return tool_call(frame, 60, make_id=lambda: "made")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_an_id_that_cannot_be_echoed_is_refused_without_an_address(request_id: o
 def test_a_usable_id_is_kept_as_it_was_sent(request_id: str | float) -> None:
     """Strings and numbers of any size come back as they came."""
     found = call(request_id=request_id, name="echo")
-    assert isinstance(found, CallRequest)
+    assert isinstance(found, ToolCall)
     assert found.request_id == request_id
     assert type(found.request_id) is type(request_id)
 
@@ -137,9 +137,9 @@ def test_arguments_that_are_null_or_absent_are_none_given() -> None:
     """Both mean {}."""
     for fields in ({}, {"arguments": None}):
         found = call(name="echo", **fields)
-        assert isinstance(found, CallRequest)
+        assert isinstance(found, ToolCall)
         assert found.arguments == {}
-        assert found.request_id is None
+        assert found.request_id == "made"
 
 
 @pytest.mark.parametrize("tool", ["echo_EXAI-WS", {"name": "echo"}])
@@ -147,8 +147,8 @@ def test_older_spellings_mean_the_same(tool: object) -> None:
     """``tool_call`` with ``tool``, and ``id`` for ``request_id``, which is then echoed under both names."""
     frame = decode_client_frame(json.dumps({"op": "tool_call", "id": 5, "tool": tool, "arguments": {"text": "x"}}))
     assert isinstance(frame, CallTool)
-    found = call_request(frame)
-    assert isinstance(found, CallRequest)
+    found = tool_call(frame, 60, make_id=lambda: "made")
+    assert isinstance(found, ToolCall)
     assert (found.name, found.request_id, found.echo_id) == ("echo", 5, True)
 
 
@@ -190,7 +190,7 @@ def test_no_object_raises_and_every_refusal_can_be_sent(op: str, rest: dict[str,
     except UnicodeEncodeError:
         return
     frame = decode_client_frame(text)
-    found = call_request(frame) if isinstance(frame, CallTool) else frame
+    found = tool_call(frame, 60, make_id=lambda: "made") if isinstance(frame, CallTool) else frame
     if isinstance(found, FrameRefusal):
         msgspec.json.encode(found.error)
         msgspec.json.encode(found.request_id)

@@ -1,11 +1,12 @@
-"""The road of a call: router, admission, permits, deadlines.
+"""Dispatch: the path of every call. Router, admission, permits, deadlines, exactly one answer.
 
-Who calls it: the transports. What it knows: tools, providers' doors, the clock of the loop. What it must never know:
-frames, sockets, where an answer travels (a ``CallPort`` does).
+Called by the transports. It knows tools, provider limiters and the loop's clock, but no frames and no sockets: a
+``CallPort`` carries the answers.
 """
 
 from .call_context import ConversationAccess, Speaker
 from .call_outcome import failed, replayed, without_children
+from .call_state import CallPhase, EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
 from .permits import Permits, RunPermit
 from .principal_limits import PrincipalLimit, PrincipalLimits
@@ -13,16 +14,19 @@ from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits, SourceRate
 from .recording_ports import JournalPort, RecorderPort
 from .router import Router
-from .running_call import CallPort, DetachedPort, EndReason, RunningCall, Session, UsageMeter
+from .running_call import CallPort, DisconnectedPort, RunningCall, Session
 from .session_manager import SessionManager
+from .usage_meter import UsageMeter
 
 __all__ = [
+    "CallPhase",
     "CallPort",
     "ConversationAccess",
-    "DetachedPort",
+    "DisconnectedPort",
     "DispatchLimits",
     "EndReason",
     "JournalPort",
+    "JournalRecord",
     "Permits",
     "PrincipalLimit",
     "PrincipalLimits",

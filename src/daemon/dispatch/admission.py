@@ -1,67 +1,67 @@
-"""Whether a call is let in. Pure: numbers in, a refusal or None out."""
+"""Admission: refusals for calls beyond a limit, and a call's timeout. Pure."""
 
 from typing import Final
 
 from ...protocol.error_codes import CallError, InvalidArgumentsError, OverCapacityError
 
 RETRY_AFTER_MS: Final = 500
-"""When to come again: about as long as a few short calls take; the caller's own backoff does the rest."""
+"""About as long as a few short calls take; the client's own backoff does the rest."""
 
 DETACHED_RETRY_AFTER_MS: Final = 10_000
 """The same for detached calls, which take longer."""
 
 
 def too_many_waiting(waiting: int, max_waiting: int) -> OverCapacityError | None:
-    """A call that would have to wait is refused at once where as many wait already as may."""
+    """The refusal of a call that would have to wait, if ``max_waiting`` calls wait already."""
     if waiting < max_waiting:
         return None
     return OverCapacityError(
-        f"{waiting} calls wait in this daemon already, which is its bound; send this one again later.",
+        f"{waiting} calls are already waiting, the limit of this daemon; retry later.",
         retry_after_ms=RETRY_AFTER_MS,
     )
 
 
 def session_is_full(max_accepted: int) -> OverCapacityError:
-    """What a session gets that has as many calls in flight as it may."""
+    """The refusal of a call beyond the session's limit of accepted calls."""
     return OverCapacityError(
-        f"This session has {max_accepted} calls in flight, which is its bound; wait for an answer first.",
+        f"This session has {max_accepted} calls in flight, its limit; wait for an answer first.",
         retry_after_ms=RETRY_AFTER_MS,
     )
 
 
-def too_many_orchestrations(max_orchestrations: int) -> OverCapacityError:
-    """The error for a session that has reached its limit of orchestration calls."""
+def too_many_orchestrations(limit: int) -> OverCapacityError:
+    """The refusal of an orchestration call beyond the session's limit."""
     return OverCapacityError(
-        f"This session is running {max_orchestrations} orchestration calls, which is its limit; wait for one of them.",
+        f"{limit} orchestration calls of this session are running, its limit; wait for one of them.",
         retry_after_ms=RETRY_AFTER_MS,
     )
 
 
-def detached_enough(max_detached: int) -> OverCapacityError:
-    """What a principal gets that has as many detached calls as it may."""
+def too_many_detached(limit: int) -> OverCapacityError:
+    """The refusal of a detached call beyond the principal's limit."""
     return OverCapacityError(
-        f"{max_detached} detached calls of yours run or wait already, which is the bound; cancel_call ends one.",
+        f"You have {limit} detached calls running or waiting, the limit; cancel one with cancel_call or retry later.",
         retry_after_ms=DETACHED_RETRY_AFTER_MS,
     )
 
 
 def child_refusal(count: int, depth: int, *, max_children: int, max_depth: int) -> CallError | None:
-    """Why a call may not make its ``count``-th call, which would make calls itself at ``depth``; 0: it makes none."""
+    """The refusal of a parent's ``count``-th child; ``depth`` is the child's if it is an orchestration call, else 0."""
     if count > max_children:
         return OverCapacityError(
-            f"One call makes {max_children:,} calls at most, and this would be one more; give it less to do.",
+            f"One call can make {max_children:,} child calls, and this would be one more; split the work.",
             transient=False,
         )
     if depth > max_depth:
         return InvalidArgumentsError(
-            f"Calls that make calls are nested {max_depth} deep at most; call what is meant with fewer tools around it."
+            f"Orchestration calls can be nested {max_depth} deep; call the tool with fewer tools around it."
         )
     return None
 
 
-def deadline_s(wished_ms: float | None, tool_s: float, maximum_s: float) -> tuple[float, bool]:
-    """A call's whole time in seconds, and whether the wish was lowered to the maximum."""
-    if wished_ms is None:
-        return min(tool_s, maximum_s), False
-    wished_s = wished_ms / 1000
-    return (maximum_s, True) if wished_s > maximum_s else (wished_s, False)
+def timeout_s_of(requested_ms: float | None, tool_s: float, max_s: float) -> tuple[float, bool]:
+    """A call's timeout in seconds, and whether the requested one was lowered to the maximum."""
+    if requested_ms is None:
+        return min(tool_s, max_s), False
+    requested_s = requested_ms / 1000
+    return (max_s, True) if requested_s > max_s else (requested_s, False)

@@ -96,7 +96,7 @@ class Budget:
                 self._spent[currency] += amount
 
     @contextmanager
-    def holding(self, asked: Cost | None) -> Iterator[None]:
+    def reserve(self, asked: Cost | None) -> Iterator[None]:
         """Count a request's reckoned cost as under way for the time of the block; None for one that is not reckoned.
 
         Raises:

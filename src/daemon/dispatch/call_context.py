@@ -1,4 +1,4 @@
-"""The concrete contexts of tools: one running call as its tool sees it."""
+"""The contexts of tools: one running call as its tool sees it."""
 
 import asyncio
 import math
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Speaker(NamedTuple):
-    """Who goes on with a conversation, and by which call."""
+    """The principal, session and call that continue a conversation."""
 
     principal: Principal
     session_id: str
@@ -47,32 +47,32 @@ class Speaker(NamedTuple):
 
 
 class ConversationAccess(Protocol):
-    """The conversations that calls can go on with."""
+    """The conversations that calls can continue."""
 
     def hold(
         self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AbstractAsyncContextManager[Conversation]:
-        """``ToolContext.conversation``. Where it has to wait, ``on_wait`` is called and ``permit`` lent back."""
+        """``ToolContext.conversation``. If it has to wait, it calls ``on_wait`` and releases ``permit`` meanwhile."""
         ...
 
 
 class ContextServices(msgspec.Struct, frozen=True, eq=False):
-    """What is the same for every call."""
+    """What all calls share."""
 
     daemon: DaemonView
     files: FileAccess
-    gates: Mapping[str, ProviderLimiter]
-    absent: Mapping[str, str]
-    """Provider → what to set so that it can be asked."""
+    limiters: Mapping[str, ProviderLimiter]
+    unconfigured: Mapping[str, str]
+    """Provider → the setting that it lacks."""
     conversations: ConversationAccess
     budgets_of: Callable[[Principal], Sequence[Budget]]
-    """All that a completion for this principal has to fit into."""
+    """The budgets that a completion for this principal must fit into."""
     results: RetainedResults
     sandbox: Sandbox
 
 
 class ProviderRequest:
-    """A completion on its way: whether it was sent, and what was heard of its answer."""
+    """A completion in progress: whether it was sent, and what has streamed of its answer."""
 
     __slots__ = ("_on_delta", "_pieces", "_provider", "_request", "sent")
 
@@ -84,32 +84,36 @@ class ProviderRequest:
         self.sent = False
 
     @property
-    def heard(self) -> str:
-        """What streamed, reasoning included."""
+    def received(self) -> str:
+        """What has streamed so far, reasoning included."""
         return "".join(self._pieces)
 
     async def __call__(self, *, timeout_s: float) -> Completion:
         self.sent = True
-        on_delta = None if self._on_delta is None else partial(self._hear, self._on_delta)
+        on_delta = None if self._on_delta is None else partial(self._receive, self._on_delta)
         return await self._provider.complete(self._request, timeout_s=timeout_s, on_delta=on_delta)
 
-    def _hear(self, on_delta: OnDelta, delta: Delta) -> None:
+    def _receive(self, on_delta: OnDelta, delta: Delta) -> None:
         self._pieces.append(delta.reasoning + delta.text)
         on_delta(delta)
 
 
 class CallContext:
-    """The context of one call. Satisfies ``tools.LookupContext``."""
+    """What a tool can use during one call. Satisfies ``tools.LookupContext``."""
 
-    __slots__ = ("_children", "_known", "_running", "_services")
+    __slots__ = ("_call", "_children", "_lookup", "_services")
 
     def __init__(
-        self, running: RunningCall, services: ContextServices, children: ChildCalls, known: CallLookup
+        self,
+        call: RunningCall,
+        services: ContextServices,
+        children: ChildCalls,
+        lookup: CallLookup,
     ) -> None:
-        self._running = running
+        self._call = call
         self._services = services
         self._children = children
-        self._known = known
+        self._lookup = lookup
 
     @property
     def daemon(self) -> DaemonView:
@@ -121,153 +125,153 @@ class CallContext:
 
     @property
     def call_id(self) -> str:
-        return self._running.id
+        return self._call.id
 
     @property
     def principal(self) -> Principal:
-        return self._running.session.principal
+        return self._call.session.principal
 
     @property
     def client(self) -> ClientInfo:
-        return self._running.session.client
+        return self._call.session.client
 
     @property
     def streaming(self) -> bool:
-        # Not with bound arguments: a value could come in two pieces, and neither would be known for part of it.
-        return self._running.session.streaming and self._running.parent is None and self._running.tool.mask is None
+        # Not with bound arguments: the mask cannot recognise a value that is split between two chunks.
+        return self._call.session.streaming and self._call.parent is None and self._call.tool.mask is None
 
     @property
     def has_explicit_timeout(self) -> bool:
-        return self._running.call.timeout_ms is not None
+        return self._call.request.timeout_ms is not None
 
     def remaining(self) -> float:
-        return max(0.0, self._running.deadline - time.monotonic())
+        return max(0.0, self._call.deadline - time.monotonic())
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        mask = self._running.tool.mask
+        mask = self._call.tool.mask
         message = _sendable(message) if mask is None else mask.text(_sendable(message))
         progress = Progress(message[:MESSAGE_CHARS], _finite(done), _finite(total))
-        self._running.report(progress, time.monotonic())
+        self._call.report(progress, time.monotonic())
 
     def stream(self, text: str) -> None:
-        running = self._running
+        call = self._call
         text = _sendable(text)
-        if text and self.streaming and not running.answered:
-            running.last_report = time.monotonic()
-            running.port.chunk(running, text)
+        if text and self.streaming and not call.answered:
+            call.last_sent_at = time.monotonic()
+            call.port.chunk(call, text)
 
     def without_permit(self) -> AbstractAsyncContextManager[None]:
-        return self._running.permit.paused()
+        return self._call.permit.paused()
 
     def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:
-        running = self._running
+        call = self._call
         return self._services.conversations.hold(
             continuation_id,
-            Speaker(running.session.principal, running.session.id, running.id),
-            running.permit,
+            Speaker(call.session.principal, call.session.id, call.id),
+            call.permit,
             lambda: self.progress("waiting for another call of the same conversation"),
         )
 
     async def complete(
         self, request: CompletionRequest, *, on_delta: OnDelta | None = None, chosen_because: str | None = None
     ) -> Completion:
-        gate, meter = self._gate(request.model.provider), self._running.meter
+        limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.chosen_because = request.model.id, chosen_because
         budgets = self._services.budgets_of(self.principal)
-        bounded = any(budget.amounts for budget in budgets) and not gate.provider.simulated
-        reckoned = await asyncio.to_thread(completion_cost.reckoned, request) if bounded else None
-        sending = ProviderRequest(gate.provider, request, on_delta)
-        with ExitStack() as held:
+        limited = any(budget.amounts for budget in budgets) and not limiter.provider.simulated
+        estimate = await asyncio.to_thread(completion_cost.estimated_cost, request) if limited else None
+        sending = ProviderRequest(limiter.provider, request, on_delta)
+        with ExitStack() as reserved:
             for budget in budgets:
-                held.enter_context(budget.holding(reckoned))
+                reserved.enter_context(budget.reserve(estimate))
             try:
-                completion = await self._ask(gate, sending)
+                completion = await self._ask(limiter, sending)
             except (asyncio.CancelledError, CallTimeoutError):
                 if sending.sent:
-                    self._book(completion_cost.cut_off(request, sending.heard, simulated=meter.simulated))
+                    self._add_usage(completion_cost.interrupted(request, sending.received, simulated=meter.simulated))
                 raise
             meter.model = completion.model
-            # Also where a simulator was given as the vendor's own address.
+            # Also if a simulator is configured as the vendor's address.
             meter.simulated = meter.simulated or completion.simulated
-            self._book(completion_cost.answered(request, completion, simulated=meter.simulated))
+            self._add_usage(completion_cost.completed(request, completion, simulated=meter.simulated))
         return completion
 
     def abilities(self, provider: ProviderName) -> ProviderAbilities:
-        return self._gate(provider).provider
+        return self._limiter(provider).provider
 
     async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:
-        gate = self._gate(provider)
-        with ExitStack() as held:
+        limiter = self._limiter(provider)
+        with ExitStack() as reserved:
             for budget in self._services.budgets_of(self.principal):
-                held.enter_context(budget.holding(None))
-            return await self._ask(gate, operation)
+                reserved.enter_context(budget.reserve(None))
+            return await self._ask(limiter, operation)
 
     def find_tool(self, name: str) -> Tool:
-        return self._children.find_tool(self._running.session, name)
+        return self._children.find_tool(self._call.session, name)
 
     @property
     def toolset_view(self) -> ToolsetView:
-        return self._children.toolset_view(self._running.session)
+        return self._children.toolset_view(self._call.session)
 
     async def look_up_call(self, call_id: str) -> CallInfo:
-        return await self._known.look_up(self.principal, call_id)
+        return await self._lookup.look_up(self.principal, call_id)
 
     def cancel_call(self, call_id: str) -> bool:
-        return self._known.cancel(self.principal, call_id)
+        return self._lookup.cancel(self.principal, call_id)
 
     async def read_result(self, handle: str) -> Json:
         return await self._services.results.read(self.principal, handle)
 
     @property
     def max_answer_bytes(self) -> int:
-        return self._children.max_answer_bytes(self._running)
+        return self._children.max_answer_bytes(self._call)
 
     def report_shaping(self, report: Mapping[str, Json]) -> None:
-        self._running.shaping = dict(report)
+        self._call.shaping = dict(report)
 
-    def _gate(self, provider: ProviderName) -> ProviderLimiter:
-        gate = self._services.gates.get(provider)
-        if gate is None:
-            raise ServiceUnavailableError(self._services.absent[provider], transient=False)
-        return gate
+    def _limiter(self, provider: ProviderName) -> ProviderLimiter:
+        limiter = self._services.limiters.get(provider)
+        if limiter is None:
+            raise ServiceUnavailableError(self._services.unconfigured[provider], transient=False)
+        return limiter
 
-    async def _ask(self, gate: ProviderLimiter, operation: VendorOperation[T]) -> T:
-        running, meter = self._running, self._running.meter
-        meter.provider = gate.provider.name
-        meter.simulated = meter.simulated or gate.provider.simulated
-        self._note_stray()
-        return await gate.ask(operation, deadline=running.deadline, permit=running.permit, meter=meter)
+    async def _ask(self, limiter: ProviderLimiter, operation: VendorOperation[T]) -> T:
+        call, meter = self._call, self._call.meter
+        meter.provider = limiter.provider.name
+        meter.simulated = meter.simulated or limiter.provider.simulated
+        self._track_side_task()
+        return await limiter.ask(operation, deadline=call.deadline, permit=call.permit, meter=meter)
 
-    def _note_stray(self) -> None:
-        """Where a tool asks, or calls, in a task of its own, that task is to end with the call."""
-        running, task = self._running, asyncio.current_task()
-        if task is not None and task is not running.task:
-            running.strays = running.strays or set()
-            running.strays.add(task)
-            task.add_done_callback(running.strays.discard)
+    def _track_side_task(self) -> None:
+        """If the tool does this in a task that it started, that task ends with the call."""
+        call, task = self._call, asyncio.current_task()
+        if task is not None and task is not call.task:
+            call.side_tasks = call.side_tasks or set()
+            call.side_tasks.add(task)
+            task.add_done_callback(call.side_tasks.discard)
 
-    def _book(self, spent: ModelUsage) -> None:
-        self._running.meter.book(spent)
-        if spent.cost is not None:
+    def _add_usage(self, usage: ModelUsage) -> None:
+        self._call.meter.add_usage(usage)
+        if usage.cost is not None:
             for budget in self._services.budgets_of(self.principal):
-                budget.spend(spent.cost)
+                budget.spend(usage.cost)
 
 
 class OrchestrationCallContext(CallContext):
-    """The context of one call of an orchestration tool. Satisfies ``tools.OrchestrationContext``."""
+    """What an orchestration tool can use during one call. Satisfies ``tools.OrchestrationContext``."""
 
     __slots__ = ("_detached", "_scope")
 
     def __init__(
         self,
-        running: RunningCall,
+        call: RunningCall,
         scope: ChildScope,
         services: ContextServices,
         children: ChildCalls,
         detached: DetachedCalls,
-        known: CallLookup,
+        lookup: CallLookup,
     ) -> None:
-        super().__init__(running, services, children, known)
+        super().__init__(call, services, children, lookup)
         self._scope = scope
         self._detached = detached
 
@@ -278,11 +282,11 @@ class OrchestrationCallContext(CallContext):
     async def call(
         self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
     ) -> ToolResult:
-        self._note_stray()
-        return await self._children.call(self._running, self._scope, tool, arguments, name, timeout_s)
+        self._track_side_task()
+        return await self._children.call(self._call, self._scope, tool, arguments, name, timeout_s)
 
     async def resume(self, call_id: str) -> None:
-        await self._children.resume(self._running, self._scope, call_id)
+        await self._children.resume(self._call, self._scope, call_id)
 
     async def retain_result(
         self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
@@ -292,30 +296,30 @@ class OrchestrationCallContext(CallContext):
 
     @property
     def detached(self) -> bool:
-        return self._running.detached
+        return self._call.detached
 
     async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
-        return await self._detached.detach(self._running, changed, timeout_s)
+        return await self._detached.detach(self._call, changed, timeout_s)
 
 
 def context_of(
-    running: RunningCall,
+    call: RunningCall,
     services: ContextServices,
     children: ChildCalls,
     detached: DetachedCalls,
-    known: CallLookup,
+    lookup: CallLookup,
 ) -> CallContext:
-    """The context that the call's tool gets."""
-    if running.family is None:
-        return CallContext(running, services, children, known)
-    return OrchestrationCallContext(running, running.family, services, children, detached, known)
+    """The context for the call's tool."""
+    if call.child_scope is None:
+        return CallContext(call, services, children, lookup)
+    return OrchestrationCallContext(call, call.child_scope, services, children, detached, lookup)
 
 
 def _sendable(text: str) -> str:
-    """Half of a surrogate pair becomes a question mark: it is no Unicode text, and cannot be sent.
+    """The text with lone surrogates, which cannot be encoded, replaced by question marks.
 
     Raises:
-        TypeError: the tool reported something else than a string.
+        TypeError: it is not a string.
     """
     if not isinstance(text, str):
         raise TypeError(f"a report is a string, not {type(text).__name__}")
@@ -323,5 +327,5 @@ def _sendable(text: str) -> str:
 
 
 def _finite(number: float | None) -> float | None:
-    """JSON has no infinities, and knows no other numbers than these."""
+    """The number, or None if JSON cannot express it."""
     return float(number) if isinstance(number, int | float) and math.isfinite(number) else None

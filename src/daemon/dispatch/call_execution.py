@@ -1,6 +1,6 @@
-"""The calls under way: each runs in a task of its own and gets exactly one terminal answer, whatever its tool does.
+"""Runs accepted calls, each in a task of its own, and gives each exactly one answer.
 
-admit (rate, permits) ▸ start (journal) ▸ run ▸ fit the result ▸ record ▸ deliver
+admit (rate limit, permits) ▸ start (journal) ▸ run ▸ fit the result ▸ record ▸ deliver
 """
 
 import asyncio
@@ -18,23 +18,24 @@ from ..observability.logging_setup import bind_call
 from . import call_outcome
 from .call_context import ContextServices, context_of
 from .call_lookup import CallLookup
+from .call_state import CallPhase, EndReason, JournalRecord
 from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
 from .permits import Permits
 from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort
-from .result_spill import spilled, why_not
-from .running_call import CallPort, EndReason, RunningCall, Session
+from .result_spill import spill_failure, spilled
+from .running_call import CallPort, RunningCall, Session
 from .session_manager import SessionManager
 
 _log = structlog.get_logger(__name__)
 
 STUCK_S: Final = 1.0
-"""A tool that has not ended this long after it was told to is answered for."""
+"""A tool that has not returned this long after it was told to end is answered for."""
 
-_SURELY_SENT: Final = 4096
-"""No bound on answers is lower (``setting_types.MIN_SPILL_BYTES``): for short ones it need not be looked up."""
+_ALWAYS_FITS: Final = 4096
+"""No limit on answers is lower (``setting_types.MIN_SPILL_BYTES``), so shorter ones need no check."""
 
 
 class _AlreadyAnswered(Exception):  # noqa: N818 - no error: the call has its result already
@@ -44,46 +45,54 @@ class _AlreadyAnswered(Exception):  # noqa: N818 - no error: the call has its re
 
 
 class CallExecution:
-    """Runs accepted calls, and holds them until their answers are on their way no more."""
+    """Runs accepted calls and tracks them until their answers are delivered."""
 
     def __init__(
         self,
+        *,
         services: ContextServices,
         recorder: RecorderPort,
         journal: JournalPort,
-        *,
-        offer: Callable[[], ToolCatalog],
-        bounds: Callable[[], DispatchLimits],
+        catalog: Callable[[], ToolCatalog],
+        limits: Callable[[], DispatchLimits],
         permits: Permits,
         sessions: SessionManager,
-        rates: RateLimits,
+        rate_limits: RateLimits,
         next_id: Callable[[], str],
     ) -> None:
         self._services = services
         self._recorder = recorder
         self._journal = journal
-        self._bounds = bounds
-        self._rates = rates
+        self._limits = limits
+        self._rate_limits = rate_limits
         self._sessions = sessions
-        self._children = ChildCalls(self, offer, bounds, permits, recorder, journal)
-        self.detached = DetachedCalls(
-            self, sessions, journal, offer=offer, bounds=bounds, permits=permits, next_id=next_id
+        self._children = ChildCalls(
+            runner=self, catalog=catalog, limits=limits, permits=permits, recorder=recorder, journal=journal
         )
-        self._known = CallLookup(self, self.detached, sessions, journal)
-        # The same clock as the loop's, which uvloop reads to the millisecond only.
-        # Held, since asking for the running loop costs a system call on Python 3.11.
-        self._loop = asyncio.get_running_loop()
+        self.detached = DetachedCalls(
+            runner=self,
+            sessions=sessions,
+            journal=journal,
+            catalog=catalog,
+            limits=limits,
+            permits=permits,
+            next_id=next_id,
+        )
+        self._lookup = CallLookup(runner=self, detached=self.detached, sessions=sessions, journal=journal)
+        # Not the loop's clock, which uvloop updates once per millisecond.
         self._clock: Callable[[], float] = time.monotonic
-        # Accepted calls that their sessions' books have as running.
+        # Cached: asking for the running loop costs a system call on Python 3.11.
+        self._loop = asyncio.get_running_loop()
+        # Unanswered calls of clients, and detached ones, by session and request key.
         self._calls: dict[tuple[str, str], RunningCall] = {}
-        # Of these, those that make calls.
+        # The orchestration calls among them.
         self._orchestrations: set[RunningCall] = set()
-        # What those make, in the order in which it came; no session's book has it.
-        self._made: dict[RunningCall, None] = {}
-        # Answers that their callers have not taken yet. Their ids may be in use again.
+        # Unanswered child calls, the oldest first; they are in no session's ``SessionCalls``.
+        self._child_calls: dict[RunningCall, None] = {}
+        # Answers still being sent. Their request ids may be in use again.
         self._undelivered = 0
-        # Answers for tools that do not end; held so that they are not collected.
-        self._answers: set[asyncio.Task[None]] = set()
+        # Tasks that answer for stuck tools, referenced so that they are not collected.
+        self._answer_tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -91,240 +100,245 @@ class CallExecution:
         return f"<CallExecution calls={len(self)}>"
 
     def __len__(self) -> int:
-        """Calls whose answer is not sent yet."""
+        """Calls whose answer is not sent yet; children do not count."""
         return len(self._calls) + self._undelivered
 
     @property
-    def wanting(self) -> int:
-        """Accepted calls that hold, or wait for, a run permit; children do not count."""
+    def permit_users(self) -> int:
+        """Accepted calls that hold a run permit or wait for one; children do not count."""
         return len(self._calls) - len(self._orchestrations)
 
     @property
-    def held_by_children(self) -> int:
-        """Run permits that they hold."""
-        return sum(child.permit.held for child in self._made)
+    def permits_of_children(self) -> int:
+        """Run permits that child calls hold."""
+        return sum(child.permit.held for child in self._child_calls)
 
     @property
-    def running(self) -> list[RunningCall]:
-        """The calls that have no answer yet: the callers' own, the oldest first, then what those make."""
-        return [running for running in (*self._calls.values(), *self._made) if not running.answered]
+    def calls(self) -> list[RunningCall]:
+        """The unanswered calls: first those of clients and detached ones, the oldest first, then children."""
+        return [call for call in (*self._calls.values(), *self._child_calls) if not call.answered]
 
-    def orchestrations_in(self, session: Session) -> int:
-        """How many of a session's calls make calls; what they make does not count."""
-        return sum(running.session is session for running in self._orchestrations)
+    def orchestrations_of(self, session: Session) -> int:
+        """How many orchestration calls of a session run; children do not count."""
+        return sum(call.session is session for call in self._orchestrations)
 
-    def find(self, session: Session, key: str) -> RunningCall | None:
-        """A session's call that has no answer yet."""
-        running = self._calls.get((session.id, key))
-        return None if running is None or running.answered else running
+    def find_call(self, session: Session, key: str) -> RunningCall | None:
+        """A session's unanswered call."""
+        call = self._calls.get((session.id, key))
+        return None if call is None or call.answered else call
 
-    def of(self, session: Session) -> list[RunningCall]:
-        """A session's calls that have no answer yet, or are about to be told it."""
+    def calls_of(self, session: Session) -> list[RunningCall]:
+        """A session's calls whose answer is not recorded yet."""
         calls = (self._calls.get((session.id, key)) for key in session.calls.running)
-        return [running for running in calls if running is not None]
+        return [call for call in calls if call is not None]
 
-    def by_port(self) -> Mapping[CallPort, Sequence[RunningCall]]:
-        """The calls that have no answer yet, by who waits for them."""
+    def calls_by_port(self) -> Mapping[CallPort, Sequence[RunningCall]]:
+        """The unanswered calls, grouped by the port that their answer goes to."""
         ports: dict[CallPort, list[RunningCall]] = {}
-        for running in self._calls.values():
-            if not running.answered:
-                ports.setdefault(running.port, []).append(running)
+        for call in self._calls.values():
+            if not call.answered:
+                ports.setdefault(call.port, []).append(call)
         return ports
 
-    def begin(self, running: RunningCall) -> None:
-        """Let an accepted call run, from the next turn of the loop on."""
-        kin = None if running.parent is None else running.parent.family
-        if kin is not None:
-            kin.running.add(running)
-            self._made[running] = None
+    def begin(self, call: RunningCall) -> None:
+        """Run an accepted call, from the next iteration of the loop on."""
+        parent_scope = call.parent_scope
+        if parent_scope is not None:
+            parent_scope.active.add(call)
+            self._child_calls[call] = None
         else:
-            self._calls[running.session.id, running.key] = running
-            if running.family is not None:
-                self._orchestrations.add(running)
+            self._calls[call.session.id, call.key] = call
+            if call.child_scope is not None:
+                self._orchestrations.add(call)
         self._idle.clear()
-        running.task = self._loop.create_task(self._travel(running))
-        running.timer = self._loop.call_at(running.deadline, self.end, running, EndReason.DEADLINE)
+        call.task = self._loop.create_task(self._run(call))
+        call.timer = self._loop.call_at(call.deadline, self.end, call, EndReason.DEADLINE)
 
-    def end(self, running: RunningCall, ended_by: EndReason) -> None:
-        """End a call before its tool does. Does nothing where it has its answer or was told to end before."""
-        if running.ended_by is not None or running.answered:
+    def end(self, call: RunningCall, reason: EndReason) -> None:
+        """End a call, and its children, before its tool returns. Does nothing if it is ending or answered."""
+        if call.end_reason is not None or call.answered:
             return
-        running.ended_by = ended_by
-        running.ended_at = self._clock()  # from here on the beat's watch answers for it
-        for child in tuple(running.family.running) if running.family is not None else ():
-            self.end(child, ended_by)
-        if running.task is not None:
-            running.task.cancel()
-        if not running.begun:  # a task that is cancelled before its first step never takes it
-            self.answer_for(running)
+        unstarted = call.phase is CallPhase.ACCEPTED
+        call.advance(CallPhase.ENDING if call.entered else CallPhase.CANCELLED)
+        call.end_reason = reason
+        call.end_requested_at = self._clock()
+        for child in tuple(call.child_scope.active) if call.child_scope is not None else ():
+            self.end(child, reason)
+        if call.task is not None:
+            call.task.cancel()
+        if unstarted:  # a task that is cancelled before its first step never takes it
+            self.force_answer(call)
 
-    def answer_for(self, running: RunningCall) -> None:
-        """Answer a call whose task will not do it, or not in time."""
-        if running.answered:
+    def force_answer(self, call: RunningCall) -> None:
+        """Answer a call whose task will not, or not in time."""
+        if call.answered:
             return
-        result = call_outcome.failed(running, call_outcome.cut_off(running), self._clock())
-        answer = asyncio.create_task(self._answer(running, result))
-        self._answers.add(answer)
-        answer.add_done_callback(self._answers.discard)
+        result = call_outcome.failed(call, call_outcome.cut_off(call), self._clock())
+        answer = asyncio.create_task(self._answer(call, result))
+        self._answer_tasks.add(answer)
+        answer.add_done_callback(self._answer_tasks.discard)
 
-    def answer_for_the_stuck(self) -> None:
-        """Answer all calls whose tools were told to end and have not; a call's children before it."""
+    def answer_stuck_calls(self) -> None:
+        """Answer all calls whose tools have not returned in time after they were told to end; children first."""
         now = self._clock()
-        for running in reversed(self.running):
-            if running.ended_at is not None and now > running.ended_at + STUCK_S:
-                self.answer_for(running)
+        for call in reversed(self.calls):
+            if call.end_requested_at is not None and now > call.end_requested_at + STUCK_S:
+                self.force_answer(call)
 
-    async def idle(self, timeout_s: float) -> None:
-        """Wait until all calls are answered, for so long at most; not for readers that do not take their answers."""
+    async def wait_idle(self, timeout_s: float) -> None:
+        """Wait until all calls are answered, but not until clients have read the answers; at most ``timeout_s``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
 
-    async def _travel(self, running: RunningCall) -> None:
-        running.begun = True
-        bind_call(running.session.label, running.call.request_id)
-        result = await self._outcome(running)
-        await self._answer(running, result)
+    async def _run(self, call: RunningCall) -> None:
+        call.advance(CallPhase.QUEUED)
+        bind_call(call.session.label, call.request.request_id)
+        result = await self._result(call)
+        await self._answer(call, result)
 
-    async def _outcome(self, running: RunningCall) -> ToolResult:
-        """Run the tool. Whatever it does becomes a result."""
+    async def _result(self, call: RunningCall) -> ToolResult:
+        """Run the tool and turn whatever it does into a result."""
         try:
-            if self._rates.bounds(running.tool.source):
-                await self._rates.take(running.tool.source, running.session.principal, running.deadline)
-            if running.tool.unmetered:
-                returned = await self._enter(running)
-            elif running.family is not None:  # its calls may have to wait for the permit that it held
-                await self._start(running)
-                returned = await self._enter(running)
+            if self._rate_limits.applies_to(call.tool.source):
+                await self._rate_limits.acquire(call.tool.source, call.session.principal, call.deadline)
+            if call.tool.unmetered:
+                returned = await self._enter(call)
+            elif call.child_scope is not None:  # without a permit: its children may have to wait for it
+                await self._start(call)
+                returned = await self._enter(call)
             else:
-                async with running.permit:
-                    running.meter.queue_s = self._clock() - running.started
-                    if not running.tool.local:
-                        await self._start(running)
-                    returned = await self._enter(running)
-            outputs, structured = content(returned, tool=running.tool.name)
-            result = ToolResult(call_outcome.metadata_of(running, self._clock()), outputs, structured)
-            # In a thread: an answer may be long, and all of it is looked at.
-            return result if running.tool.mask is None else await asyncio.to_thread(running.tool.mask.result, result)
-        except _AlreadyAnswered as before:
-            return before.result
-        except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included, and harms nobody
-            failure = call_outcome.of_exception(running, error)
-        return call_outcome.failed(running, failure, self._clock())
+                async with call.permit:
+                    call.meter.queue_s = self._clock() - call.started
+                    if not call.tool.local:
+                        await self._start(call)
+                    returned = await self._enter(call)
+            outputs, structured = content(returned, tool=call.tool.name)
+            result = ToolResult(call_outcome.metadata_of(call, self._clock()), outputs, structured)
+            # In a thread: an answer may be long, and the mask searches all of it.
+            return result if call.tool.mask is None else await asyncio.to_thread(call.tool.mask.result, result)
+        except _AlreadyAnswered as previous:
+            return previous.result
+        except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included
+            failure = call_outcome.of_exception(call, error)
+        return call_outcome.failed(call, failure, self._clock())
 
-    async def _start(self, running: RunningCall) -> None:
-        """Have it on the disk that the call starts (decision 17)."""
-        # Also where the wait is cut off: it may have been written.
-        running.journalled = running.session.journalled = True
-        if running.detached:
+    async def _start(self, call: RunningCall) -> None:
+        """Write the call's start to the journal (decision 17)."""
+        earlier_run = call.journal_record is JournalRecord.EARLIER_RUN
+        # Before the write: if the wait for it is cancelled, it may still succeed.
+        call.journal_record, call.session.journalled = JournalRecord.OWN, True
+        if call.detached:
             return
         try:
-            new = await self._journal.start(running)
+            is_new = await self._journal.start_call(call, replace=earlier_run)
         except Exception:
-            running.journalled = False
+            call.journal_record = JournalRecord.NONE
             raise
-        if not new:
-            running.journalled = False
-            if running.parent is not None:
-                raise OutcomeUnknownError
-            running.repeated = True
-            result, running.ended_before = await self._sessions.answered_before(running)
-            raise _AlreadyAnswered(result)
-
-    async def _enter(self, running: RunningCall) -> object:
-        running.running = True
-        entered = self._clock()
-        try:
-            context = context_of(running, self._services, self._children, self.detached, self._known)
-            return await running.tool.run(running.arguments, context)
-        finally:
-            running.meter.tool_s = self._clock() - entered
-            for stray in tuple(running.strays or ()):
-                stray.cancel()
-            if running.family is not None:
-                await self._children.over(running, running.family)
-
-    async def _answer(self, running: RunningCall, result: ToolResult) -> None:
-        """Fit, record and send the one terminal answer. What comes second is dropped."""
-        if running.answered:
+        if is_new:
             return
-        running.answered = True
-        if running.timer is not None:
-            running.timer.cancel()
-        try:
-            size = 0
-            try:
-                answer, result = self._rendered(running, result)
-                if len(answer) > _SURELY_SENT and running.parent is None and len(answer) > self._bounds().answer_bytes:
-                    answer, result = await self._fit(running, result, answer)
-                size = len(answer)
-                await self._record(running, result, size)
-            finally:
-                self._finish(running, result, size)
-            # Who took the session over before finds the call running, and is its port now; who does so from here on
-            # finds it done, and gets the kept answer.
-            await running.port.deliver(running, answer)
-        finally:
-            if running.parent is None:
-                running.session.calls.delivered()
-                self._undelivered -= 1
-            running.task = running.timer = None  # they refer back to the call
+        if call.parent is not None:
+            call.journal_record = JournalRecord.NONE
+            raise OutcomeUnknownError
+        call.journal_record = JournalRecord.PREVIOUS_CALL
+        result, call.previous_ended_at = await self._sessions.previous_answer(call)
+        raise _AlreadyAnswered(result)
 
-    def _finish(self, running: RunningCall, result: ToolResult, size: int) -> None:
-        kin = None if running.parent is None else running.parent.family
-        if kin is not None:
-            kin.leave(running)
-            del self._made[running]
+    async def _enter(self, call: RunningCall) -> object:
+        call.advance(CallPhase.RUNNING)
+        entered_at = self._clock()
+        try:
+            context = context_of(call, self._services, self._children, self.detached, self._lookup)
+            return await call.tool.run(call.arguments, context)
+        finally:
+            call.meter.tool_s = self._clock() - entered_at
+            for task in tuple(call.side_tasks or ()):
+                task.cancel()
+            if call.child_scope is not None:
+                await self._children.close_scope(call, call.child_scope)
+
+    async def _answer(self, call: RunningCall, result: ToolResult) -> None:
+        """Fit, record and deliver the call's one answer. A second answer is dropped."""
+        if call.answered:
+            return
+        call.advance(CallPhase.ANSWERED)
+        if call.timer is not None:
+            call.timer.cancel()
+        try:
+            answer = b""
+            try:
+                answer, result = self._rendered(call, result)
+                if len(answer) > _ALWAYS_FITS and call.parent is None and len(answer) > self._limits().answer_bytes:
+                    answer, result = await self._fit(call, result, answer)
+                await self._record(call, result, answer)
+            finally:
+                self._finish(call, result, len(answer))
+            # A connection that took the session over before this point found the call running and is its port now.
+            # One that takes it over later finds the call done and gets the cached answer.
+            await call.port.deliver(call, answer)
+        finally:
+            if call.parent is None:
+                call.session.calls.delivered()
+                self._undelivered -= 1
+            call.task = call.timer = None  # they refer back to the call
+
+    def _finish(self, call: RunningCall, result: ToolResult, size: int) -> None:
+        parent_scope = call.parent_scope
+        if parent_scope is not None:
+            parent_scope.child_answered(call)
+            del self._child_calls[call]
         else:
-            calls, before = running.session.calls, running.ended_before
-            if running.repeated and before is None:  # refused: what the journal knows is another call's end
-                calls.finish_in_journal(running.key)
+            calls, ended_at = call.session.calls, call.previous_ended_at
+            if ended_at is not None:
+                calls.finish(call.key, result, size, call.request.frame_bytes, ended_at, journalled=True)
+            elif call.journal_record is JournalRecord.PREVIOUS_CALL:  # refused: the journal has another call's end
+                calls.finish_in_journal(call.key)
             else:
-                ended, journalled = (self._clock(), running.journalled) if before is None else (before, True)
-                calls.finish(running.key, result, size, running.call.frame_bytes, ended, journalled=journalled)
-            del self._calls[running.session.id, running.key]
-            if running.family is not None:
-                self._orchestrations.discard(running)
+                journalled = call.journal_record is JournalRecord.OWN
+                calls.finish(call.key, result, size, call.request.frame_bytes, self._clock(), journalled=journalled)
+            del self._calls[call.session.id, call.key]
+            if call.child_scope is not None:
+                self._orchestrations.discard(call)
             self._undelivered += 1
-        if not self._calls and not self._made:
+        if not self._calls and not self._child_calls:
             self._idle.set()
 
-    async def _record(self, running: RunningCall, result: ToolResult, size: int) -> None:
-        if running.goes_on or running.ended_before is not None:  # to the journal it has not ended, or has long since
+    async def _record(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
+        if call.resumes or call.previous_ended_at is not None:  # in the journal it is still running, or ended long ago
             return
         try:
-            if running.journalled:
-                await self._journal.end(running, result, size)
-                # It was closed in the journal before this call was there.
-                if running.parent is None and running.session.ended:
-                    self._journal.session_closed(running.session)
+            if call.journal_record is JournalRecord.OWN:
+                await self._journal.end_call(call, result, answer)
+                # The session may have been closed in the journal before this end was written.
+                if call.parent is None and call.session.ended:
+                    self._journal.session_closed(call.session)
             else:
-                self._recorder.ended(running, result, size)
-        except Exception:  # noqa: BLE001 - what cannot be written down is still answered
-            _log.exception("a call could not be recorded", tool=running.tool.name)
+                self._recorder.call_ended(call, result, len(answer))
+        except Exception:  # noqa: BLE001 - a call that cannot be recorded is answered all the same
+            _log.exception("call could not be recorded", tool=call.tool.name)
 
-    def _rendered(self, running: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
-        """The answer as it travels, and the result that it tells: an error where that is no JSON."""
+    def _rendered(self, call: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
+        """The answer as the port renders it, and its result: an error if the result cannot be written as JSON."""
         try:
-            return running.port.render(running, result), result
+            return call.port.render(call, result), result
         except (TypeError, ValueError, RecursionError) as error:
-            result = call_outcome.failed(running, call_outcome.not_serialisable(running, error), self._clock())
-            return running.port.render(running, result), result
+            result = call_outcome.failed(call, call_outcome.not_serialisable(call, error), self._clock())
+            return call.port.render(call, result), result
 
-    async def _fit(self, running: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
-        """What is sent for an answer that is too large: where its result is kept. Where that fails, the answer as it
-        is, if a frame takes it; else an error.
+    async def _fit(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
+        """What is sent for an answer that is too large: the handle of its retained result. If that fails, the answer
+        itself if it fits into a frame, else an error.
         """
-        most, size = self._bounds().max_frame_bytes, len(answer)
+        max_bytes, size = self._limits().max_frame_bytes, len(answer)
         try:
             if result.ok:
-                result = await spilled(running, result, size, self._services.results)
-                return running.port.render(running, result), result
-            refusal = call_outcome.too_large(size, most)
+                result = await spilled(call, result, size, self._services.results)
+                return call.port.render(call, result), result
+            refusal = call_outcome.too_large(size, max_bytes)
         except CallError as error:
-            _log.warning("an answer could not be kept as a file", tool=running.tool.name, reason=error.message)
-            refusal = call_outcome.too_large(size, most, why_not(error))
-        if size <= most:
+            _log.warning("answer could not be spilled to a file", tool=call.tool.name, reason=error.message)
+            refusal = call_outcome.too_large(size, max_bytes, spill_failure(error))
+        if size <= max_bytes:
             return answer, result
-        result = call_outcome.failed(running, refusal, self._clock())
-        return running.port.render(running, result), result
+        result = call_outcome.failed(call, refusal, self._clock())
+        return call.port.render(call, result), result

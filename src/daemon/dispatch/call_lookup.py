@@ -1,41 +1,42 @@
-"""Calls by their ids, for whoever of their principal asks: what they are at, how they ended, and their end."""
+"""Looks up and cancels calls by their ids, for their principal."""
 
 import re
 import time
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from ...protocol.frame_decoding import request_key
 from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import Principal, ToolResult
 from ...store import CallRow, StoredCall
 from ...tools import CallInfo, CallState
-from . import call_outcome
-from .detached_calls import CALL, NOBODY, TRANSPORT, DetachedCalls
+from .call_outcome import stored_result
+from .call_state import EndReason
+from .detached_calls import DETACHED_PORT, REQUEST_ID, TRANSPORT, DetachedCalls
 from .recording_ports import JournalPort
-from .running_call import EndReason, RunningCall
+from .running_call import RunningCall
 from .session_manager import SessionManager
 
-_MARK: Final = re.compile(r"~[0-9a-f]+")
-"""In the ids of what a detached call made after a restart; the journal has its children without it."""
+_ID_SUFFIX: Final = re.compile(r"~[0-9a-f]+")
+"""Part of the ids of children that a detached call made after a restart; the journal stores children without it."""
 
 
 class CallSource(Protocol):
-    """What runs calls: ``execution.Execution``."""
+    """Runs calls: ``CallExecution``."""
 
     @property
-    def running(self) -> Iterable[RunningCall]: ...
+    def calls(self) -> Iterable[RunningCall]: ...
 
-    def end(self, running: RunningCall, ended_by: EndReason) -> None: ...
+    def end(self, call: RunningCall, reason: EndReason) -> None: ...
 
 
 class CallLookup:
-    """The calls that run, those that are kept, and those that the audit tells of."""
+    """Finds calls that run, calls whose results are cached or journalled, and calls in the audit trail."""
 
     def __init__(
-        self, runner: CallSource, detached: DetachedCalls, sessions: SessionManager, journal: JournalPort
+        self, *, runner: CallSource, detached: DetachedCalls, sessions: SessionManager, journal: JournalPort
     ) -> None:
         self._runner = runner
         self._detached = detached
@@ -44,72 +45,71 @@ class CallLookup:
 
     async def look_up(self, principal: Principal, call_id: str) -> CallInfo:
         """``LookupContext.look_up_call``."""
-        running = self._find(principal, call_id)
-        if running is not None:
-            return _running(running)
+        call = self._find(principal, call_id)
+        if call is not None:
+            return _info_of(call)
         waiting = self._detached.waiting.get(call_id)
         if waiting is not None and waiting.session.principal == principal.name:
             left_s = max(0.0, waiting.deadline_at - time.time())
             return CallInfo(
                 id=call_id, state="waiting", tool=waiting.tool, started_at=waiting.started_at, left_s=left_s
             )
-        return await self._detached_one(principal, call_id) or await self._ended(principal, call_id)
+        return await self._finished_detached(principal, call_id) or await self._finished(principal, call_id)
 
     def cancel(self, principal: Principal, call_id: str) -> bool:
         """``LookupContext.cancel_call``."""
-        running = self._find(principal, call_id)
-        if running is None or running.ended_by is not None:
+        call = self._find(principal, call_id)
+        if call is None or call.end_reason is not None:
             return False
-        self._runner.end(running, EndReason.CALLER)
+        self._runner.end(call, EndReason.CALLER)
         return True
 
     def _find(self, principal: Principal, call_id: str) -> RunningCall | None:
-        for running in self._runner.running:
-            if running.id == call_id and running.session.principal == principal:
-                return running
+        for call in self._runner.calls:
+            if call.id == call_id and call.session.principal == principal:
+                return call
         return None
 
-    async def _detached_one(self, principal: Principal, call_id: str) -> CallInfo | None:
-        session = await self._sessions.find(hash_key(call_id), principal, transport=TRANSPORT, away=NOBODY)
+    async def _finished_detached(self, principal: Principal, call_id: str) -> CallInfo | None:
+        session = await self._sessions.find(
+            hash_key(call_id), principal, transport=TRANSPORT, absent_port=DETACHED_PORT
+        )
         if session is None or session.transport != TRANSPORT:
             return None
-        key, now = request_key(CALL), time.monotonic()
+        key, now = request_key(REQUEST_ID), time.monotonic()
         status = session.calls.status(key, now)
         if status == "unknown":
             return None
-        if status == "running":  # its answer is being written down
+        if status == "running":  # its answer is being recorded
             return CallInfo(id=call_id, state="ending")
-        return _told(call_id, status, session.calls.result(key, now))
+        return _finished_info(call_id, status, session.calls.result(key, now))
 
-    async def _ended(self, principal: Principal, call_id: str) -> CallInfo:
-        run, _, name = _MARK.sub("", call_id).rpartition("/")
-        known = await self._journal.find_ended_call(call_id, (run, name), principal)
-        if isinstance(known, StoredCall):
-            return msgspec.structs.replace(
-                _told(call_id, known.state, call_outcome.stored_result(known)), tool=known.tool
-            )
-        if isinstance(known, CallRow):
-            state: CallState = "done" if known.outcome == "ok" else "failed"
+    async def _finished(self, principal: Principal, call_id: str) -> CallInfo:
+        run, _, name = _ID_SUFFIX.sub("", call_id).rpartition("/")
+        stored = await self._journal.find_ended_call(call_id, (run, name), principal)
+        if isinstance(stored, StoredCall):
+            return replace(_finished_info(call_id, stored.state, stored_result(stored)), tool=stored.tool)
+        if isinstance(stored, CallRow):
+            state: CallState = "done" if stored.outcome == "ok" else "failed"
             return CallInfo(
-                id=call_id, state=state, tool=known.tool, started_at=known.started_at, outcome=known.outcome
+                id=call_id, state=state, tool=stored.tool, started_at=stored.started_at, outcome=stored.outcome
             )
         return CallInfo(id=call_id, state="unknown")
 
 
-def _running(running: RunningCall) -> CallInfo:
-    state: CallState = "running" if running.running else "waiting"
+def _info_of(call: RunningCall) -> CallInfo:
     return CallInfo(
-        id=running.id,
-        state="ending" if running.ended_at is not None else state,
-        tool=running.tool.name,
-        started_at=running.started_at,
-        left_s=max(0.0, running.deadline - time.monotonic()),
-        progress=running.latest,
+        id=call.id,
+        state=call.public_state,
+        tool=call.tool.name,
+        started_at=call.started_at,
+        left_s=max(0.0, call.deadline - time.monotonic()),
+        progress=call.last_progress,
     )
 
 
-def _told(call_id: str, state: CallState, result: ToolResult | None) -> CallInfo:
-    """A call that has ended, as a book of calls has it."""
+def _finished_info(call_id: str, state: CallState, result: ToolResult | None) -> CallInfo:
+    """A finished call by its stored state and result."""
     if result is not None and state == "done":
         state = "done" if result.ok else "failed"
     outcome = None if result is None else result.outcome

@@ -1,4 +1,4 @@
-"""How a call ended, as the answer that its caller gets. Pure, but for the log lines of a tool's own failures."""
+"""Builds the result that a call ends with. Pure, except that it logs a tool's own failures."""
 
 import traceback
 from copy import copy
@@ -19,23 +19,25 @@ from ...protocol.error_codes import (
 )
 from ...protocol.tool_call import Json, Metadata, Timings, ToolResult, decode_result
 from ...store import StoredCall
-from .running_call import EndReason, RunningCall, UsageMeter
+from .call_state import EndReason, JournalRecord
+from .running_call import RunningCall
+from .usage_meter import UsageMeter
 
 _log = structlog.get_logger("toold.dispatch")
 _SHOWN_CHARS = 300
 
 
-def metadata_of(running: RunningCall, now: float) -> Metadata:
-    """The call's times, provider, tokens and cost as they stand at the instant ``now``, its children's included."""
-    meter = running.meter if running.family is None else _with_children(running.meter, running.family.meter)
-    return _metadata(meter, _ms(now - running.started), running.shaping)
+def metadata_of(call: RunningCall, now: float) -> Metadata:
+    """The call's times, provider, tokens and cost at the monotonic time ``now``, including its children's."""
+    meter = call.meter if call.child_scope is None else _with_children(call.meter, call.child_scope.meter)
+    return _metadata(meter, _ms(now - call.started), call.shaping)
 
 
-def without_children(running: RunningCall, result: ToolResult) -> ToolResult:
-    """The result as it is recorded: its children are recorded too, and what they used is to be counted once."""
-    if running.family is None:
+def without_children(call: RunningCall, result: ToolResult) -> ToolResult:
+    """The result as it is recorded: without the usage of its children, which are recorded themselves."""
+    if call.child_scope is None:
         return result
-    return replace(result, metadata=_metadata(running.meter, result.metadata.latency_ms, running.shaping))
+    return replace(result, metadata=_metadata(call.meter, result.metadata.latency_ms, call.shaping))
 
 
 def _metadata(meter: UsageMeter, latency_ms: float, shaping: dict[str, Json] | None) -> Metadata:
@@ -52,110 +54,113 @@ def _metadata(meter: UsageMeter, latency_ms: float, shaping: dict[str, Json] | N
         simulated=meter.simulated or None,
         chosen_because=meter.chosen_because,
         provider_calls=meter.provider_calls,
-        usage_by_model=meter.spent if len(meter.spent) > 1 else (),
+        usage_by_model=meter.usage_by_model if len(meter.usage_by_model) > 1 else (),
         shaping=shaping,
     )
 
 
 def _with_children(own: UsageMeter, children: UsageMeter) -> UsageMeter:
-    together = copy(own)
-    together.by_model = dict(own.by_model or {})
-    together.add(children)
-    return together
+    total = copy(own)
+    total.by_model = dict(own.by_model or {})
+    total.add(children)
+    return total
 
 
 def replayed(result: ToolResult) -> ToolResult:
-    """The stored result of a call that is done, marked as such."""
+    """A stored result, marked as replayed."""
     return replace(result, metadata=replace(result.metadata, replayed=True))
 
 
-def failed(running: RunningCall, error: CallError, now: float) -> ToolResult:
-    """The answer that carries ``error``."""
-    tool_error = error.to_tool_error(repeatable=running.tool.repeatable)
-    if running.tool.mask is not None:
-        tool_error = running.tool.mask.error(tool_error)
-    return ToolResult(metadata_of(running, now), error=tool_error)
+def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
+    """The result that carries ``error``."""
+    tool_error = error.to_tool_error(repeatable=call.tool.repeatable)
+    if call.tool.mask is not None:
+        tool_error = call.tool.mask.error(tool_error)
+    return ToolResult(metadata_of(call, now), error=tool_error)
 
 
-def of_exception(running: RunningCall, error: BaseException) -> CallError:
-    """The tool raised. Where it was told to end, that is why, whatever it made of it but what it says was done."""
-    if running.ended_by is None:
-        return error if isinstance(error, CallError) else tool_failed(running, error)
-    ended = cut_off(running)
+def of_exception(call: RunningCall, error: BaseException) -> CallError:
+    """The error for what the tool raised. If the call was told to end, that is the reason, with what the tool reports
+    as done before.
+    """
+    if call.end_reason is None:
+        return error if isinstance(error, CallError) else tool_failed(call, error)
+    end = cut_off(call)
     if not (isinstance(error, CallCancelledError) and error.details):
-        return ended
-    message = f"{ended.message} {error.message}"
-    return type(ended)(message, executed=ended.executed, transient=ended.transient, details=error.details)
+        return end
+    message = f"{end.message} {error.message}"
+    return type(end)(message, executed=end.executed, transient=end.transient, details=error.details)
 
 
-def timed_out(running: RunningCall) -> CallTimeoutError:
-    """The call's own deadline passed: while it waited (nothing was done) or while it ran."""
-    seconds = running.timeout_ms / 1000
-    if running.repeated:
-        message = f"The call was made before, and how it ended could not be looked up within {seconds:g} s."
+def timed_out(call: RunningCall) -> CallTimeoutError:
+    """The error for a call whose deadline passed, while it waited or while it ran."""
+    seconds = call.timeout_ms / 1000
+    if call.journal_record is JournalRecord.PREVIOUS_CALL:
+        message = f"The answer of the earlier call with this request id could not be loaded within {seconds:g} s."
         return CallTimeoutError(message)
-    if not running.running:
+    if not call.entered:
         message = f"The call waited {seconds:g} s for its turn and was not started."
         return CallTimeoutError(message, executed="no")
-    own = "; a larger timeout_ms gives it longer"
-    longer = own if running.parent is None else ", as long as the call that made it gave it"
-    return CallTimeoutError(f"The call was not done within its {seconds:g} s{longer}.")
+    hint = "set a larger timeout_ms" if call.parent is None else "its parent call limits its time"
+    return CallTimeoutError(f"The call did not finish within {seconds:g} s; {hint}.")
 
 
-def cut_off(running: RunningCall) -> CallError:
-    """Somebody or something ended the call: ``running.ended_by`` says who."""
-    if running.ended_by is EndReason.DEADLINE:
-        return timed_out(running)
-    if running.goes_on:
-        return ServiceUnavailableError("The daemon goes down; the call goes on at its next start.", executed="maybe")
-    may_be_done = running.running or running.repeated
+def cut_off(call: RunningCall) -> CallError:
+    """The error for a call that was told to end, by its ``end_reason``."""
+    if call.end_reason is EndReason.DEADLINE:
+        return timed_out(call)
+    if call.resumes:
+        return ServiceUnavailableError(
+            "The daemon is shutting down; the call resumes at its next start.", executed="maybe"
+        )
+    may_be_done = call.entered or call.journal_record is JournalRecord.PREVIOUS_CALL
     executed: Executed = "maybe" if may_be_done else "no"
-    if running.ended_by is EndReason.CALLER:
-        return CallCancelledError("The call was cancelled as its caller asked.", executed=executed)
-    if running.ended_by is EndReason.OPERATOR:
-        return CallCancelledError("The call was cancelled by the daemon's operator.", executed=executed)
-    if running.ended_by is EndReason.PARENT:
-        return CallCancelledError("The call was cancelled by the call that made it.", executed=executed)
-    if running.ended_by is EndReason.DISCONNECT:
-        return CallCancelledError("The call was cancelled because its connection ended.", executed=executed)
-    if running.tool.local or not may_be_done:
-        return ServiceUnavailableError("The daemon stopped before the call was done; send it again.", executed="no")
-    return OutcomeUnknownError("The daemon stopped while the call ran; look whether it had its effect.")
+    if call.end_reason is EndReason.CALLER:
+        return CallCancelledError("The call was cancelled by its caller.", executed=executed)
+    if call.end_reason is EndReason.OPERATOR:
+        return CallCancelledError("The call was cancelled by the operator.", executed=executed)
+    if call.end_reason is EndReason.PARENT:
+        return CallCancelledError("The call was cancelled by its parent call.", executed=executed)
+    if call.end_reason is EndReason.DISCONNECT:
+        return CallCancelledError("The call was cancelled because its connection closed.", executed=executed)
+    if call.tool.local or not may_be_done:
+        return ServiceUnavailableError("The daemon stopped before the call finished; send it again.", executed="no")
+    return OutcomeUnknownError("The daemon stopped while the call ran; check whether it took effect.")
 
 
-def tool_failed(running: RunningCall, error: BaseException) -> ToolExecutionError:
-    """A tool raised what is no ``CallError``. The caller learns its kind alone: the text may tell too much."""
+def tool_failed(call: RunningCall, error: BaseException) -> ToolExecutionError:
+    """The error for an exception other than a ``CallError``. The caller gets only its type: its text may be private."""
     frame = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
     place = f"{frame.filename}:{frame.lineno}" if frame else "?"
-    _log.error("tool failed", tool=running.tool.name, error=_shown(error), at=place)
-    _log.debug("tool failed, in full", exc_info=error)
+    _log.error("tool failed", tool=call.tool.name, error=_shown(error), at=place)
+    _log.debug("tool failure traceback", exc_info=error)
     return ToolExecutionError(
-        f"The tool {running.tool.name} failed with {type(error).__name__}; the daemon's log has the cause."
+        f"The tool {call.tool.name} failed with {type(error).__name__}; see the daemon's log for the cause."
     )
 
 
 def _shown(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"[:_SHOWN_CHARS]
-    except Exception:  # noqa: BLE001 - an exception's text is the tool's code too
-        return f"{type(error).__name__}, whose text cannot be had"
+    except Exception:  # noqa: BLE001 - an exception's __str__ is the tool's code too
+        return f"{type(error).__name__} (its text cannot be read)"
 
 
 def too_large(size: int, limit: int, more: str = "") -> ResultTooLargeError:
-    """The rendered answer does not fit into a frame, and ``more`` there is to say of it."""
-    end = f", and {more} Ask for less at a time." if more else "; ask for less at a time."
-    return ResultTooLargeError(f"The answer has {size} bytes and a frame takes {limit}{end}")
+    """The error for an answer that does not fit into a frame; ``more`` is a sentence to add."""
+    message = f"The answer has {size} bytes, more than the {limit} of a frame; request less data."
+    return ResultTooLargeError(f"{message} {more}" if more else message)
 
 
-def not_serialisable(running: RunningCall, error: Exception) -> ToolExecutionError:
-    """The tool returned what JSON cannot hold."""
-    _log.error("tool returned no JSON", tool=running.tool.name, error=str(error)[:_SHOWN_CHARS])
-    message = f"The tool {running.tool.name} returned what cannot be written as JSON: {error}"[:_SHOWN_CHARS]
+def not_serialisable(call: RunningCall, error: Exception) -> ToolExecutionError:
+    """The error for a result that cannot be written as JSON."""
+    _log.error("tool result is not JSON", tool=call.tool.name, error=str(error)[:_SHOWN_CHARS])
+    message = f"The tool {call.tool.name} returned a value that cannot be written as JSON: {error}"[:_SHOWN_CHARS]
     return ToolExecutionError(message, executed="yes")
 
 
 def _ms(seconds: float) -> float:
-    """To the microsecond; half as long as ``round`` takes."""
+    """Milliseconds to the microsecond, in half the time of ``round``."""
     return int(seconds * 1e6) / 1e3
 
 

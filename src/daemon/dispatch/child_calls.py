@@ -1,7 +1,8 @@
-"""Calls that calls make. A child goes the road of every call; what is its own is here: whose it is, under which id,
-within whose time, and what is known of it from a run before (decision 33).
+"""Child calls: the calls that orchestration tools make (decision 33).
 
-    resolve ▸ bind ▸ replay ▸ admit, then ``execution``; no frame comes in, and its answer goes to its parent.
+    resolve ▸ bind ▸ replay ▸ admit, then ``call_execution``
+
+A child passes the same stages as every call, but no frame comes in and its answer goes to its parent.
 """
 
 import asyncio
@@ -32,46 +33,29 @@ from ...protocol.tool_call import (
 from ...store import StoredCall
 from ...tools import CHILD_NAME, Tool, ToolCatalog, ToolsetView, bind
 from . import call_outcome
-from .admission import child_refusal, deadline_s
+from .admission import child_refusal, timeout_s_of
+from .call_state import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
-from .permits import Permits, RunPermit
+from .permits import Permits
 from .recording_ports import JournalPort, RecorderPort
-from .running_call import MESSAGE_CHARS, ChildScope, EndReason, RunningCall, Session, UsageMeter
+from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, Session, make_call
 
 _SHOWN_ID_CHARS: Final = 80
 
 
-class ChildRunner(Protocol):
-    """What runs calls: ``execution.Execution``."""
+class CallRunner(Protocol):
+    """Runs calls: ``CallExecution``."""
 
     @property
-    def running(self) -> Iterable[RunningCall]: ...
+    def calls(self) -> Iterable[RunningCall]: ...
 
-    def begin(self, running: RunningCall) -> None: ...
+    def begin(self, call: RunningCall) -> None: ...
 
-    def end(self, running: RunningCall, ended_by: EndReason) -> None: ...
-
-
-def family_of(tool: Tool, call_id: str, parent: RunningCall | None = None, name: str = "") -> ChildScope | None:
-    """What a new call of this tool has to do with calls of its own; None where the tool makes none.
-
-    A child's run is its parent's and its name: what took the parent up has taken up the child.
-    """
-    if not tool.orchestration:
-        return None
-    kin = parent.family if parent else None
-    return ChildScope(
-        run=f"{kin.run}/{name}" if kin else call_id,
-        earlier=kin.earlier if kin else False,
-        depth=kin.depth + 1 if kin else 1,
-        names=set(),
-        running=set(),
-        meter=UsageMeter(),
-    )
+    def end(self, call: RunningCall, reason: EndReason) -> None: ...
 
 
 class ParentPort:
-    """The ``CallPort`` of a child: its answer is what its parent waits for, its reports are its parent's."""
+    """The ``CallPort`` of a child: its parent waits for the answer and reports the child's progress as its own."""
 
     __slots__ = ("_parent", "_result", "answer")
 
@@ -80,217 +64,217 @@ class ParentPort:
         self._result: ToolResult | None = None
         self.answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
 
-    def render(self, _running: RunningCall, result: ToolResult) -> bytes:
+    def render(self, _call: RunningCall, result: ToolResult) -> bytes:
+        """The result as the journal stores it; its size is recorded."""
         self._result = result
         return encode_result(result)
 
-    async def deliver(self, _running: RunningCall, _answer: bytes) -> None:
+    async def deliver(self, _call: RunningCall, _answer: bytes) -> None:
         if self._result is not None:
             self.answer.set_result(self._result)
 
-    def progress(self, running: RunningCall, progress: Progress) -> bool:
-        message = f"{running.key}: {progress.message}"[:MESSAGE_CHARS]
+    def progress(self, call: RunningCall, progress: Progress) -> bool:
+        message = f"{call.key}: {progress.message}"[:MESSAGE_CHARS]
         return self._parent.report(replace(progress, message=message), time.monotonic())
 
-    def chunk(self, running: RunningCall, text: str) -> None:
-        """A piece of a child's answer is none of its parent's."""
+    def chunk(self, call: RunningCall, text: str) -> None:
+        """Dropped: a chunk of a child's answer is not part of the parent's."""
 
-    def beat(self, running: Iterable[RunningCall], now: float) -> None:
-        """Its parent is told of."""
+    def heartbeat(self, calls: Iterable[RunningCall], now: float) -> None:
+        """Nothing: the parent gets its own heartbeat."""
 
 
 class ChildCalls:
-    """Makes the calls of calls."""
+    """Makes and runs child calls."""
 
     def __init__(
         self,
-        runner: ChildRunner,
-        offer: Callable[[], ToolCatalog],
-        bounds: Callable[[], DispatchLimits],
+        *,
+        runner: CallRunner,
+        catalog: Callable[[], ToolCatalog],
+        limits: Callable[[], DispatchLimits],
         permits: Permits,
         recorder: RecorderPort,
         journal: JournalPort,
     ) -> None:
-        self._offer = offer
+        self._catalog = catalog
         self._runner = runner
-        self._bounds = bounds
+        self._limits = limits
         self._permits = permits
         self._recorder = recorder
         self._journal = journal
 
     def find_tool(self, session: Session, name: str) -> Tool:
         """``LookupContext.find_tool``."""
-        return self._offer().find(session.toolset, name, usable=session.usable)
+        return self._catalog().find(session.toolset, name, usable=session.usable)
 
     def toolset_view(self, session: Session) -> ToolsetView:
         """``LookupContext.toolset_view``."""
-        return self._offer().of(session.toolset)
+        return self._catalog().of(session.toolset)
 
     async def call(
         self,
         parent: RunningCall,
-        family: ChildScope,
+        scope: ChildScope,
         tool_name: str,
         arguments: Mapping[str, Json],
         name: str,
         timeout_s: float | None,
     ) -> ToolResult:
         """``OrchestrationContext.call``."""
-        if family.on_hold:
-            await asyncio.get_running_loop().create_future()  # until this call is cancelled
-        _add_name(parent, family, name)
+        if scope.suspended:
+            await asyncio.get_running_loop().create_future()  # until the parent is told to end
+        _add_name(parent, scope, name)
         received = time.monotonic()
-        call = ToolCall(name, tool_name, dict(arguments), None if timeout_s is None else timeout_s * 1000)
+        request = ToolCall(name, tool_name, dict(arguments), None if timeout_s is None else timeout_s * 1000)
         port = ParentPort(parent)
         try:
-            running = self._admitted(parent, family, call, port, received)
+            child = self._admit(parent, scope, request, port, received)
         except CallError as error:
-            return self._refuse(parent, call, error, received)
+            return self._refuse(parent, request, error, received)
         try:
-            kept = await self._earlier(running) if family.earlier and not running.tool.local else None
+            earlier = await self._earlier_result(child) if scope.resumed and not child.tool.local else None
         except CallError as error:
-            return call_outcome.replayed(self._refuse(parent, call, error, received))
-        if kept is not None:
-            return kept
-        self._runner.begin(running)
+            return call_outcome.replayed(self._refuse(parent, request, error, received))
+        if earlier is not None:
+            return earlier
+        self._runner.begin(child)
         try:
             return await asyncio.shield(port.answer)
         except asyncio.CancelledError:
-            self._runner.end(running, EndReason.PARENT)
-            await asyncio.wait([port.answer])  # a tool that does not end is answered for, too
+            self._runner.end(child, EndReason.PARENT)
+            await asyncio.wait([port.answer])  # a child whose tool does not return is answered too
             raise
 
-    def max_answer_bytes(self, running: RunningCall) -> int:
-        """``LookupContext.max_answer_bytes``: what a child answers is not sent, however large it is."""
-        return self._bounds().answer_bytes if running.parent is None else sys.maxsize
+    def max_answer_bytes(self, call: RunningCall) -> int:
+        """``LookupContext.max_answer_bytes``; a child's answer is not sent, so its size is not limited."""
+        return self._limits().answer_bytes if call.parent is None else sys.maxsize
 
-    async def over(self, parent: RunningCall, family: ChildScope) -> None:
-        """The parent's tool has returned: those of its children that run are ended, and waited for."""
-        family.over = True
-        running = tuple(family.running)
-        for child in running:
-            self._runner.end(child, parent.ended_by or EndReason.PARENT)
-        answers = [child.port.answer for child in running if isinstance(child.port, ParentPort)]
+    async def close_scope(self, parent: RunningCall, scope: ChildScope) -> None:
+        """After the parent's tool has returned: end its running children and wait for their answers."""
+        scope.closed = True
+        active = tuple(scope.active)
+        for child in active:
+            self._runner.end(child, parent.end_reason or EndReason.PARENT)
+        answers = [child.port.answer for child in active if isinstance(child.port, ParentPort)]
         if answers:
             await asyncio.wait(answers)
 
-    async def resume(self, parent: RunningCall, family: ChildScope, call_id: str) -> None:
+    async def resume(self, parent: RunningCall, scope: ChildScope, call_id: str) -> None:
         """``OrchestrationContext.resume``."""
-        if family.names:
-            raise RuntimeError("a call resumes another one before its first child call")
+        if scope.names:
+            raise RuntimeError("a call can resume another one only before its first child call")
         run = await self._journal.find_run(call_id, parent.session.principal, parent.tool.name)
         if run is None:
             raise NotFoundError(
-                f"There is no earlier call {call_id[:_SHOWN_ID_CHARS]!r} of {parent.tool.name} to go on with: it is "
-                "not known any more, or is somebody else's; leave it out to begin anew."
+                f"There is no earlier {parent.tool.name} call {call_id[:_SHOWN_ID_CHARS]!r} to resume: it has expired, "
+                "never existed or belongs to another principal. Omit it to start a new run."
             )
-        for other in self._runner.running:
-            if other is not parent and other.family is not None and other.family.run == run:
+        for other in self._runner.calls:
+            if other is not parent and other.child_scope is not None and other.child_scope.run == run:
                 raise RequestIdConflictError(
-                    f"The call {other.id} is still at it; wait for its answer, or cancel it, and go on with it then."
+                    f"The call {other.id} is still working on this run; wait for its answer or cancel it, then resume."
                 )
-        family.run, family.earlier = run, True  # before anything is awaited: nobody else may take it up as well
+        scope.run, scope.resumed = run, True  # before the next await, so that no other call resumes it too
         await self._journal.resume_run(parent, run)
 
-    def _admitted(
-        self, parent: RunningCall, family: ChildScope, call: ToolCall, port: ParentPort, received: float
+    def _admit(
+        self, parent: RunningCall, scope: ChildScope, request: ToolCall, port: ParentPort, received: float
     ) -> RunningCall:
         """The child, ready to run.
 
         Raises:
-            CallError: it is not to run.
+            CallError: it is refused.
         """
-        session, bounds = parent.session, self._bounds()
-        tool = self.find_tool(session, call.name)
-        depth = family.depth + 1 if tool.orchestration else 0
-        most = sys.maxsize if parent.detached else bounds.max_children
-        refusal = child_refusal(len(family.names), depth, max_children=most, max_depth=bounds.max_depth)
+        session, limits = parent.session, self._limits()
+        tool = self.find_tool(session, request.name)
+        depth = scope.depth + 1 if tool.orchestration else 0
+        max_children = sys.maxsize if parent.detached else limits.max_children
+        refusal = child_refusal(len(scope.names), depth, max_children=max_children, max_depth=limits.max_depth)
         if refusal is not None:
             raise refusal
-        bound = bind(tool, call.arguments)
-        name = str(call.request_id)
-        own_s, lowered = deadline_s(call.timeout_ms, tool.timeout_s or bounds.default_timeout_s, bounds.max_timeout_s)
-        call_id = _id(parent, name)
-        return RunningCall(
-            id=call_id,
+        arguments = bind(tool, request.arguments)
+        name = str(request.request_id)
+        timeout_s, lowered = timeout_s_of(
+            request.timeout_ms, tool.timeout_s or limits.default_timeout_s, limits.max_timeout_s
+        )
+        return make_call(
+            call_id=_child_id(parent, name),
             key=name,
             session=session,
-            call=call,
+            request=request,
             tool=tool,
-            arguments=bound,
+            arguments=arguments,
             port=port,
-            permit=RunPermit(session.permits, self._permits),
-            parent=parent,
-            family=family_of(tool, call_id, parent, name),
-            meter=UsageMeter(),
+            permits=self._permits,
             started=received,
-            started_at=time.time(),
-            deadline=min(parent.deadline, received + own_s),
+            deadline=min(parent.deadline, received + timeout_s),
             timeout_lowered=lowered,
-            last_report=received,
+            parent=parent,
         )
 
-    async def _earlier(self, running: RunningCall) -> ToolResult | None:
-        """What a run that was taken up has of this child; None where it is to run.
+    async def _earlier_result(self, child: RunningCall) -> ToolResult | None:
+        """This child's result in the resumed run; None if it has to run.
 
         Raises:
-            CallError: it is not to run, and there is no result.
+            CallError: it must not run, and there is no result.
         """
-        known = await self._journal.earlier_child(running)
-        if known is None:
+        stored = await self._journal.earlier_child(child)
+        if stored is None:
             return None
-        running.again = True
-        return earlier_result(known, running.tool, arguments_digest(running.call.arguments))
+        child.journal_record = JournalRecord.EARLIER_RUN
+        return earlier_result(stored, child.tool, arguments_digest(child.request.arguments))
 
-    def _refuse(self, parent: RunningCall, call: ToolCall, error: CallError, received: float) -> ToolResult:
+    def _refuse(self, parent: RunningCall, request: ToolCall, error: CallError, received: float) -> ToolResult:
         latency_ms = round((time.monotonic() - received) * 1000, 3)
         result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
-        self._recorder.refused(parent.session, call, result, call_id=_id(parent, str(call.request_id)))
+        call_id = _child_id(parent, str(request.request_id))
+        self._recorder.call_refused(parent.session, request, result, call_id=call_id)
         return result
 
 
-def earlier_result(known: StoredCall, tool: Tool, arguments_hash: bytes) -> ToolResult | None:
-    """What a child that ran in a run before is answered with; None where it may and has to run again.
+def earlier_result(stored: StoredCall, tool: Tool, arguments_hash: bytes) -> ToolResult | None:
+    """The answer of a child that ran in an earlier run; None if it may and must run again.
 
-    A failure is told whatever its arguments were: what goes on with a run may have mended them.
+    A failure is replayed even if the arguments differ now: the resuming call may have corrected them.
 
     Raises:
-        RequestIdConflictError: it was another call, and has a result.
-        OutcomeUnknownError: it was cut off, and may have had its effect.
-        ResultExpiredError: it has run, and its result is gone.
+        RequestIdConflictError: it succeeded with another tool or other arguments.
+        OutcomeUnknownError: it was interrupted and may have taken effect.
+        ResultExpiredError: it ran, and its result has expired.
     """
-    result = call_outcome.stored_result(known)
+    result = call_outcome.stored_result(stored)
     if result is not None:
-        if result.ok and (known.tool != tool.name or known.arguments_hash != arguments_hash):
+        if result.ok and (stored.tool != tool.name or stored.arguments_hash != arguments_hash):
             raise RequestIdConflictError(
-                f"The earlier run called {known.tool} here, and not with these arguments; begin a run of its own for "
-                "what is to be different."
+                f"The earlier run called {stored.tool} under this name with other arguments; start a new run to change "
+                "a call that succeeded."
             )
         return call_outcome.replayed(result)
     # An orchestration call resumes with its own children.
     if tool.repeatable or tool.orchestration:
         return None
-    if known.state == "interrupted":
-        raise OutcomeUnknownError("The earlier run ended abruptly while the call ran; look whether it had its effect.")
+    if stored.state == "interrupted":
+        raise OutcomeUnknownError("The earlier run was interrupted during this call; check whether it took effect.")
     raise ResultExpiredError
 
 
-def _id(parent: RunningCall, name: str) -> str:
-    mark = parent.family.mark if parent.family else ""
-    return f"{parent.id}/{name}{mark}"
+def _child_id(parent: RunningCall, name: str) -> str:
+    suffix = parent.child_scope.id_suffix if parent.child_scope else ""
+    return f"{parent.id}/{name}{suffix}"
 
 
-def _add_name(parent: RunningCall, family: ChildScope, name: str) -> None:
-    """Add the name of one more child.
+def _add_name(parent: RunningCall, scope: ChildScope, name: str) -> None:
+    """Add the name of a new child.
 
     Raises:
         asyncio.CancelledError: the parent is ending.
-        ValueError: the name is invalid or was used before.
+        ValueError: the name is invalid or taken.
     """
-    if parent.ended_by is not None or family.over:
+    if parent.end_reason is not None or scope.closed:
         raise asyncio.CancelledError
-    if not CHILD_NAME.fullmatch(name) or name in family.names:
+    if not CHILD_NAME.fullmatch(name) or name in scope.names:
         raise ValueError(
             f"{name!r} cannot be a child's name: it was used before, or does not match {CHILD_NAME.pattern}"
         )
-    family.names.add(name)
+    scope.names.add(name)

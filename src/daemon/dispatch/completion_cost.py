@@ -1,4 +1,4 @@
-"""What completions take: as the vendor counted it, or by our own estimate. Pure."""
+"""The usage and cost of completions: as the vendor counted them, or as our own estimate. Pure."""
 
 from typing import Final
 
@@ -8,40 +8,40 @@ from ...protocol.tool_call import Cost, ModelUsage, Usage
 from ...providers import Completion, CompletionRequest, estimate_text
 from ...tools import ANSWER_TOKENS, estimate_request
 
-HEARD_CHARS: Final = 65_536
-"""Of an answer that was cut off so much is counted; what is longer, by its length."""
+COUNTED_CHARS: Final = 65_536
+"""How much of an interrupted answer is counted; the estimate for a longer one is extrapolated."""
 
 
-def reckoned(request: CompletionRequest) -> Cost | None:
-    """What a completion will cost, about: its question by the estimate, its answer by its bound or a usual length."""
+def estimated_cost(request: CompletionRequest) -> Cost | None:
+    """The expected cost of a completion, with its maximum answer length or a typical one."""
     answer = ANSWER_TOKENS if request.max_tokens is None else request.max_tokens
     return request.model.cost(Usage(estimate_request(request), answer))
 
 
-def answered(request: CompletionRequest, completion: Completion, *, simulated: bool) -> ModelUsage:
-    """What a completion took. Where the vendor counted nothing it is estimated."""
+def completed(request: CompletionRequest, completion: Completion, *, simulated: bool) -> ModelUsage:
+    """The usage of a finished completion; estimated if the vendor counted nothing."""
     usage = completion.usage
     if usage is None:
         usage = _estimated(request, completion.reasoning + completion.text)
-        return _spent(request, usage, request.model.cost(usage), simulated=simulated)
-    return _spent(request, usage, completion.cost, simulated=simulated)
+        return _model_usage(request, usage, request.model.cost(usage), simulated=simulated)
+    return _model_usage(request, usage, completion.cost, simulated=simulated)
 
 
-def cut_off(request: CompletionRequest, heard: str, *, simulated: bool) -> ModelUsage:
-    """What a completion took that was sent and then given up: its question, and what had been heard of its answer."""
-    usage = _estimated(request, heard)
-    return _spent(request, usage, request.model.cost(usage), simulated=simulated)
+def interrupted(request: CompletionRequest, received: str, *, simulated: bool) -> ModelUsage:
+    """The usage of a completion that was sent and then given up: its prompt, and the part of the answer received."""
+    usage = _estimated(request, received)
+    return _model_usage(request, usage, request.model.cost(usage), simulated=simulated)
 
 
 def _estimated(request: CompletionRequest, answer: str) -> Usage:
-    counted = estimate_text(answer[:HEARD_CHARS])
-    if len(answer) > HEARD_CHARS:
-        counted = round(counted * len(answer) / HEARD_CHARS)
-    return Usage(estimate_request(request), counted, estimated=True)
+    tokens = estimate_text(answer[:COUNTED_CHARS])
+    if len(answer) > COUNTED_CHARS:
+        tokens = round(tokens * len(answer) / COUNTED_CHARS)
+    return Usage(estimate_request(request), tokens, estimated=True)
 
 
-def _spent(request: CompletionRequest, usage: Usage, cost: Cost | None, *, simulated: bool) -> ModelUsage:
+def _model_usage(request: CompletionRequest, usage: Usage, cost: Cost | None, *, simulated: bool) -> ModelUsage:
     if cost is not None:
-        # What is simulated costs nothing.
+        # Simulated completions cost nothing.
         cost = replace(cost, amount=0.0 if simulated else cost.amount, estimated=usage.estimated)
     return ModelUsage(request.model.provider, request.model.id, 1, usage, cost)

@@ -1,7 +1,7 @@
-"""Detached calls: they run apart from whoever made them, and go on at the next start of the daemon.
+"""Detached calls: they run independently of the call that created them, and resume after a restart (decision 40).
 
-A detached call is a session of one call (decision 40): its id is the key to it, for its principal. So its result is
-kept, bounded and forgotten as every other. What it was asked for is on the disk until it ends.
+A detached call is the only call of a session of its own, and its id is that session's resume key for its principal. So
+its result is cached, limited and deleted like every other. Its request stays in the database until it ends.
 """
 
 import asyncio
@@ -19,222 +19,226 @@ from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult, encode_result
 from ...store import StoredDetachedCall
 from ...tools import Tool, ToolCatalog, bind
-from .admission import detached_enough
-from .child_calls import ChildRunner, ParentPort, family_of
+from .admission import too_many_detached
+from .call_state import EndReason
+from .child_calls import CallRunner, ParentPort
 from .dispatch_limits import DispatchLimits
-from .permits import Permits, RunPermit
+from .permits import Permits
 from .recording_ports import JournalPort
-from .running_call import ChildScope, DetachedPort, EndReason, RunningCall, Session, UsageMeter
+from .running_call import ChildScope, DisconnectedPort, RunningCall, Session, make_call
 from .session_manager import SessionManager
 
-CALL: Final = "call"
-"""The request id of the one call that a session has here."""
-LEAST_S: Final = 30.0
-"""A call that goes on after a restart has at least so long, to tell what was done before and after it."""
+REQUEST_ID: Final = "call"
+"""The request id of the one call of such a session."""
+MIN_RESUMED_S: Final = 30.0
+"""A resumed call has at least this long, to report what was done before and after the restart."""
 TRANSPORT: Final = "detached"
 
 _log = structlog.get_logger(__name__)
 
 
-class DetachedCaller(DetachedPort):
-    """The ``CallPort`` of what nobody waits for."""
+class DetachedPort(DisconnectedPort):
+    """The ``CallPort`` of detached calls: their answers are only stored."""
 
-    def render(self, _running: RunningCall, result: ToolResult) -> bytes:
+    def render(self, _call: RunningCall, result: ToolResult) -> bytes:
         return encode_result(result)
 
 
-NOBODY: Final = DetachedCaller()
+DETACHED_PORT: Final = DetachedPort()
 
 
 class DetachedCalls:
-    """Begins them, has them stop in good order, and lets them go on."""
+    """Starts detached calls, suspends them at shutdown and resumes them at the next start."""
 
     def __init__(
         self,
-        runner: ChildRunner,
+        *,
+        runner: CallRunner,
         sessions: SessionManager,
         journal: JournalPort,
-        *,
-        offer: Callable[[], ToolCatalog],
-        bounds: Callable[[], DispatchLimits],
+        catalog: Callable[[], ToolCatalog],
+        limits: Callable[[], DispatchLimits],
         permits: Permits,
         next_id: Callable[[], str],
     ) -> None:
         self._runner = runner
         self._sessions = sessions
         self._journal = journal
-        self._offer = offer
-        self._bounds = bounds
+        self._catalog = catalog
+        self._limits = limits
         self._permits = permits
         self._next_id = next_id
         self.waiting: dict[str, StoredDetachedCall] = {}
-        """What the process before this one left to go on, and does not yet."""
-        # Whose are being written down; the tasks of that and of their stopping, held so that they are not collected.
-        self._beginning: Counter[str] = Counter()
-        self._work: set[asyncio.Task[Any]] = set()
+        """Calls of the previous process that are not resumed yet, by id."""
+        # Calls whose start is being written, by principal.
+        self._starting: Counter[str] = Counter()
+        # Referenced so that they are not collected.
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._closing = False
 
     def __repr__(self) -> str:
-        running = sum(one.detached for one in self._runner.running)
+        running = sum(call.detached for call in self._runner.calls)
         return f"<DetachedCalls running={running} waiting={len(self.waiting)}>"
 
     async def detach(self, parent: RunningCall, changed: Mapping[str, Json], timeout_s: float) -> str:
         """``OrchestrationContext.detach``."""
         if parent.detached:
             raise RuntimeError("a detached call cannot be detached again")
-        # Whoever stops waiting in the middle must not leave one that is written down and does not run.
-        return await asyncio.shield(self._spawn(self._begin(parent, changed, timeout_s)))
+        # Shielded: if the caller is cancelled, a call whose start was written must still be begun.
+        return await asyncio.shield(self._spawn(self._start(parent, changed, timeout_s)))
 
-    async def recall(self) -> None:
-        """Look what the process before this one left to go on.
+    async def load(self) -> None:
+        """Load the calls that the previous process left unfinished.
 
         Raises:
-            ServiceUnavailableError: the disk does not say.
+            ServiceUnavailableError: the database cannot be read.
         """
-        self.waiting = {kept.call_id: kept for kept in await self._journal.detached_calls()}
+        self.waiting = {stored.call_id: stored for stored in await self._journal.detached_calls()}
 
-    async def go_on(self, epoch: str) -> None:
-        """Begin what was left. What cannot go on now, since its tool is not there, waits for the next start."""
-        for kept in list(self.waiting.values()):
+    async def resume(self, epoch: str) -> None:
+        """Resume the loaded calls. A call whose tool is missing waits for the next start."""
+        for stored in list(self.waiting.values()):
             if self._closing:
                 return
             try:
-                await self._go_on(kept, epoch)
+                await self._resume(stored, epoch)
             except CallError as error:
-                _log.warning("a detached call cannot go on", call=kept.call_id, tool=kept.tool, reason=error.message)
+                _log.warning(
+                    "detached call cannot be resumed", call=stored.call_id, tool=stored.tool, reason=error.message
+                )
 
-    def hold(self) -> None:
-        """The daemon goes down: begin nothing more. Each is stopped as soon as all that it has begun has ended."""
+    def suspend(self) -> None:
+        """At shutdown: begin nothing more. Each call is stopped once its running children have ended."""
         self._closing = True
-        for running in self._runner.running:
-            if running.detached:
-                self._hold(running)
+        for call in self._runner.calls:
+            if call.detached:
+                self._suspend(call)
 
-    async def _begin(self, parent: RunningCall, changed: Mapping[str, Json], timeout_s: float) -> str:
-        made_in, tool, most = parent.session, parent.tool, self._bounds().max_detached
+    async def _start(self, parent: RunningCall, changed: Mapping[str, Json], timeout_s: float) -> str:
+        creator, tool, limit = parent.session, parent.tool, self._limits().max_detached
         if self._closing:
-            raise ServiceUnavailableError("The daemon is going down; send the call again later.", executed="no")
-        if self._count(made_in.principal) >= most:
-            raise detached_enough(most)
-        arguments = {**parent.call.arguments, **changed}
+            raise ServiceUnavailableError("The daemon is shutting down; send the call again later.", executed="no")
+        if self._count(creator.principal) >= limit:
+            raise too_many_detached(limit)
+        arguments = {**parent.request.arguments, **changed}
         bound = bind(tool, arguments)
         call_id = self._next_id()
         session = self._sessions.open(
-            made_in.label,
-            made_in.principal,
-            made_in.client,
-            toolset=made_in.toolset,
+            creator.label,
+            creator.principal,
+            creator.client,
+            toolset=creator.toolset,
             transport=TRANSPORT,
             streaming=False,
-            away=NOBODY,
-            usable=made_in.usable,
+            absent_port=DETACHED_PORT,
+            usable=creator.usable,
             key_hash=hash_key(call_id),
         )
         now = time.monotonic()
-        call = ToolCall(CALL, tool.name, arguments)
-        running = self._made(call_id, session, call, tool, bound, started=now, deadline=now + timeout_s)
-        self._beginning[made_in.principal.name] += 1
+        call = self._make_call(
+            call_id, session, tool, arguments=arguments, bound=bound, started=now, deadline=now + timeout_s
+        )
+        self._starting[creator.principal.name] += 1
         try:
-            if not await self._journal.start(running):
+            if not await self._journal.start_call(call, replace=False):
                 raise OutcomeUnknownError
         except CallError:
-            session.calls.withdraw(running.key)
+            session.calls.withdraw(call.key)
             raise
         finally:
-            self._beginning[made_in.principal.name] -= 1
-        self._run(running)
+            self._starting[creator.principal.name] -= 1
+        self._begin(call)
         return call_id
 
-    async def _go_on(self, kept: StoredDetachedCall, epoch: str) -> None:
-        principal = Principal(kept.session.principal)
-        tool = self._offer().find(kept.session.toolset, kept.tool)
-        arguments = msgspec.json.decode(kept.arguments)
+    async def _resume(self, stored: StoredDetachedCall, epoch: str) -> None:
+        principal = Principal(stored.session.principal)
+        tool = self._catalog().find(stored.session.toolset, stored.tool)
+        arguments = msgspec.json.decode(stored.arguments)
         bound = bind(tool, arguments)
-        session = await self._sessions.find(kept.session.key_hash, principal, transport=TRANSPORT, away=NOBODY)
+        session = await self._sessions.find(
+            stored.session.key_hash, principal, transport=TRANSPORT, absent_port=DETACHED_PORT
+        )
         if session is None:
             raise ServiceUnavailableError("Its session is not in the database.")
-        session.usable = (session.toolset,)  # what its principal may use beside is not on the disk
-        session.client = msgspec.json.decode(kept.client, type=ClientInfo)
+        session.usable = (session.toolset,)  # the principal's other toolsets are not stored
+        session.client = msgspec.json.decode(stored.client, type=ClientInfo)
         now, at = time.monotonic(), time.time()
-        running = self._made(
-            kept.call_id,
+        call = self._make_call(
+            stored.call_id,
             session,
-            ToolCall(CALL, tool.name, arguments),
             tool,
-            bound,
-            started=now - (at - kept.started_at),
-            deadline=now + max(LEAST_S, kept.deadline_at - at),
+            arguments=arguments,
+            bound=bound,
+            started=now - (at - stored.started_at),
+            started_at=stored.started_at,
+            deadline=now + max(MIN_RESUMED_S, stored.deadline_at - at),
         )
-        running.started_at = kept.started_at
-        if running.family is not None:
-            running.family.earlier, running.family.mark = True, f"~{epoch}"
-        self._run(running)
-        del self.waiting[kept.call_id]
-        _log.info("a detached call goes on", call=kept.call_id, tool=tool.name)
+        if call.child_scope is not None:
+            call.child_scope.resumed, call.child_scope.id_suffix = True, f"~{epoch}"
+        self._begin(call)
+        del self.waiting[stored.call_id]
+        _log.info("detached call resumed", call=stored.call_id, tool=tool.name)
 
-    def _made(
+    def _make_call(
         self,
         call_id: str,
         session: Session,
-        call: ToolCall,
         tool: Tool,
-        bound: Any,
         *,
+        arguments: dict[str, Json],
+        bound: Any,
         started: float,
         deadline: float,
+        started_at: float | None = None,
     ) -> RunningCall:
-        """The call, entered into its session's book, which nobody holds."""
-        now, key = time.monotonic(), request_key(CALL)
-        session.calls.accept(key, tool.name, call.arguments, now)
-        self._sessions.take(session, NOBODY)
-        self._sessions.leave(session, NOBODY)
-        return RunningCall(
-            id=call_id,
+        """The call, accepted in its session, which no connection holds."""
+        key = request_key(REQUEST_ID)
+        session.calls.accept(key, tool.name, arguments, time.monotonic())
+        self._sessions.hold(session, DETACHED_PORT)
+        self._sessions.release(session, DETACHED_PORT)
+        return make_call(
+            call_id=call_id,
             key=key,
             session=session,
-            call=call,
+            request=ToolCall(REQUEST_ID, tool.name, arguments),
             tool=tool,
             arguments=bound,
-            port=NOBODY,
-            permit=RunPermit(session.permits, self._permits),
-            family=family_of(tool, call_id),
-            meter=UsageMeter(),
+            port=DETACHED_PORT,
+            permits=self._permits,
             started=started,
-            started_at=time.time(),
+            started_at=started_at,
             deadline=deadline,
-            timeout_lowered=False,
-            last_report=now,
             detached=True,
         )
 
     def _count(self, principal: Principal) -> int:
-        running = sum(one.detached and one.session.principal == principal for one in self._runner.running)
-        waiting = sum(one.session.principal == principal.name for one in self.waiting.values())
-        return running + waiting + self._beginning[principal.name]
+        running = sum(call.detached and call.session.principal == principal for call in self._runner.calls)
+        waiting = sum(stored.session.principal == principal.name for stored in self.waiting.values())
+        return running + waiting + self._starting[principal.name]
 
-    def _run(self, running: RunningCall) -> None:
-        self._runner.begin(running)
-        if self._closing:  # since it was let in
-            self._hold(running)
+    def _begin(self, call: RunningCall) -> None:
+        self._runner.begin(call)
+        if self._closing:  # the shutdown began after the call was admitted
+            self._suspend(call)
 
-    def _hold(self, running: RunningCall) -> None:
-        if running.family is not None:
-            running.family.on_hold = True
-            self._spawn(self._stop(running, running.family))
+    def _suspend(self, call: RunningCall) -> None:
+        if call.child_scope is not None:
+            call.child_scope.suspended = True
+            self._spawn(self._stop(call, call.child_scope))
 
-    async def _stop(self, running: RunningCall, family: ChildScope) -> None:
-        while family.running:
-            ports = [child.port for child in family.running]
+    async def _stop(self, call: RunningCall, scope: ChildScope) -> None:
+        while scope.active:
+            ports = [child.port for child in scope.active]
             await asyncio.wait([port.answer for port in ports if isinstance(port, ParentPort)])
-        self._runner.end(running, EndReason.SHUTDOWN)
+        self._runner.end(call, EndReason.SHUTDOWN)
 
     def _spawn(self, work: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.create_task(work)
-        self._work.add(task)
-        task.add_done_callback(self._settled)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
         return task
 
-    def _settled(self, task: asyncio.Task[Any]) -> None:
-        self._work.discard(task)
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waits is told; if nobody does, it is no news to the loop
+            task.exception()  # retrieved, so that asyncio does not log it if the caller is cancelled

@@ -20,25 +20,27 @@ class PrincipalLimits:
     """The limits of all principals that have some. On the event loop's thread only."""
 
     def __init__(self, budget: Budget) -> None:
-        self._everybodys = budget
+        self._shared = budget
         self._permits: dict[str, Permits] = {}
         self._budgets: dict[str, Budget] = {}
 
     def __repr__(self) -> str:
         return f"<PrincipalLimits of {', '.join(sorted({*self._permits, *self._budgets})) or 'nobody'}>"
 
-    def go_by(self, allowances: Iterable[PrincipalLimit]) -> None:
-        """Take these limits in the place of all before. What was spent and what runs goes on to count."""
-        bounded = tuple(allowances)
-        for name in self._permits.keys() - {one.principal for one in bounded if one.max_running is not None}:
+    def apply(self, limits: Iterable[PrincipalLimit]) -> None:
+        """Replace all limits. Amounts spent and running calls still count."""
+        limits = tuple(limits)
+        for name in self._permits.keys() - {limit.principal for limit in limits if limit.max_running is not None}:
             del self._permits[name]  # sessions that are open keep theirs
         for budget in self._budgets.values():
             budget.amounts = {}
-        for one in bounded:
-            if one.max_running is not None:
-                self._permits.setdefault(one.principal, Permits(one.principal, one.max_running)).resize(one.max_running)
-            if one.daily_budget:
-                self._budget(one.principal).amounts = one.daily_budget
+        for limit in limits:
+            if limit.max_running is not None:
+                self._permits.setdefault(limit.principal, Permits(limit.principal, limit.max_running)).resize(
+                    limit.max_running
+                )
+            if limit.daily_budget:
+                self._budget(limit.principal).amounts = limit.daily_budget
 
     def restore(self, principal: str, day: str, spent: Mapping[str, float]) -> None:
         """What a principal spent on a day before the process began."""
@@ -51,7 +53,7 @@ class PrincipalLimits:
     def budgets_of(self, principal: Principal) -> Sequence[Budget]:
         """What a completion for this principal has to fit into."""
         own = self._budgets.get(principal.name)
-        return (self._everybodys,) if own is None else (self._everybodys, own)
+        return (self._shared,) if own is None else (self._shared, own)
 
     def _budget(self, principal: str) -> Budget:
         budget = self._budgets.get(principal)

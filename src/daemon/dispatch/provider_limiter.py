@@ -9,7 +9,7 @@ from ...protocol.error_codes import CallError, CallTimeoutError, InvalidArgument
 from ...providers import BreakerState, CircuitBreaker, Provider, counts_against_vendor, told_of_repeats
 from ...tools import VendorOperation
 from .permits import Permits, RunPermit
-from .running_call import UsageMeter
+from .usage_meter import UsageMeter
 
 T = TypeVar("T")
 

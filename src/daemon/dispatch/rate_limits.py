@@ -41,11 +41,11 @@ class RateLimits:
     def __repr__(self) -> str:
         return f"<RateLimits buckets={len(self._buckets)}>"
 
-    def bounds(self, source: str) -> bool:
+    def applies_to(self, source: str) -> bool:
         """Whether the calls of a source are bounded."""
         return self._rate_of(source) is not None
 
-    async def take(self, source: str, principal: Principal, deadline: float) -> None:
+    async def acquire(self, source: str, principal: Principal, deadline: float) -> None:
         """Wait for a token of the source for the principal; ``deadline`` is an instant of the loop's clock.
 
         Raises:

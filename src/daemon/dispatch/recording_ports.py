@@ -12,9 +12,9 @@ from .running_call import RunningCall, Session
 class RecorderPort(Protocol):
     """Records ended and refused calls in the audit trail and the metrics. Never blocks."""
 
-    def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
+    def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
 
-    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None: ...
+    def call_refused(self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str) -> None: ...
 
 
 class JournalPort(Protocol):
@@ -30,15 +30,21 @@ class JournalPort(Protocol):
         """Whether the last write to the database succeeded."""
         ...
 
-    async def start(self, running: RunningCall) -> bool:
-        """Persists that a call starts, within its ``scope``. False: its id was used before, so it must not run."""
+    async def start_call(self, call: RunningCall, *, replace: bool) -> bool:
+        """Persists that a call starts, within its ``scope``. False: its id was used before, so it must not run.
+
+        ``replace`` overwrites the record of an earlier run.
+        """
         ...
 
-    async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
-        """Persists the result and the audit row of a started call. Never raises; takes some seconds at most."""
+    async def end_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
+        """Persists the result and the audit row of a started call. Never raises; takes some seconds at most.
+
+        ``answer`` is the result as the call's port rendered it.
+        """
         ...
 
-    async def earlier_call(self, running: RunningCall) -> StoredCall | None:
+    async def earlier_call(self, call: RunningCall) -> StoredCall | None:
         """Returns the ended call that the session made earlier with the same request id."""
         ...
 
@@ -46,7 +52,7 @@ class JournalPort(Protocol):
         """Returns the stored states of a session's calls that are not running. Takes some seconds at most."""
         ...
 
-    async def earlier_child(self, running: RunningCall) -> StoredCall | None:
+    async def earlier_child(self, call: RunningCall) -> StoredCall | None:
         """Returns what an earlier run stored of a child call that is about to run."""
         ...
 
@@ -54,7 +60,7 @@ class JournalPort(Protocol):
         """Returns the run of a principal's earlier call of this tool."""
         ...
 
-    async def resume_run(self, running: RunningCall, run: str) -> None:
+    async def resume_run(self, call: RunningCall, run: str) -> None:
         """Persists that a call continues an earlier run."""
         ...
 

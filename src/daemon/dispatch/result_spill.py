@@ -1,4 +1,4 @@
-"""Answers that are too large to be sent: kept as a file, with a handle in their place (decision 34)."""
+"""Spills answers that are too large to send into files, and sends a handle instead (decision 34)."""
 
 import asyncio
 from typing import Final
@@ -11,35 +11,35 @@ from ...protocol.tool_call import Json, TextContent, ToolResult
 from ...tools import RetainedResult, RetainedResults, described
 from .running_call import RunningCall
 
-PATIENCE_S: Final = 10.0
-"""A disk that does not answer keeps a caller waiting for its answer no longer than this."""
+WRITE_TIMEOUT_S: Final = 10.0
+"""How long an answer waits for a slow disk."""
 
 
-async def spilled(running: RunningCall, result: ToolResult, size: int, results: RetainedResults) -> ToolResult:
-    """What is sent instead of a result whose answer has ``size`` bytes.
+async def spilled(call: RunningCall, result: ToolResult, size: int, results: RetainedResults) -> ToolResult:
+    """The result to send instead of one whose answer has ``size`` bytes.
 
     Raises:
-        CallError: it could not be kept.
+        CallError: the file could not be written.
     """
     value = result.value
     rows = value if isinstance(value, list) else None
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            kept = await results.keep(running.session.principal, running.id, value, rows, "json")
+        async with asyncio.timeout(WRITE_TIMEOUT_S):
+            retained = await results.keep(call.session.principal, call.id, value, rows, "json")
     except TimeoutError:
-        raise ServiceUnavailableError(f"The disk did not take it within {PATIENCE_S:g} s.") from None
-    data: Json = msgspec.to_builtins(kept)
+        raise ServiceUnavailableError(f"The file was not written within {WRITE_TIMEOUT_S:g} s.") from None
+    data: Json = msgspec.to_builtins(retained)
     metadata = replace(result.metadata, spilled=True)
-    return ToolResult(metadata, (TextContent(_told(value, kept, size)),), data)
+    return ToolResult(metadata, (TextContent(_notice(value, retained, size)),), data)
 
 
-def why_not(error: CallError) -> str:
-    """Why an answer could not be kept, to stand behind that it is too large."""
-    return f"it could not be kept as a file either: {error.message}"
+def spill_failure(error: CallError) -> str:
+    """A sentence for ``too_large``: why the answer could not be spilled."""
+    return f"It could not be stored in a file: {error.message}"
 
 
-def _told(value: Json, kept: RetainedResult, size: int) -> str:
+def _notice(value: Json, retained: RetainedResult, size: int) -> str:
     return (
-        f"The answer ({described(value, kept.bytes)}) would have {size:,} bytes and is not sent. It is kept as the "
-        f"result {kept.handle} until {kept.expires}: read_result pages and shapes it."
+        f"The answer ({described(value, retained.bytes)}) has {size:,} bytes, too many to send. It is retained as "
+        f"{retained.handle} until {retained.expires}; use read_result to page through or shape it."
     )

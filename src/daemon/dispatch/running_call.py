@@ -1,291 +1,312 @@
-"""A call on its road: what dispatch keeps of it while it runs, and what it asks of the transport it came by."""
+"""A call from acceptance to its answer, its session, and the port that carries its answer to the caller."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Final, Protocol
 
 import msgspec
 from pydantic import BaseModel
 
 from ...protocol.session_registry import SessionState
-from ...protocol.tool_call import ClientInfo, Cost, Json, ModelUsage, Principal, Progress, ToolCall, ToolResult, Usage
+from ...protocol.tool_call import ClientInfo, Json, Principal, Progress, ToolCall, ToolResult
 from ...tools import Tool
+from .call_state import (
+    PUBLIC_STATES,
+    SUCCESSORS,
+    CallPhase,
+    EndReason,
+    IllegalTransitionError,
+    JournalRecord,
+    PublicState,
+)
 from .permits import Permits, RunPermit
+from .usage_meter import UsageMeter
 
 MESSAGE_CHARS: Final = 1000
-"""A progress message is for a person; more of it is cut."""
+"""A progress message is read by people; longer ones are truncated."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Session(SessionState["CallPort"]):
-    """One client's standing, held by the port of its connection."""
+    """The server-side state of one client, held by the port of its connection."""
 
     label: str
     principal: Principal
     client: ClientInfo
     toolset: str
-    """Which tools it may call, and is shown: for good."""
+    """The tools that it can list and call; it never changes."""
     usable: tuple[str, ...] | None = None
-    """The toolsets that its principal may have instead, which it may be told of; None: all."""
+    """The other toolsets that its principal may use, for hints in errors; None: all."""
     transport: str
-    """``websocket``, later ``mcp`` and others; for logs and audit."""
+    """``websocket``, ``mcp`` or ``detached``; for logs and audit."""
     streaming: bool
-    """Whether anybody reads pieces of answers."""
+    """Whether the client reads chunks."""
     permits: Permits
-    away: "CallPort"
-    """Takes the answers of its calls while nobody is there to hear them."""
+    absent_port: "CallPort"
+    """Receives the answers of its calls while no connection holds the session."""
     journalled: bool = False
-    """Some of its calls are, or were, in the journal."""
+    """At least one of its calls was written to the journal."""
     stored: set[str] = field(default_factory=set)
-    """Keys of calls that were not journalled, and whose answers may be on the disk all the same."""
-
-
-class EndReason(Enum):
-    """Who or what ended a call before its tool did."""
-
-    CALLER = "caller"
-    OPERATOR = "operator"
-    DEADLINE = "deadline"
-    DISCONNECT = "disconnect"
-    SHUTDOWN = "shutdown"
-    PARENT = "parent"
-
-
-class UsageMeter(msgspec.Struct):
-    """What a call has used so far; written by the road and by the context, read once at the end."""
-
-    queue_s: float = 0.0
-    tool_s: float = 0.0
-    provider_s: float = 0.0
-    provider_calls: int = 0
-    """Requests that a vendor was sent."""
-    provider: str | None = None
-    model: str | None = None
-    chosen_because: str | None = None
-    by_model: dict[tuple[str, str], ModelUsage] | None = None
-    """What completions took, by provider and model; None where there was none."""
-    simulated: bool = False
-
-    def book(self, spent: ModelUsage) -> None:
-        """Add what a completion took."""
-        by_model = self.by_model = self.by_model or {}
-        key = spent.provider, spent.model
-        by_model[key] = by_model[key] + spent if key in by_model else spent
-
-    @property
-    def spent(self) -> tuple[ModelUsage, ...]:
-        """What completions took, each model once."""
-        return tuple(self.by_model.values()) if self.by_model else ()
-
-    def add(self, other: "UsageMeter") -> None:
-        """Add what another call has used of vendors."""
-        self.provider_s += other.provider_s
-        self.provider_calls += other.provider_calls
-        if other.provider is not None:
-            self.provider, self.model, self.chosen_because = other.provider, other.model, other.chosen_because
-        for spent in other.spent:
-            self.book(spent)
-        self.simulated = self.simulated or other.simulated
-
-    @property
-    def usage(self) -> Usage | None:
-        """The tokens of all completions."""
-        parts = self.spent
-        return sum((part.usage for part in parts[1:]), parts[0].usage) if parts else None
-
-    @property
-    def cost(self) -> Cost | None:
-        """The sum, where it is in one currency."""
-        costs = [part.cost for part in self.spent if part.cost is not None]
-        if len({cost.currency for cost in costs}) != 1:
-            return None
-        amount = round(sum(cost.amount for cost in costs), 8)
-        return Cost(amount, costs[0].currency, any(cost.estimated for cost in costs))
+    """Keys of calls that were not journalled but whose answers may be in the database."""
 
 
 class ChildScope(msgspec.Struct, eq=False, kw_only=True):
-    """An orchestration call's relation to its child calls."""
+    """The child calls of one orchestration call."""
 
     run: str
-    """What they are known under in the journal: this call's id, or what those of an earlier call are known under."""
-    earlier: bool
-    """Whether it goes on with an earlier call, so that some of them may be in the journal."""
+    """The journal's key of the children: this call's id, or the run of the earlier call that it resumes."""
+    resumed: bool
+    """It resumes an earlier call, so the journal may have some of its children."""
     depth: int
-    """Nesting depth of orchestration calls; the client's own call has 1."""
+    """Orchestration calls from the client's call down to this one."""
     names: set[str]
-    """Of all that it made."""
-    running: "set[RunningCall]"
+    """The names of all children so far."""
+    active: "set[RunningCall]"
+    """The children without an answer."""
     meter: UsageMeter
-    """What those that have ended used, and theirs."""
-    over: bool = False
-    """Its tool has returned: it makes no more."""
-    on_hold: bool = False
-    """It is about to be stopped, and makes no more until it goes on."""
-    mark: str = ""
-    """Ends the ids of what it makes, where it goes on under its own id: a call's id is its alone."""
+    """What the answered children and their children used."""
+    closed: bool = False
+    """Its tool has returned: no more children."""
+    suspended: bool = False
+    """It is about to be stopped for a restart: no more children until it resumes."""
+    id_suffix: str = ""
+    """Ends the ids of children made after a restart, since a call id is unique."""
 
-    def leave(self, child: "RunningCall") -> None:
-        """A call that it made has its answer."""
-        self.running.discard(child)
+    def child_answered(self, child: "RunningCall") -> None:
+        """Remove a child that has its answer, and add its usage."""
+        self.active.discard(child)
         self.meter.add(child.meter)
-        if child.family is not None:
-            self.meter.add(child.family.meter)
+        if child.child_scope is not None:
+            self.meter.add(child.child_scope.meter)
 
 
 class RunningCall(msgspec.Struct, eq=False, kw_only=True):
-    """One accepted call. ``started`` and ``deadline`` are monotonic instants of the loop's clock, in seconds."""
+    """One accepted call. ``started`` and ``deadline`` are monotonic times of the loop's clock, in seconds."""
 
     id: str
     key: str
     session: Session
-    call: ToolCall
+    request: ToolCall
     tool: Tool
     arguments: BaseModel | dict[str, Any]
     """As ``bind`` returned them."""
     port: "CallPort"
     permit: RunPermit
     parent: "RunningCall | None" = None
-    """The call that made it; None for one of a transport's."""
-    family: ChildScope | None = None
-    """Of an orchestration call; None for others."""
+    """The call that made it; None for a client's call."""
+    child_scope: ChildScope | None = None
+    """None unless its tool is an orchestration tool."""
+    detached: bool = False
+    """It runs independently of the call that created it, and its start was journalled before it was begun."""
     started: float
     started_at: float
     """Unix time in seconds."""
     deadline: float
     timeout_lowered: bool
-    ended_at: float | None = None
-    """When it was told to end, at its deadline or before."""
-    begun: bool = False
-    """Its task took its first step."""
-    running: bool = False
-    """The tool's function was entered."""
-    answered: bool = False
-    ended_by: EndReason | None = None
-    journalled: bool = False
-    """It is, or may be, in the journal: so its end has to be written there before its answer is sent."""
-    repeated: bool = False
-    """Its session made a call under its id before, which the journal knows and the session's book does not."""
-    ended_before: float | None = None
-    """When that one ended, where its answer is this one's; an instant as ``started`` is."""
-    again: bool = False
-    """The journal has it from an earlier run, and it is to run once more."""
-    detached: bool = False
-    """It runs apart from whoever made it, and was written down as started before it was begun."""
-    last_report: float = 0.0
+    phase: CallPhase = CallPhase.ACCEPTED
+    end_reason: EndReason | None = None
+    end_requested_at: float | None = None
+    """When it was told to end."""
+    journal_record: JournalRecord = JournalRecord.NONE
+    previous_ended_at: float | None = None
+    """When the previous call with its request id ended, if it replays that call's answer; a monotonic time."""
+    last_sent_at: float = 0.0
+    """When its caller last heard from it."""
     shaping: dict[str, Json] | None = None
-    """What its tool did to a result."""
-    latest: Progress | None = None
+    """How its tool shaped a result."""
+    last_progress: Progress | None = None
     """Its tool's last report."""
-    latest_at: float = 0.0
+    last_progress_at: float = 0.0
     reports: int = 0
-    """Progress frames sent so far, by whichever connections."""
+    """Progress frames sent so far, on all connections."""
     chunks: int = 0
-    """Pieces of its answer sent so far."""
+    """Chunks sent so far."""
     meter: UsageMeter
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
     """Ends the call at its deadline."""
+    side_tasks: set[asyncio.Task[Any]] | None = None
+    """Tasks that the tool started and that wait for a provider or a child: they end with the call."""
 
-    strays: set[asyncio.Task[Any]] | None = None
-    """Tasks of the tool's own that wait for a provider: they end with the call."""
+    def advance(self, phase: CallPhase) -> None:
+        """Enter a phase.
+
+        Raises:
+            IllegalTransitionError: the phase cannot follow the current one.
+        """
+        if phase not in SUCCESSORS[self.phase]:
+            raise IllegalTransitionError(self.phase, phase)
+        self.phase = phase
 
     @property
-    def kin(self) -> ChildScope | None:
-        """That of the call that made it."""
-        return None if self.parent is None else self.parent.family
+    def answered(self) -> bool:
+        return self.phase is CallPhase.ANSWERED
+
+    @property
+    def entered(self) -> bool:
+        """Whether its tool was entered; only meaningful until it is answered."""
+        return self.phase is CallPhase.RUNNING or self.phase is CallPhase.ENDING
+
+    @property
+    def public_state(self) -> PublicState:
+        """``waiting`` for its turn, ``running``, or ``ending``: told to end, but not answered."""
+        return PUBLIC_STATES[self.phase]
+
+    @property
+    def parent_scope(self) -> ChildScope | None:
+        """The scope of the call that made it."""
+        return None if self.parent is None else self.parent.child_scope
 
     @property
     def scope(self) -> str:
-        """What its key is unique in: its session, or its parent's run."""
-        kin = self.kin
-        return self.session.id if kin is None else kin.run
+        """Where its key is unique: its session, or its parent's run."""
+        parent_scope = self.parent_scope
+        return self.session.id if parent_scope is None else parent_scope.run
 
     @property
-    def goes_on(self) -> bool:
-        """It was stopped, and goes on at the next start: a detached call, or one within it that makes calls."""
-        if self.ended_by is not EndReason.SHUTDOWN or self.family is None:
+    def resumes(self) -> bool:
+        """It was stopped by a shutdown and resumes at the next start: a detached call, or an orchestration call
+        within one.
+        """
+        if self.end_reason is not EndReason.SHUTDOWN or self.child_scope is None:
             return False
-        first = self
-        while first.parent is not None:
-            first = first.parent
-        return first.detached
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        return root.detached
 
     @property
     def timeout_ms(self) -> float:
-        """The whole time that it was given."""
+        """The time from its start to its deadline."""
         return round((self.deadline - self.started) * 1000, 3)
 
     @property
     def ends_with_connection(self) -> bool:
-        """Unless its caller said: nothing does that its client may come back for; else what only reads does, and what
-        may write goes on.
+        """As the caller requested. By default only read-only calls of sessions that cannot be resumed end with the
+        connection.
         """
-        if self.call.on_disconnect is None:
+        if self.request.on_disconnect is None:
             return not self.session.resumable and self.tool.annotations.read_only_hint
-        return self.call.on_disconnect == "cancel"
+        return self.request.on_disconnect == "cancel"
 
     def report(self, progress: Progress, now: float) -> bool:
-        """Let its caller know how far it is. False where that is told at the next beat, or not any more."""
+        """Send progress to the caller. Returns False if the port sends it with the next heartbeat, or if the call is
+        answered.
+        """
         if self.answered:
             return False
-        self.latest, self.latest_at = progress, now
-        told = self.port.progress(self, progress)
-        if told:
-            self.last_report = now
-        return told
+        self.last_progress, self.last_progress_at = progress, now
+        sent = self.port.progress(self, progress)
+        if sent:
+            self.last_sent_at = now
+        return sent
 
-    def sign_of_life(self, now: float) -> Progress:
-        """What a call that is still at work says for itself: its tool's last report, or how long it has run."""
-        if self.latest is not None:
-            return self.latest
-        what = "running" if self.running else "waiting for its turn"
-        return Progress(f"{self.tool.name}: {what}, {max(0.0, now - self.started):.0f} s")
+    def heartbeat(self, now: float) -> Progress:
+        """The progress to send while the tool is silent: its last report, or how long the call has run."""
+        if self.last_progress is not None:
+            return self.last_progress
+        doing = "running" if self.entered else "waiting for its turn"
+        return Progress(f"{self.tool.name}: {doing}, {max(0.0, now - self.started):.0f} s")
+
+
+def make_call(
+    *,
+    call_id: str,
+    key: str,
+    session: Session,
+    request: ToolCall,
+    tool: Tool,
+    arguments: BaseModel | dict[str, Any],
+    port: "CallPort",
+    permits: Permits,
+    started: float,
+    deadline: float,
+    timeout_lowered: bool = False,
+    started_at: float | None = None,
+    parent: RunningCall | None = None,
+    detached: bool = False,
+) -> RunningCall:
+    """A new call: a client's, a child of ``parent``, or a detached one. ``permits`` are the daemon's."""
+    return RunningCall(
+        id=call_id,
+        key=key,
+        session=session,
+        request=request,
+        tool=tool,
+        arguments=arguments,
+        port=port,
+        permit=RunPermit(session.permits, permits),
+        parent=parent,
+        child_scope=_child_scope(call_id, parent, key) if tool.orchestration else None,
+        detached=detached,
+        started=started,
+        started_at=time.time() if started_at is None else started_at,
+        deadline=deadline,
+        timeout_lowered=timeout_lowered,
+        last_sent_at=started,
+        meter=UsageMeter(),
+    )
+
+
+def _child_scope(call_id: str, parent: RunningCall | None, key: str) -> ChildScope:
+    """The scope of a new orchestration call. A child's run is its parent's run and its name, so resuming the parent
+    resumes the child.
+    """
+    scope = parent.child_scope if parent is not None else None
+    return ChildScope(
+        run=f"{scope.run}/{key}" if scope else call_id,
+        resumed=scope.resumed if scope else False,
+        depth=scope.depth + 1 if scope else 1,
+        names=set(),
+        active=set(),
+        meter=UsageMeter(),
+    )
 
 
 class CallPort(Protocol):
-    """The way back to the caller: what a transport offers for a call's answers. Only frames, no decisions."""
+    """The way back to the caller, implemented by transports: it sends frames and decides nothing."""
 
-    def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        """The terminal answer as it will travel.
+    def render(self, call: RunningCall, result: ToolResult) -> bytes:
+        """The answer in the transport's format.
 
         Raises:
             TypeError, ValueError, RecursionError: the result cannot be written as JSON.
         """
         ...
 
-    async def deliver(self, running: RunningCall, answer: bytes) -> None:
-        """Send the terminal answer, after whatever is still to go before it. A caller that is gone is no error."""
+    async def deliver(self, call: RunningCall, answer: bytes) -> None:
+        """Send the answer after all pending chunks. A disconnected caller is no error."""
         ...
 
-    def progress(self, running: RunningCall, progress: Progress) -> bool:
-        """The tool reported; the latest report may take the place of an earlier one. Never blocks.
+    def progress(self, call: RunningCall, progress: Progress) -> bool:
+        """Send a tool's report; it may replace an unsent earlier one. Never blocks.
 
-        False where this caller is told nothing between beats.
+        Returns False if this caller gets progress with heartbeats only.
         """
         ...
 
-    def chunk(self, running: RunningCall, text: str) -> None:
-        """The tool streams a piece of its answer. Never blocks; pieces may be joined."""
+    def chunk(self, call: RunningCall, text: str) -> None:
+        """Send a chunk; chunks may be joined. Never blocks."""
         ...
 
-    def beat(self, running: Sequence[RunningCall], now: float) -> None:
-        """These calls, all that run of one port, are still at work; at least one frame goes out. Never blocks."""
+    def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
+        """Send a heartbeat for these calls, all that run on this port: at least one frame. Never blocks."""
         ...
 
 
-class DetachedPort:
-    """A ``CallPort`` but for ``render``, where nobody listens: answers stay where they are kept, reports go nowhere."""
+class DisconnectedPort:
+    """A ``CallPort`` without ``render`` and without a reader: answers stay cached, reports are dropped."""
 
-    async def deliver(self, running: RunningCall, answer: bytes) -> None:
+    async def deliver(self, call: RunningCall, answer: bytes) -> None:
         pass
 
-    def progress(self, _running: RunningCall, _progress: Progress) -> bool:
+    def progress(self, _call: RunningCall, _progress: Progress) -> bool:
         return False
 
-    def chunk(self, running: RunningCall, text: str) -> None:
+    def chunk(self, call: RunningCall, text: str) -> None:
         pass
 
-    def beat(self, running: Sequence[RunningCall], now: float) -> None:
+    def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         pass

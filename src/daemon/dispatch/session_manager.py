@@ -1,7 +1,7 @@
-"""Sessions in memory and on the disk: opened, found again by their keys, put away while nobody is there.
+"""Manages sessions in memory and in the database: opens, resumes and unloads them.
 
-Who calls it: the router. What it knows: the pure book of all sessions, the shelves of results, the journal. What it
-must never know: frames, sockets, how calls run.
+Called by the router and the transports. It knows the session registry, the result caches and the journal, but no
+frames, no sockets and not how calls run.
 """
 
 import asyncio
@@ -27,32 +27,33 @@ from .running_call import CallPort, RunningCall, Session
 
 _log = structlog.get_logger(__name__)
 
-_LOOK_EVERY_S: Final = 5.0
-"""How often sessions that nobody holds are looked for."""
-_SEEN_EVERY_S: Final = 3600.0
-"""How often the disk is told which sessions live; they are remembered for days."""
+_UNLOAD_INTERVAL_S: Final = 5.0
+"""How often idle sessions are looked for."""
+_SEEN_INTERVAL_S: Final = 3600.0
+"""How often the database is told which sessions are in use; it retains them for days."""
 
 _LAST_WRITE_S: Final = 1.0
-"""A disk that does not answer holds up the daemon's end for no longer."""
+"""How long a slow disk can delay the daemon's end."""
 
 
 class SessionManager:
-    """Every session of the daemon."""
+    """All sessions of the daemon."""
 
     def __init__(
         self,
-        bounds: Callable[[], DispatchLimits],
+        *,
+        limits: Callable[[], DispatchLimits],
         journal: JournalPort,
         permits_of: Callable[[Principal], Permits | None],
     ) -> None:
-        self._bounds = bounds
+        self._limits = limits
         self._permits_of = permits_of
         self._journal = journal
         self._sessions: SessionRegistry[Session, CallPort] = SessionRegistry()
-        # Results for those who ask again, by principal.
-        self._shelves: dict[str, ResultCache] = {}
-        # One at a time looks on the disk, so that no session is brought into memory twice.
-        self._finding = asyncio.Lock()
+        # Results for replays, by principal.
+        self._caches: dict[str, ResultCache] = {}
+        # One lookup in the database at a time, so that no session is loaded twice.
+        self._loading = asyncio.Lock()
         self._seen_at = time.monotonic()
 
     def __repr__(self) -> str:
@@ -70,12 +71,21 @@ class SessionManager:
         toolset: str,
         transport: str,
         streaming: bool,
-        away: CallPort,
+        absent_port: CallPort,
         usable: tuple[str, ...] | None = None,
         key_hash: bytes | None = None,
     ) -> Session:
-        """A new client's standing, with its own bounds. With the hash of a key it can be resumed."""
-        session = self._make(uuid4().hex, label, principal, client, toolset, transport, away, key_hash)
+        """Open a session for a new client. With the hash of a resume key it can be resumed."""
+        session = self._make(
+            uuid4().hex,
+            label,
+            principal,
+            client,
+            toolset=toolset,
+            transport=transport,
+            absent_port=absent_port,
+            key_hash=key_hash,
+        )
         session.streaming, session.usable = streaming, usable
         self._sessions.add(session)
         if session.resumable:
@@ -83,122 +93,136 @@ class SessionManager:
         return session
 
     def make_resumable(self, session: Session, key_hash: bytes) -> None:
-        """From now on an open session outlives its holder, and is found by this key."""
+        """Give an open session a resume key, so that it outlives its connection."""
         session.key_hash = key_hash
         self._sessions.add(session)
         self._journal.session_opened(session)
 
-    async def written(self) -> None:
-        """Return once the sessions that were opened are on the disk: a key that was told is good after a crash too."""
+    async def flush(self) -> None:
+        """Wait until opened sessions are persisted, so that a resume key sent to a client survives a crash."""
         await self._journal.flush()
 
-    async def find(self, key_hash: bytes, principal: Principal, *, transport: str, away: CallPort) -> Session | None:
-        """The principal's session of this key, brought back into memory where it is only on the disk.
+    async def find(
+        self, key_hash: bytes, principal: Principal, *, transport: str, absent_port: CallPort
+    ) -> Session | None:
+        """The principal's session with this resume key, loaded from the database if necessary.
 
         Raises:
-            ServiceUnavailableError: the disk does not say.
+            ServiceUnavailableError: the database cannot be read.
         """
         session = self._sessions.by_key(key_hash, principal.name)
-        if session is not None:  # without standing in line behind those who wait for the disk
+        if session is not None:  # without waiting for the lock
             return session
-        async with self._finding:
+        async with self._loading:
             session = self._sessions.by_key(key_hash, principal.name)
             if session is not None:
                 return session
-            kept = await self._journal.find_session(key_hash)
-            if kept is None or kept.row.principal != principal.name:
+            stored = await self._journal.find_session(key_hash)
+            if stored is None or stored.row.principal != principal.name:
                 return None
-            row = kept.row
-            session = self._make(row.id, row.label, principal, ClientInfo(), row.toolset, transport, away, key_hash)
-            _restore(session, kept)
+            row = stored.row
+            session = self._make(
+                row.id,
+                row.label,
+                principal,
+                ClientInfo(),
+                toolset=row.toolset,
+                transport=transport,
+                absent_port=absent_port,
+                key_hash=key_hash,
+            )
+            _restore_calls(session, stored)
             self._sessions.add(session)
             return session
 
-    def take(self, session: Session, port: CallPort) -> CallPort | None:
-        """Let a port have the session; returns the one that had it until now."""
+    def hold(self, session: Session, port: CallPort) -> CallPort | None:
+        """Let a port hold the session. Returns the port that held it until now."""
         return self._sessions.attach(session, port)
 
-    def accepted(self, session: Session, key: str) -> None:
-        """A call is new under this key: an answer of another that the disk has under it must not come back."""
-        if key in session.stored:
-            session.stored.remove(key)
-            self._journal.acknowledged(session, [key])
-
-    async def states(self, session: Session, keys: Sequence[str]) -> dict[str, CallStatus]:
-        """What is known of a session's calls. The disk is asked where only that may know one.
-
-        Raises:
-            ServiceUnavailableError: the disk does not say.
-        """
-        now = time.monotonic()
-        known = {key: session.calls.status(key, now) for key in keys}
-        unknown = [key for key, status in known.items() if status == "unknown"]
-        if unknown and session.calls.incomplete:
-            on_disk = await self._journal.call_states(session, unknown)
-            for key in unknown:
-                status = session.calls.status(key, now)  # it may have been sent meanwhile
-                known[key] = on_disk.get(key, "unknown") if status == "unknown" else status
-        return known
-
-    async def answered_before(self, running: RunningCall) -> tuple[ToolResult, float]:
-        """The result of the call that its session made under this id before, and when that ended, as
-        ``time.monotonic`` has it; for one that the session's book has let go of.
-
-        Raises:
-            RequestIdConflictError: that was a call with other content.
-            ResultExpiredError: its result is gone.
-            ServiceUnavailableError: the disk does not say.
-        """
-        known = await self._journal.earlier_call(running)
-        if known is None:
-            raise ResultExpiredError
-        if known.tool != running.tool.name or known.arguments_hash != arguments_digest(running.call.arguments):
-            raise RequestIdConflictError
-        result = _result(known)
-        if result is None:
-            raise ResultExpiredError
-        return call_outcome.replayed(result), known.at - (time.time() - time.monotonic())
-
-    def leave(self, session: Session, port: CallPort) -> bool:
-        """The port's connection is gone. False where another had taken over before."""
+    def release(self, session: Session, port: CallPort) -> bool:
+        """The port's connection is closed. Returns False if another port has taken the session over."""
         if not self._sessions.detach(session, port, time.monotonic()):
             return False
         if session.journalled and not session.resumable:
             self._journal.session_closed(session)
         return True
 
-    async def keep(self) -> None:
-        """For as long as the daemon runs: put sessions away that nobody has held for the window."""
+    def call_accepted(self, session: Session, key: str) -> None:
+        """A new call uses this key: delete the stored answer of a forgotten call, so that it is never replayed."""
+        if key in session.stored:
+            session.stored.remove(key)
+            self._journal.acknowledged(session, [key])
+
+    async def statuses(self, session: Session, keys: Sequence[str]) -> dict[str, CallStatus]:
+        """The statuses of a session's calls; reads the database only for calls that memory does not know.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        now = time.monotonic()
+        statuses = {key: session.calls.status(key, now) for key in keys}
+        unknown = [key for key, status in statuses.items() if status == "unknown"]
+        if unknown and session.calls.incomplete:
+            stored = await self._journal.call_states(session, unknown)
+            for key in unknown:
+                status = session.calls.status(key, now)  # the call may have arrived meanwhile
+                statuses[key] = stored.get(key, "unknown") if status == "unknown" else status
+        return statuses
+
+    async def previous_answer(self, call: RunningCall) -> tuple[ToolResult, float]:
+        """The result of the previous call with the same request id, and when it ended (monotonic), for a call that
+        the session no longer has in memory.
+
+        Raises:
+            RequestIdConflictError: the previous call had another tool or other arguments.
+            ResultExpiredError: its result has expired.
+            ServiceUnavailableError: the database cannot be read.
+        """
+        previous = await self._journal.earlier_call(call)
+        if previous is None:
+            raise ResultExpiredError
+        if previous.tool != call.tool.name or previous.arguments_hash != arguments_digest(call.request.arguments):
+            raise RequestIdConflictError
+        result = _result_of(previous)
+        if result is None:
+            raise ResultExpiredError
+        return call_outcome.replayed(result), previous.at - (time.time() - time.monotonic())
+
+    async def unload_idle(self) -> None:
+        """While the daemon runs: unload sessions that no connection has held for the window."""
         while True:
-            await asyncio.sleep(min(_LOOK_EVERY_S, self._bounds().progress_window_s / 4))
+            await asyncio.sleep(min(_UNLOAD_INTERVAL_S, self._limits().progress_window_s / 4))
             now = time.monotonic()
-            idle = self._sessions.idle(now, self._bounds().progress_window_s)
-            # While the disk refuses, how a journalled call ended may be in memory alone as well.
-            if idle and await self._write_the_rest(idle) and self._journal.writable:
-                for session in self._sessions.idle(now, self._bounds().progress_window_s):
+            idle = self._sessions.idle(now, self._limits().progress_window_s)
+            # While writes fail, even the ends of journalled calls may be in memory alone.
+            if idle and await self._persist_unjournalled(idle) and self._journal.writable:
+                for session in self._sessions.idle(now, self._limits().progress_window_s):
                     if session in idle:
                         self._sessions.remove(session)
-            if now - self._seen_at > _SEEN_EVERY_S:
+            if now - self._seen_at > _SEEN_INTERVAL_S:
                 self._seen_at = now
                 self._journal.sessions_seen(session for session in self._sessions if session.resumable)
 
-    async def keep_all(self) -> None:
-        """The daemon goes down: have all answers on the disk that only memory has."""
+    async def persist_results(self) -> None:
+        """At shutdown: persist results held only in memory."""
         sessions = [session for session in self._sessions if session.resumable]
         self._journal.sessions_seen(sessions)
-        with suppress(TimeoutError):  # the store goes on with it until it is closed
+        with suppress(TimeoutError):  # the store continues the write until it is closed
             async with asyncio.timeout(_LAST_WRITE_S):
-                if not await self._write_the_rest(sessions):
-                    _log.error("answers could not be stored; their clients may send the calls again")
+                if not await self._persist_unjournalled(sessions):
+                    _log.error("answers could not be persisted; clients may send the calls again")
 
-    async def _write_the_rest(self, sessions: Iterable[Session]) -> bool:
+    async def _persist_unjournalled(self, sessions: Iterable[Session]) -> bool:
         now = time.monotonic()
-        answers: list[tuple[Session, PendingResult]] = [
-            (session, kept) for session in sessions for kept in session.calls.retained(now) if not kept.journalled
+        results: list[tuple[Session, PendingResult]] = [
+            (session, pending)
+            for session in sessions
+            for pending in session.calls.retained(now)
+            if not pending.journalled
         ]
-        for session, kept in answers:  # before they are: a call may take a key while the disk is waited for
-            session.stored.add(kept.key)
-        return not answers or await self._journal.persist_local_results(answers)
+        for session, pending in results:  # before the write: a new call may use a key meanwhile
+            session.stored.add(pending.key)
+        return not results or await self._journal.persist_local_results(results)
 
     def _make(
         self,
@@ -206,16 +230,17 @@ class SessionManager:
         label: str,
         principal: Principal,
         client: ClientInfo,
+        *,
         toolset: str,
         transport: str,
-        away: CallPort,
+        absent_port: CallPort,
         key_hash: bytes | None,
     ) -> Session:
-        bounds = self._bounds()
+        limits = self._limits()
         return Session(
             id=session_id,
             principal_name=principal.name,
-            calls=SessionCalls(session_id, bounds.max_accepted_per_session, self._shelf_of(principal)),
+            calls=SessionCalls(session_id, limits.max_accepted_per_session, self._cache_of(principal)),
             key_hash=key_hash,
             label=label,
             principal=principal,
@@ -223,30 +248,30 @@ class SessionManager:
             toolset=toolset,
             transport=transport,
             streaming=False,
-            permits=self._permits_of(principal) or Permits("session", bounds.max_running_per_session),
-            away=away,
+            permits=self._permits_of(principal) or Permits("session", limits.max_running_per_session),
+            absent_port=absent_port,
         )
 
-    def _shelf_of(self, principal: Principal) -> ResultCache:
-        shelf = self._shelves.get(principal.name)
-        if shelf is None:
-            bounds = self._bounds()
-            shelf = self._shelves[principal.name] = ResultCache(bounds.max_kept_bytes, bounds.result_ttl_s)
-        return shelf
+    def _cache_of(self, principal: Principal) -> ResultCache:
+        cache = self._caches.get(principal.name)
+        if cache is None:
+            limits = self._limits()
+            cache = self._caches[principal.name] = ResultCache(limits.max_kept_bytes, limits.result_ttl_s)
+        return cache
 
 
-def _restore(session: Session, kept: StoredSession) -> None:
-    """Enter what the disk has of a session's calls into its book."""
-    # The book's clock is monotonic, the disk's is not.
+def _restore_calls(session: Session, stored: StoredSession) -> None:
+    """Enter a session's stored calls into its ``SessionCalls``."""
+    # Stored times are Unix times; those of ``SessionCalls`` are monotonic.
     since_epoch = time.time() - time.monotonic()
-    session.calls.incomplete = kept.more
-    session.stored.update(call.request_key for call in kept.calls if call.local)
-    for call in kept.calls:
+    session.calls.incomplete = stored.more
+    session.stored.update(call.request_key for call in stored.calls if call.local)
+    for call in stored.calls:
         session.calls.restore(
             call.request_key,
             call.tool,
             call.arguments_hash,
-            _result(call),
+            _result_of(call),
             len(call.result or b""),
             call.at - since_epoch,
             echo_id=call.echo_id,
@@ -255,8 +280,8 @@ def _restore(session: Session, kept: StoredSession) -> None:
         )
 
 
-def _result(call: StoredCall) -> ToolResult | None:
+def _result_of(call: StoredCall) -> ToolResult | None:
     if call.state == "interrupted":
-        error = OutcomeUnknownError("The daemon ended abruptly while the call ran; look whether it had its effect.")
+        error = OutcomeUnknownError("The daemon stopped unexpectedly while the call ran; check whether it took effect.")
         return ToolResult(Metadata(0.0, Timings()), error=error.to_tool_error())
     return call_outcome.stored_result(call)

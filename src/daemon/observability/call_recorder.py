@@ -20,36 +20,36 @@ class CallRecorder:
         self._store = store
         self._metrics = metrics
 
-    def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
-        self.count(running, result)
-        self._store.record(self.row(running, result, result_bytes))
+    def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None:
+        self.count(call, result)
+        self._store.record(self.row(call, result, result_bytes))
 
-    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None:
-        self._count(call, result)
-        self._store.record(_row(session, call, result, call_id, time.time(), 0))
+    def call_refused(self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str) -> None:
+        self._count(request, result)
+        self._store.record(_row(session, request, result, call_id, time.time(), 0))
         if result.error is not None:
             why = None if result.error.code in QUOTES_ITS_CALLER else result.error.message
-            _log.info("call refused", request_id=call.request_id, code=result.error.code, why=why)
+            _log.info("call refused", request_id=request.request_id, code=result.error.code, why=why)
 
-    def count(self, running: RunningCall, result: ToolResult) -> None:
+    def count(self, call: RunningCall, result: ToolResult) -> None:
         """What the metrics and the log have of an ended call, but for its audit row."""
-        self._count(running.call, result)
-        for spent in running.meter.spent:
-            self._metrics.spent(running.tool.name, spent)
-        if not running.tool.local:
+        self._count(call.request, result)
+        for spent in call.meter.usage_by_model:
+            self._metrics.spent(call.tool.name, spent)
+        if not call.tool.local:
             metadata = result.metadata
             _log.info(
                 "call ended",
-                tool=running.tool.name,
+                tool=call.tool.name,
                 outcome=result.outcome,
                 latency_ms=metadata.latency_ms,
                 model=metadata.model,
             )
 
-    def row(self, running: RunningCall, result: ToolResult, result_bytes: int) -> CallRow:
+    def row(self, call: RunningCall, result: ToolResult, result_bytes: int) -> CallRow:
         """A call's audit row."""
-        own = result if running.family is None else without_children(running, result)
-        return _row(running.session, running.call, own, running.id, running.started_at, result_bytes)
+        own = result if call.child_scope is None else without_children(call, result)
+        return _row(call.session, call.request, own, call.id, call.started_at, result_bytes)
 
     def _count(self, call: ToolCall, result: ToolResult) -> None:
         metadata = result.metadata

@@ -65,10 +65,10 @@ class LiveDaemonView:
     @property
     def registry(self) -> ToolRegistry:
         """The tools that there are now."""
-        return self.router().offer.registry
+        return self.router().catalog.registry
 
     def health(self) -> dict[str, Any]:
-        offer = self.router().offer
+        offer = self.router().catalog
         problems = [*self.registry.problems, *offer.problems, *self.sources.problems]
         if self.store.problem is not None:
             problems.append(f"the database cannot be written ({self.store.problem}); only local calls are taken")
@@ -134,9 +134,7 @@ class LiveDaemonView:
     def running(self, principal: Principal) -> list[dict[str, Any]]:
         now = time.monotonic()
         return [
-            status_report.running_row(call, now)
-            for call in self.router().running
-            if call.session.principal == principal
+            status_report.running_row(call, now) for call in self.router().calls if call.session.principal == principal
         ]
 
     async def ended(

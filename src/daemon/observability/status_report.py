@@ -35,8 +35,8 @@ def limits(router: Router, gates: Mapping[str, ProviderLimiter]) -> dict[str, An
     return {
         "running": _permits(router.permits),
         "accepted": router.accepted,
-        "max_waiting": router.bounds.max_waiting,
-        "max_accepted_per_session": router.bounds.max_accepted_per_session,
+        "max_waiting": router.limits.max_waiting,
+        "max_accepted_per_session": router.limits.max_accepted_per_session,
         "providers": providers,
     }
 
@@ -86,7 +86,7 @@ def ended_row(row: CallRow) -> dict[str, Any]:
 
 def running_row(running: RunningCall, now: float) -> dict[str, Any]:
     """A call that is not answered yet, for the operator; never its arguments. ``now`` is an instant of its clock."""
-    session, latest = running.session, running.latest
+    session, latest = running.session, running.last_progress
     return {
         "id": running.id,
         "parent": None if running.parent is None else running.parent.id,
@@ -95,19 +95,12 @@ def running_row(running: RunningCall, now: float) -> dict[str, Any]:
         "principal": session.principal.name,
         "client": session.client.name,
         "tool": running.tool.name,
-        "state": _state(running),
+        "state": running.public_state,
         "started_at": running.started_at,
         "age_s": round(now - running.started, 3),
         "left_s": round(max(0.0, running.deadline - now), 3),
         "progress": None if latest is None else msgspec.to_builtins(latest),
     }
-
-
-def _state(running: RunningCall) -> str:
-    """``waiting`` for its turn, ``running``, or ``ending``: told to, and not there yet."""
-    if running.ended_at is not None:
-        return "ending"
-    return "running" if running.running else "waiting"
 
 
 def totals_row(totals: CallTotals) -> dict[str, Any]:

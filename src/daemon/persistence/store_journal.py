@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import structlog
-from msgspec.structs import replace
+from msgspec import structs
 
 from ...protocol.error_codes import OutcomeUnknownError, ServiceUnavailableError
 from ...protocol.session_calls import REMEMBERED_IDS, PendingResult, arguments_digest
@@ -42,22 +42,22 @@ class StoreJournal:
     def writable(self) -> bool:
         return self._store.problem is None
 
-    async def start(self, running: RunningCall) -> bool:
+    async def start_call(self, call: RunningCall, *, replace: bool) -> bool:
         unknown = failed(
-            running,
-            OutcomeUnknownError("The daemon ended abruptly while the call ran; look whether it had its effect."),
+            call,
+            OutcomeUnknownError("The daemon stopped unexpectedly while the call ran; check whether it took effect."),
             time.monotonic(),
         )
         started = CallStart(
-            session_id=running.scope,
-            request_key=running.key,
-            echo_id=running.call.echo_id,
-            arguments_hash=arguments_digest(running.call.arguments),
-            row=replace(self._recorder.row(running, unknown, 0), arguments=None),
-            child=running.parent is not None,
-            orchestration=running.tool.orchestration,
-            again=running.again,
-            detached=_order(running) if running.detached else None,
+            session_id=call.scope,
+            request_key=call.key,
+            echo_id=call.request.echo_id,
+            arguments_hash=arguments_digest(call.request.arguments),
+            row=structs.replace(self._recorder.row(call, unknown, 0), arguments=None),
+            child=call.parent is not None,
+            orchestration=call.tool.orchestration,
+            again=replace,
+            detached=_order(call) if call.detached else None,
         )
         try:
             return await self._store.start(started)
@@ -65,23 +65,23 @@ class StoreJournal:
             message = f"The call was not started, since it could not be journalled ({error.reason})."
             raise ServiceUnavailableError(message, executed="no") from error
 
-    async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
-        self._recorder.count(running, result)
+    async def end_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
+        self._recorder.count(call, result)
         ended = CallEnd(
-            session_id=running.scope,
-            request_key=running.key,
-            result=encode_result(result) if running.parent is not None or running.session.resumable else None,
+            session_id=call.scope,
+            request_key=call.key,
+            result=_stored_result(call, result, answer),
             at=time.time(),
-            row=self._recorder.row(running, result, result_bytes),
-            spent=running.meter.spent,
+            row=self._recorder.row(call, result, len(answer)),
+            spent=call.meter.usage_by_model,
         )
         reason = await not_on_disk(self._store.end(ended))
         if reason is not None:
-            _log.error("a result is told before it is on the disk", tool=running.tool.name, reason=reason)
+            _log.error("a result is told before it is on the disk", tool=call.tool.name, reason=reason)
 
-    async def earlier_call(self, running: RunningCall) -> StoredCall | None:
+    async def earlier_call(self, call: RunningCall) -> StoredCall | None:
         try:
-            return await self._store.answered(running.session.id, running.key)
+            return await self._store.answered(call.session.id, call.key)
         except StoreError as error:
             # As for whether it was executed: it was started, once.
             message = f"The call was made before, and how it ended cannot be looked up at present ({error.reason})."
@@ -100,9 +100,9 @@ class StoreJournal:
             raise ServiceUnavailableError(message) from error
         return found
 
-    async def earlier_child(self, running: RunningCall) -> StoredCall | None:
+    async def earlier_child(self, call: RunningCall) -> StoredCall | None:
         try:
-            return await self._store.child(running.scope, running.key, running.session.principal.name)
+            return await self._store.child(call.scope, call.key, call.session.principal.name)
         except StoreError as error:
             raise _unreadable(error) from error
 
@@ -112,9 +112,9 @@ class StoreJournal:
         except StoreError as error:
             raise _unreadable(error) from error
 
-    async def resume_run(self, running: RunningCall, run: str) -> None:
+    async def resume_run(self, call: RunningCall, run: str) -> None:
         try:
-            await self._store.take_up(running.id, run)
+            await self._store.take_up(call.id, run)
         except StoreError as error:
             message = f"It could not be journalled that the call goes on with an earlier one ({error.reason})."
             raise ServiceUnavailableError(message, executed="no") from error
@@ -191,11 +191,18 @@ class StoreJournal:
             raise ServiceUnavailableError(message, executed="no") from error
 
 
-def _order(running: RunningCall) -> CallOrder:
+def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -> bytes | None:
+    """A child's answer is stored as its port rendered it; a client's is rendered for its transport only."""
+    if call.parent is not None:
+        return answer
+    return encode_result(result) if call.session.resumable else None
+
+
+def _order(call: RunningCall) -> CallOrder:
     return CallOrder(
-        arguments=msgspec.json.encode(running.call.arguments),
-        client=msgspec.json.encode(running.session.client),
-        deadline_at=time.time() + running.deadline - time.monotonic(),
+        arguments=msgspec.json.encode(call.request.arguments),
+        client=msgspec.json.encode(call.session.client),
+        deadline_at=time.time() + call.deadline - time.monotonic(),
     )
 
 

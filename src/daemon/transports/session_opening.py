@@ -38,7 +38,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession:
     sessions, streaming = router.sessions, "stream" in hello.features
     if hello.resume_key is not None:
         key_hash = hash_key(hello.resume_key)
-        session = await sessions.find(key_hash, hello.principal, transport="websocket", away=ABSENT_PORT)
+        session = await sessions.find(key_hash, hello.principal, transport="websocket", absent_port=ABSENT_PORT)
         # A principal's token of today may be for fewer toolsets than the one that the session was opened with.
         if session is not None and hello.access.may_use(session.toolset):
             if hello.label_problem is None:
@@ -52,15 +52,15 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession:
         hello.label,
         hello.principal,
         hello.client,
-        toolset=hello.toolset or hello.access.default_toolset(router.offer.names, router.offer.default),
+        toolset=hello.toolset or hello.access.default_toolset(router.catalog.names, router.catalog.default),
         transport="websocket",
         streaming=streaming,
-        away=ABSENT_PORT,
+        absent_port=ABSENT_PORT,
         usable=hello.access.toolsets,
         key_hash=None if resume_key is None else hash_key(resume_key),
     )
     if resume_key is not None:
-        await sessions.written()
+        await sessions.flush()
     return OpenedSession(session, resume_key, resumed=False, workspace_problem=objection)
 
 
@@ -74,7 +74,7 @@ def build_ack(
     ping_interval_s: float,
 ) -> HelloAck:
     """The ack. What was not taken as it was asked for, a resume above all, is said in ``notice``."""
-    bounds, session = router.bounds, opened.session
+    bounds, session = router.limits, opened.session
     notices: list[str] = []
     if hello.label_problem is not None:
         instead = "the session keeps its own" if opened.resumed else "the server made one"
@@ -96,7 +96,7 @@ def build_ack(
         server=server,
         features=hello.features,
         toolset=session.toolset,
-        tools_rev=router.offer.of(session.toolset).rev,
+        tools_rev=router.catalog.of(session.toolset).rev,
         instructions=instructions,
         resumed=opened.resumed,
         resume_key=opened.resume_key,

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 
 from ...protocol.authorization import Authorization
 from ...protocol.error_codes import CallError, ProtocolError
-from ...protocol.frame_decoding import FrameRefusal, call_request, decode_client_frame, request_id_of, request_key
+from ...protocol.frame_decoding import FrameRefusal, decode_client_frame, request_id_of, request_key, tool_call
 from ...protocol.frames import (
     Acknowledge,
     CallStatusQuery,
@@ -46,7 +46,7 @@ from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Progress, RequestId, ToolCall, ToolResult
 from ...serving import BEHIND_BYTES
 from ...tools import ToolsetView
-from ..dispatch import DetachedPort, Router, RunningCall, Session, replayed
+from ..dispatch import DisconnectedPort, Router, RunningCall, Session, replayed
 
 _log = structlog.get_logger(__name__)
 
@@ -103,7 +103,7 @@ class WebSocketConnection:
                 if not self._silenced:
                     await self._receive(data)
         finally:
-            self._router.leave(self._session, self)
+            self._router.disconnect(self._session, self)
             missed.clear()
             for task in (self._reporter, self._redelivery):
                 if task is not None:
@@ -135,7 +135,7 @@ class WebSocketConnection:
 
     @property
     def _tools(self) -> ToolsetView:
-        return self._router.offer.of(self._session.toolset)
+        return self._router.catalog.of(self._session.toolset)
 
     # --- frames in ---------------------------------------------------------------------------------------------------
 
@@ -164,31 +164,21 @@ class WebSocketConnection:
                 await self._send(ErrorFrame(error.to_tool_error()))
 
     async def _call(self, frame: CallTool, size: int) -> None:
-        request = call_request(frame)
+        request = tool_call(frame, size, make_id=_make_request_id)
         if isinstance(request, FrameRefusal):
             await self._refuse(request)
             return
-        request_id = request.request_id if request.request_id is not None else uuid4().hex
-        call = ToolCall(
-            request_id,
-            request.name,
-            request.arguments,
-            request.timeout_ms,
-            size,
-            request.on_disconnect,
-            request.echo_id,
-        )
-        outcome = self._router.submit(self._session, call, self)
+        outcome = self._router.submit(self._session, request, self)
         if isinstance(outcome, RunningCall):
             if self._acks:
                 notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
-                await self._send(CallToolAck(request_id, True, outcome.timeout_ms, notice, id=_id(call)))
+                await self._send(CallToolAck(request.request_id, True, outcome.timeout_ms, notice, id=_id(request)))
         elif outcome is not None:
-            await self._send_bytes(_answer(request_id, request.echo_id, outcome))
+            await self._send_bytes(_answer(request.request_id, request.echo_id, outcome))
 
     async def _refuse(self, refusal: FrameRefusal) -> None:
         if refusal.call:
-            request_id = refusal.request_id if refusal.request_id is not None else uuid4().hex
+            request_id = refusal.request_id if refusal.request_id is not None else _make_request_id()
             result = self._router.refuse_frame(self._session, request_id, refusal.error)
             await self._send_bytes(_answer(request_id, refusal.echo_id, result))
         else:
@@ -197,7 +187,7 @@ class WebSocketConnection:
 
     async def _tell_states(self, request_ids: Sequence[RequestId]) -> None:
         try:
-            states = await self._router.states_of(self._session, request_ids)
+            states = await self._router.statuses_of(self._session, request_ids)
         except CallError as error:
             await self._send(ErrorFrame(error.to_tool_error()))
         else:
@@ -207,7 +197,7 @@ class WebSocketConnection:
         if self._router.cancel(self._session, request_key(frame.request_id)):
             return
         try:
-            (status,) = await self._router.states_of(self._session, [frame.request_id])
+            (status,) = await self._router.statuses_of(self._session, [frame.request_id])
         except CallError as error:
             await self._send(ErrorFrame(error.to_tool_error(), frame.request_id))
         else:
@@ -216,7 +206,7 @@ class WebSocketConnection:
     # --- answers out: what dispatch asks of a CallPort ----------------------------------------------------------------
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        return _answer(running.call.request_id, running.call.echo_id, result)
+        return _answer(running.request.request_id, running.request.echo_id, result)
 
     async def deliver(self, running: RunningCall, answer: bytes) -> None:
         if self._progress:
@@ -236,9 +226,9 @@ class WebSocketConnection:
         self._chunks.setdefault(running, []).append(text)
         self._wake_reporter()
 
-    def beat(self, running: Sequence[RunningCall], now: float) -> None:
-        for call in running[:1] if self._hello.plain else running:
-            self._progress.setdefault(call, call.sign_of_life(now))
+    def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
+        for call in calls[:1] if self._hello.plain else calls:
+            self._progress.setdefault(call, call.heartbeat(now))
         self._wake_reporter()
 
     def _wake_reporter(self) -> None:
@@ -286,14 +276,18 @@ class WebSocketConnection:
             pass  # nobody is there to hear it; `serve` sees the end and settles what runs
 
 
-class AbsentPort(DetachedPort):
+class AbsentPort(DisconnectedPort):
     """The ``CallPort`` of sessions that no connection holds."""
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        return _answer(running.call.request_id, running.call.echo_id, result)
+        return _answer(running.request.request_id, running.request.echo_id, result)
 
 
 ABSENT_PORT: Final = AbsentPort()
+
+
+def _make_request_id() -> str:
+    return uuid4().hex
 
 
 def _id(call: ToolCall) -> RequestId | UnsetType:
@@ -303,7 +297,7 @@ def _id(call: ToolCall) -> RequestId | UnsetType:
 
 def _report(running: RunningCall, progress: Progress) -> ProgressFrame:
     running.reports += 1
-    call = running.call
+    call = running.request
     return ProgressFrame(
         call.request_id, running.reports, progress.message, progress.done, progress.total, id=_id(call)
     )
@@ -311,7 +305,7 @@ def _report(running: RunningCall, progress: Progress) -> ProgressFrame:
 
 def _chunk(running: RunningCall, text: str) -> StreamChunk:
     running.chunks += 1
-    return StreamChunk(running.call.request_id, running.chunks, text, id=_id(running.call))
+    return StreamChunk(running.request.request_id, running.chunks, text, id=_id(running.request))
 
 
 def _answer(request_id: RequestId, echo_id: bool, result: ToolResult) -> bytes:

@@ -221,7 +221,7 @@ class WebSocketServer:
         session = opened.session
         bind_session(session.label)
         connection = WebSocketConnection(socket, hello, session, self._router, self._health)
-        superseded, missed = self._router.attach(session, connection)
+        superseded, missed = self._router.connect(session, connection)
         if isinstance(superseded, WebSocketConnection):
             self._in_background(_drop(superseded.silence(), CLOSE_SUPERSEDED, "the session was resumed elsewhere"))
         self._connections.add(connection)
@@ -248,7 +248,7 @@ class WebSocketServer:
         if isinstance(hello, HelloRefused):
             return hello
         access = await self._authenticate(token_of(hello))
-        return validate_hello(hello, access, make_label=_make_label, toolsets=self._router.offer.names)
+        return validate_hello(hello, access, make_label=_make_label, toolsets=self._router.catalog.names)
 
     def _ack(self, hello: HelloAccepted, opened: OpenedSession) -> HelloAck:
         return build_ack(
@@ -256,7 +256,7 @@ class WebSocketServer:
             opened,
             self._router,
             server=self._server,
-            instructions=self._instructions(self._router.offer.of(opened.session.toolset)),
+            instructions=self._instructions(self._router.catalog.of(opened.session.toolset)),
             ping_interval_s=self._options.ping_interval_s,
         )
 

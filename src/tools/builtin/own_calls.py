@@ -79,7 +79,7 @@ def _without_result(known: CallInfo) -> NotFoundError | ResultExpiredError | Out
     if known.state == "unknown":
         return _unknown(known)
     if known.state == "interrupted":
-        return OutcomeUnknownError("The daemon ended abruptly while the call ran; look whether it had its effect.")
+        return OutcomeUnknownError("The daemon stopped unexpectedly while the call ran; check whether it took effect.")
     if known.state == "expired":
         return ResultExpiredError(
             "The call has ended, and its result was kept for its time, or until others took its room.", executed="yes"

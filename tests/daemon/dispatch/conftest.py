@@ -120,18 +120,18 @@ class FakePort:
     async def deliver(self, running: RunningCall, answer: bytes) -> None:
         await self.reading.wait()
         self.answered.append(running)
-        self.answers[running.call.request_id] = decode_result(answer)
+        self.answers[running.request.request_id] = decode_result(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
-        self.heard.append((running.call.request_id, progress))
+        self.heard.append((running.request.request_id, progress))
         return True
 
     def chunk(self, running: RunningCall, text: str) -> None:
-        self.chunks.append((running.call.request_id, text))
+        self.chunks.append((running.request.request_id, text))
 
-    def beat(self, running: Sequence[RunningCall], now: float) -> None:
+    def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         self.beats += 1
-        self.heard.extend((call.call.request_id, call.sign_of_life(now)) for call in running)
+        self.heard.extend((call.request.request_id, call.heartbeat(now)) for call in calls)
 
 
 @dataclass
@@ -141,10 +141,10 @@ class FakeRecorder:
     ended_calls: list[tuple[RunningCall, ToolResult, int]] = field(default_factory=list)
     refused_calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
 
-    def ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
+    def call_ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self.ended_calls.append((running, result, result_bytes))
 
-    def refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None:
+    def call_refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None:
         self.refused_calls.append((call, result))
 
 
@@ -175,12 +175,12 @@ class FakeJournal:
         self.asked["writable"] += 1
         return not self.refuses
 
-    async def start(self, running: RunningCall) -> bool:
+    async def start_call(self, running: RunningCall, *, replace: bool) -> bool:
         await self._disk("start")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.", executed="no")
         known = self.calls.get((running.scope, running.key))
-        if known is not None and not known.local and not running.again:
+        if known is not None and not known.local and not replace:
             return False
         self.events.append(("start", running.key))
         self.calls[running.scope, running.key] = self._call(running, "interrupted", None)
@@ -192,7 +192,7 @@ class FakeJournal:
                 tool=running.tool.name,
                 started_at=running.started_at,
                 session=row,
-                arguments=msgspec.json.encode(running.call.arguments),
+                arguments=msgspec.json.encode(running.request.arguments),
                 client=msgspec.json.encode(running.session.client),
                 deadline_at=time.time() + running.deadline - time.monotonic(),
             )
@@ -200,9 +200,9 @@ class FakeJournal:
             self.runs[running.id] = (running.tool.name, running.session.principal, running.id)
         return True
 
-    async def end(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
+    async def end_call(self, running: RunningCall, result: ToolResult, answer: bytes) -> None:
         await self._disk("end")
-        self.recorder.ended(running, result, result_bytes)
+        self.recorder.call_ended(running, result, len(answer))
         if self.loses_ends:
             return
         self.events.append(("end", running.key))
@@ -240,9 +240,9 @@ class FakeJournal:
         return StoredCall(
             session_id=running.scope,
             request_key=running.key,
-            echo_id=running.call.echo_id,
+            echo_id=running.request.echo_id,
             tool=running.tool.name,
-            arguments_hash=arguments_digest(running.call.arguments),
+            arguments_hash=arguments_digest(running.request.arguments),
             local=running.tool.local,
             state=state,
             result=result,
@@ -472,17 +472,17 @@ class House:
             for name, (_, limit) in (providers or {}).items()
         }
         self.router = Router(
-            ToolCatalog(ToolRegistry([*tools, ask]), shipped_toolsets(), DEFAULT_TOOLSET),
-            self.gates,
-            absent={"kimi": "set KIMI_API_KEY", "glm": "set GLM_API_KEY"},
+            catalog=ToolCatalog(ToolRegistry([*tools, ask]), shipped_toolsets(), DEFAULT_TOOLSET),
+            limiters=self.gates,
+            unconfigured={"kimi": "set KIMI_API_KEY", "glm": "set GLM_API_KEY"},
             permits=Permits("running", max_running),
-            bounds=replace(BOUNDS, **bounds),
+            limits=replace(BOUNDS, **bounds),
             daemon=FakeView(),
             files=FileAccess([Path.cwd()]),
             conversations=self.conversations,
-            allowances=PrincipalLimits(self.budget),
+            principal_limits=PrincipalLimits(self.budget),
             results=self.results,
-            rates=RateLimits(self.rates.get),
+            rate_limits=RateLimits(self.rates.get),
             sandbox=self.sandbox,
             recorder=self.recorder,
             journal=self.journal,
@@ -506,20 +506,20 @@ class House:
             toolset=toolset,
             transport="test",
             streaming=streaming,
-            away=self.away,
+            absent_port=self.away,
             key_hash=None if key is None else hash_key(key),
         )
         session.permits = Permits("session", running)
-        self.router.attach(session, self.port)
+        self.router.connect(session, self.port)
         return session
 
     async def resume(self, key: str, principal: Principal = LOCAL) -> Resumed | None:
         """A new connection with this key has the session, where there is one."""
-        session = await self.router.sessions.find(hash_key(key), principal, transport="test", away=self.away)
+        session = await self.router.sessions.find(hash_key(key), principal, transport="test", absent_port=self.away)
         if session is None:
             return None
         port = FakePort()
-        superseded, kept = self.router.attach(session, port)
+        superseded, kept = self.router.connect(session, port)
         missed = {request_id_of(one.key): one.result for one in kept}
         return Resumed(session, port, superseded, missed)
 

@@ -1,7 +1,7 @@
 """Who is let in, as a table."""
 
 import pytest
-from toold.daemon.dispatch.admission import deadline_s, session_is_full, too_many_waiting
+from toold.daemon.dispatch.admission import session_is_full, timeout_s_of, too_many_waiting
 
 
 @pytest.mark.parametrize(("waiting", "refused"), [(0, False), (999, False), (1000, True), (5000, True)])
@@ -28,9 +28,9 @@ def test_a_full_session_is_told_its_bound() -> None:
 )
 def test_a_wish_is_granted_up_to_the_maximum(wished_ms: float | None, given: tuple[float, bool]) -> None:
     """No wish takes the tool's own time; too large a wish is lowered, and that is said."""
-    assert deadline_s(wished_ms, 30.0, 1800.0) == given
+    assert timeout_s_of(wished_ms, 30.0, 1800.0) == given
 
 
 def test_a_tools_own_time_keeps_to_the_maximum_too() -> None:
     """An operator's maximum holds for every call."""
-    assert deadline_s(None, 600.0, 60.0) == (60.0, False)
+    assert timeout_s_of(None, 600.0, 60.0) == (60.0, False)

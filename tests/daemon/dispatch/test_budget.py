@@ -86,7 +86,7 @@ def test_no_more_is_spent_than_what_was_reckoned_too_low(calls: list[tuple[float
     spent = too_low = 0.0
     for reckoned, real in calls:
         try:
-            with budget.holding(Cost(reckoned, "USD")):
+            with budget.reserve(Cost(reckoned, "USD")):
                 budget.spend(Cost(real, "USD"))
         except RateLimitedError:
             continue
@@ -100,7 +100,7 @@ def test_what_is_held_is_given_back_however_the_block_ends() -> None:
     """A call that fails or is cancelled leaves room for the next one."""
     budget = Budget({"USD": 1.0}, clock=lambda: NOON)
     for _ in range(3):
-        with contextlib.suppress(LookupError), budget.holding(Cost(0.9, "USD")):
+        with contextlib.suppress(LookupError), budget.reserve(Cost(0.9, "USD")):
             assert budget.state()["under_way"] == {"USD": 0.9}
             raise LookupError
     assert (budget.state()["under_way"], budget.state()["spent"]) == ({}, {})
@@ -113,10 +113,10 @@ def test_it_goes_on_after_a_restart_and_begins_anew_with_the_day() -> None:
     budget.restore("2026-04-30", {"USD": 5.0})
     budget.restore("2026-05-01", {"USD": 0.75})
     budget.spend(Cost(0.25, "USD"))
-    with pytest.raises(RateLimitedError), budget.holding(None):
+    with pytest.raises(RateLimitedError), budget.reserve(None):
         raise AssertionError
     now[0] += 12 * 3600
-    with budget.holding(None):
+    with budget.reserve(None):
         assert budget.state()["spent"] == {}
         assert budget.state()["day"] == "2026-05-02"
 
@@ -126,5 +126,5 @@ def test_amounts_can_change_while_it_counts() -> None:
     budget = Budget({"USD": 1.0}, clock=lambda: NOON)
     budget.spend(Cost(1.0, "USD"))
     budget.amounts = {"USD": 2.0}
-    with budget.holding(Cost(0.5, "USD")):
+    with budget.reserve(Cost(0.5, "USD")):
         assert budget.state()["under_way"] == {"USD": 0.5}

@@ -62,7 +62,7 @@ async def test_a_tool_knows_its_call_and_nothing_of_the_connection(house: Any, m
     async def look(arguments: Any, context: Any) -> str:
         seen.update(id=context.call_id, principal=context.principal, streaming=context.streaming)
         seen["left"] = context.remaining()
-        context._running.deadline = 0.0
+        context._call.deadline = 0.0
         seen["late"] = context.remaining()
         return ""
 
@@ -339,7 +339,7 @@ async def test_completions_under_way_count_as_they_are_reckoned(priced: Any) -> 
     """One that may take the rest has it to itself until it is answered."""
     priced.budget.amounts = {"USD": 1.5}
     session = priced.session()
-    with priced.budget.holding(Cost(1.5, "USD")):
+    with priced.budget.reserve(Cost(1.5, "USD")):
         error = (await priced.call(session, 1, "pays")).error
     assert "calls under way" in error.message
     assert (await priced.call(session, 2, "pays")).ok

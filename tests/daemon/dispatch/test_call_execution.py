@@ -96,10 +96,10 @@ async def test_what_cannot_be_written_down_is_still_answered(house: Any, make: A
         raise RuntimeError("a mistake")
 
     home = house([make("say", say, read_only=read_only)])
-    home.recorder.ended = fail  # the journal of these tests tells it of its calls
+    home.recorder.call_ended = fail  # the journal of these tests tells it of its calls
     with capture_logs() as lines:
         assert (await home.call(home.session(key="key"), 1, "say")).ok
-    assert [line["event"] for line in lines] == ["a call could not be recorded"]
+    assert [line["event"] for line in lines] == ["call could not be recorded"]
 
 
 async def test_a_tool_that_ignores_its_end_is_answered_for(house: Any, make: Any) -> None:
@@ -115,7 +115,7 @@ async def test_a_tool_that_ignores_its_end_is_answered_for(house: Any, make: Any
         return "too late"
 
     home = house([make("stubborn", stubborn)], progress_interval_s=0.2)
-    beat = asyncio.create_task(home.router.keep_beat())
+    beat = asyncio.create_task(home.router.send_heartbeats())
     result = await home.call(home.session(), 1, "stubborn", timeout_ms=20)
     assert result.error.code == "TIMEOUT"
     assert home.router.permits.in_use == 1
@@ -226,7 +226,7 @@ def submit_and_end(home: Any, session: Any, number: int, name: str, end: str) ->
     elif end == "cancel":
         home.router.cancel(session, running.key)
     elif end == "leave":
-        home.router.leave(session, home.port)
+        home.router.disconnect(session, home.port)
 
 
 async def answers_or_hangs(request: CompletionRequest, on_delta: OnDelta | None) -> str:
@@ -383,7 +383,7 @@ async def test_what_memory_has_let_go_of_does_not_run_again(
     del home.port.answers[1]
     error = (await home.call(session, 1, "write", arguments={"text": text})).error
     assert (error.code, error.executed) == (code, executed)
-    states = await home.router.states_of(session, [1, 2, 3])
+    states = await home.router.statuses_of(session, [1, 2, 3])
     assert states == ["expired" if forgotten else "done", "done", "unknown"]
     assert [event for event in home.journal.events if event[0] == "start"] == [("start", "n1"), ("start", "n2")]
     assert set(home.counts().values()) == {0}
@@ -424,9 +424,9 @@ async def test_a_local_call_of_a_long_session_asks_no_disk(house: Any, make: Any
         await home.call(session, request_id, name)
     assert session.calls.incomplete
     assert home.journal.asked == {"start": 2, "end": 2}
-    assert await home.router.states_of(session, [2]) == ["done"]
+    assert await home.router.statuses_of(session, [2]) == ["done"]
     assert not home.journal.asked["call_states"]
-    assert await home.router.states_of(session, [0, 2, 9]) == ["done", "done", "unknown"]
+    assert await home.router.statuses_of(session, [0, 2, 9]) == ["done", "done", "unknown"]
 
 
 @pytest.mark.parametrize(("timeout_ms", "code"), [(20, "TIMEOUT"), (None, "CANCELLED")])
@@ -457,7 +457,7 @@ async def test_a_call_that_ends_before_its_turn_touches_no_disk(house: Any, make
     session = home.session()
     first = home.submit(session, 1, "write")
     waits = home.submit(session, 2, "write")
-    await home.until(lambda: first.running)
+    await home.until(lambda: first.entered)
     home.router.cancel(session, waits.key)
     await home.until(lambda: 2 in home.port.answers)
     assert home.port.answers[2].error.executed == "no"

@@ -10,7 +10,7 @@ from toold.tools import CallInfo
 
 
 async def look_up(home: Any, call_id: str) -> CallInfo:
-    found: CallInfo = await home.router._execution._known.look_up(LOCAL, call_id)
+    found: CallInfo = await home.router._execution._lookup.look_up(LOCAL, call_id)
     return found
 
 
@@ -26,7 +26,7 @@ async def test_a_call_that_runs_is_told_with_its_progress(house: Any, make: Any)
     home = house([make("work", work)], max_running=1)
     running = home.submit(home.session("one"), 1, "work")
     waiting = home.submit(home.session("two"), 2, "work")
-    await home.until(lambda: running.latest is not None)
+    await home.until(lambda: running.last_progress is not None)
     known = await look_up(home, running.id)
     assert (known.state, known.tool) == ("running", "work")
     assert known.progress is not None

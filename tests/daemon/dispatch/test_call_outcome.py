@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from msgspec import structs
 from structlog.testing import capture_logs
-from toold.daemon.dispatch import EndReason, RunningCall, UsageMeter, call_outcome
+from toold.daemon.dispatch import CallPhase, EndReason, JournalRecord, RunningCall, UsageMeter, call_outcome
 from toold.protocol.error_codes import CallCancelledError, CallError, ProviderError, RateLimitedError
 from toold.protocol.tool_call import Cost, ModelUsage, TextContent, ToolResult, Usage
 
@@ -32,8 +33,8 @@ async def make_running(house: Any, make: Any) -> AsyncIterator[MakeRunning]:
 
     def begin(tool: str = "reads", *, running: bool = True, ended_by: EndReason | None = None) -> RunningCall:
         call: RunningCall = home.submit(home.session(), 1, tool, timeout_ms=2500)
-        call.running, call.ended_by = running, ended_by
-        return call
+        phase = CallPhase.RUNNING if running else CallPhase.QUEUED
+        return structs.replace(call, phase=phase, end_reason=ended_by)
 
     yield begin
     await home.answered()
@@ -79,14 +80,14 @@ async def test_what_was_made_before_may_have_been_done(
 ) -> None:
     """Also where this call of it was cut off before its turn, while the first one's answer was looked up."""
     call = make_running("writes", running=False, ended_by=ended_by)
-    call.repeated = True
+    call.journal_record = JournalRecord.PREVIOUS_CALL
     assert judged(call_outcome.cut_off(call), call) == (code, "maybe", False)
 
 
 async def test_a_time_out_names_the_time(make_running: MakeRunning) -> None:
     """The seconds that the call had, and whether it waited or ran for them."""
     assert "2.5 s for its turn" in call_outcome.timed_out(make_running(running=False)).message
-    assert "within its 2.5 s; a larger timeout_ms" in call_outcome.timed_out(make_running(running=True)).message
+    assert "within 2.5 s; set a larger timeout_ms" in call_outcome.timed_out(make_running(running=True)).message
 
 
 async def test_a_part_has_its_time_from_the_call_that_made_it(make_running: MakeRunning) -> None:
@@ -95,7 +96,7 @@ async def test_a_part_has_its_time_from_the_call_that_made_it(make_running: Make
     part.parent = make_running()
     message = call_outcome.timed_out(part).message
     part.parent = None
-    assert message == "The call was not done within its 2.5 s, as long as the call that made it gave it."
+    assert message == "The call did not finish within 2.5 s; its parent call limits its time."
 
 
 async def test_who_cancelled_is_said(make_running: MakeRunning) -> None:
@@ -166,7 +167,7 @@ async def test_metadata_has_the_times_in_milliseconds(make_running: MakeRunning)
     assert (metadata.timings.queue_ms, metadata.timings.tool_ms, metadata.timings.provider_ms) == (250, 1000, 500)
     assert (metadata.provider, metadata.usage, metadata.cost, metadata.simulated) == (None, None, None, None)
     call.meter = UsageMeter(provider="kimi", model="kimi-k2")
-    call.meter.book(DOLLARS)
+    call.meter.add_usage(DOLLARS)
     metadata = call_outcome.metadata_of(call, call.started)
     assert (metadata.provider, metadata.model, metadata.usage) == ("kimi", "kimi-k2", Usage(1, 2))
     assert metadata.cost == Cost(0.125, "USD")
@@ -177,7 +178,7 @@ async def test_cost_in_two_currencies_is_not_added_up(make_running: MakeRunning)
     call = make_running()
     call.meter = UsageMeter(provider="kimi")
     for spent in (DOLLARS, YUAN, DOLLARS):
-        call.meter.book(spent)
+        call.meter.add_usage(spent)
     metadata = call_outcome.metadata_of(call, call.started)
     assert metadata.cost is None
     assert [(part.model, part.completions, part.cost) for part in metadata.usage_by_model] == [
@@ -191,8 +192,8 @@ async def test_what_each_model_took_is_told_where_there_were_several(make_runnin
     """Of one model the sums say it already."""
     call = make_running()
     call.meter = UsageMeter(provider="kimi")
-    call.meter.book(DOLLARS)
-    call.meter.book(DOLLARS)
+    call.meter.add_usage(DOLLARS)
+    call.meter.add_usage(DOLLARS)
     metadata = call_outcome.metadata_of(call, call.started)
     assert (metadata.usage_by_model, metadata.usage, metadata.cost) == ((), Usage(2, 4), Cost(0.25, "USD"))
 

@@ -79,7 +79,7 @@ async def test_a_child_is_recorded_under_its_parents_id(house: Any, make: Any, c
     result = await home.call(home.session(), 1, "compose")
     assert result.structured == {"said": "hello"}
     (child, child_result, size), (parent, _, _) = home.recorder.ended_calls
-    assert (child.id, child.tool.name, child.call.request_id) == (f"{parent.id}/step", "say", "step")
+    assert (child.id, child.tool.name, child.request.request_id) == (f"{parent.id}/step", "say", "step")
     assert (child_result.structured, size) == ({"said": "hello"}, len(encode_result(child_result)))
 
 
@@ -246,7 +246,7 @@ async def test_children_end_with_their_parent(house: Any, make: Any, compose: An
         if how == "caller":
             home.router.cancel(session, "n1")
         else:
-            home.router.leave(session, home.port)
+            home.router.disconnect(session, home.port)
     await home.answered()
     *children, (parent, result, _) = home.recorder.ended_calls
     assert parent.parent is None
@@ -268,7 +268,7 @@ async def test_a_child_that_does_not_end_is_answered_for(house: Any, make: Any, 
 
     home = house([compose(calling("stuck")), make("stuck", stuck)])
     session = home.session()
-    beat = asyncio.create_task(home.router.keep_beat())
+    beat = asyncio.create_task(home.router.send_heartbeats())
     home.submit(session, 1, "compose")
     await home.until(lambda: session.permits.in_use)
     home.router.cancel(session, "n1")
@@ -302,10 +302,10 @@ async def test_the_operator_can_end_one_child(house: Any, make: Any, compose: An
     session = home.session()
     home.submit(session, 1, "compose")
     await home.until(lambda: session.permits.in_use)
-    parent, child = home.router.running
-    assert home.router.end_for_operator(child.id)
+    parent, child = home.router.calls
+    assert home.router.cancel_by_operator(child.id)
     await home.answered()
-    assert home.port.answers[1].structured["error"]["message"] == "The call was cancelled by the daemon's operator."
+    assert home.port.answers[1].structured["error"]["message"] == "The call was cancelled by the operator."
     assert child.id == f"{parent.id}/step"
 
 
@@ -378,7 +378,7 @@ async def test_nesting_has_a_bottom(house: Any, make: Any, compose: Any) -> None
 
     home = house([compose(dig), make("say", say)], max_depth=4)
     result = await home.call(home.session(), 1, "compose")
-    assert "nested 4 deep at most" in result.structured["why"]
+    assert "nested 4 deep" in result.structured["why"]
     assert [running.id.count("/") for running, _, _ in home.recorder.ended_calls] == [1, 2, 3, 4, 3, 2, 1, 0]
 
 

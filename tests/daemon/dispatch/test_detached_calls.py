@@ -63,7 +63,7 @@ def tools(make: Any) -> Any:
 
 
 async def look_up(home: Any, call_id: str, principal: Principal = LOCAL) -> CallInfo:
-    found: CallInfo = await home.router._execution._known.look_up(principal, call_id)
+    found: CallInfo = await home.router._execution._lookup.look_up(principal, call_id)
     return found
 
 
@@ -72,7 +72,7 @@ async def begin(home: Any, **arguments: Any) -> str:
     session = home.session()
     result = await home.call(session, 1, "batch", arguments=arguments)
     assert result.ok, result
-    home.router.leave(session, home.port)
+    home.router.disconnect(session, home.port)
     return str(result.outputs[0].text)
 
 
@@ -101,15 +101,15 @@ async def test_it_is_on_the_disk_before_its_id_is_told(house: Any, tools: Any) -
     assert order.call_id == call_id
     assert msgspec.json.decode(order.arguments) == {"count": 2, "changed": {"count": 2}}
 
-    async def refuse(running: Any) -> bool:
+    async def refuse(running: Any, *, replace: bool) -> bool:
         if running.detached:
             home.journal.refuses = True
-        return bool(await type(home.journal).start(home.journal, running))
+        return bool(await type(home.journal).start_call(home.journal, running, replace=replace))
 
-    home.journal.start = refuse
+    home.journal.start_call = refuse
     refused = await home.call(home.session(), 2, "batch")
     assert (refused.error.code, refused.error.executed) == ("SERVICE_UNAVAILABLE", "no")
-    assert [one.id for one in home.router.running if one.detached] == [call_id]
+    assert [one.id for one in home.router.calls if one.detached] == [call_id]
 
 
 async def test_a_stop_lets_end_what_was_begun_and_begins_nothing(house: Any, tools: Any) -> None:
@@ -133,9 +133,9 @@ async def test_a_stop_lets_end_what_was_begun_and_begins_nothing(house: Any, too
     again = Work()
     again.let()
     later = house(tools(again), journal=home.journal)
-    await later.router.recall_detached()
+    await later.router.load_detached()
     assert (await look_up(later, call_id)).state == "waiting"
-    await later.router.go_on_detached()
+    await later.router.resume_detached()
     await later.answered()
     known = await look_up(later, call_id)
     assert known.result is not None
@@ -156,8 +156,8 @@ async def test_what_a_crash_cut_off_is_unknown(house: Any, tools: Any) -> None:
     again = Work()
     again.let()
     later = house(tools(again), journal=home.journal)
-    await later.router.recall_detached()
-    await later.router.go_on_detached()
+    await later.router.load_detached()
+    await later.router.resume_detached()
     await later.answered()
     known = await look_up(later, call_id)
     assert known.result is not None
@@ -186,7 +186,7 @@ async def test_a_principal_has_so_many(house: Any, tools: Any) -> None:
     assert (refused.error.code, refused.error.executed) == ("OVER_CAPACITY", "no")
     assert refused.error.retry_after_ms == 10_000
     later = house(tools(Work()), journal=home.journal, max_detached=1)
-    await later.router.recall_detached()
+    await later.router.load_detached()
     assert (await later.call(later.session(), 3, "batch")).error.code == "OVER_CAPACITY"
     await home.router.close("The end.", 0.0)
 
@@ -200,8 +200,8 @@ async def test_its_time_is_its_own_and_goes_on_over_a_restart(house: Any, tools:
 
     call_id = await begin_again(home, timeout_s=1.0)
     later = house(tools(Work()), journal=home.journal)
-    await later.router.recall_detached()
-    await later.router.go_on_detached()
+    await later.router.load_detached()
+    await later.router.resume_detached()
     known = await look_up(later, call_id)
     assert known.left_s is not None
     assert 20 < known.left_s <= 30
@@ -219,8 +219,8 @@ async def test_what_has_no_tool_any_more_waits(house: Any, tools: Any) -> None:
     home = house(tools(Work()))
     call_id = await begin(home)
     without = house([], journal=home.journal)
-    await without.router.recall_detached()
-    await without.router.go_on_detached()
+    await without.router.load_detached()
+    await without.router.resume_detached()
     assert (await look_up(without, call_id)).state == "waiting"
     assert [order.call_id for order in await home.journal.detached_calls()] == [call_id]
     await home.router.close("The end.", 0.0)
@@ -232,12 +232,12 @@ async def test_cancelling_ends_it_with_all_it_makes(house: Any, tools: Any) -> N
     home = house(tools(work))
     call_id = await begin(home)
     await home.until(lambda: len(work.begun) == 2)
-    cancel = home.router._execution._known.cancel
+    cancel = home.router._execution._lookup.cancel
     assert not cancel(Principal("token:eve"), call_id)
     assert cancel(LOCAL, call_id)
     assert not cancel(LOCAL, call_id)
     await home.answered()
     known = await look_up(home, call_id)
     assert (known.state, known.outcome) == ("failed", "CANCELLED")
-    assert not list(home.router.running)
+    assert not list(home.router.calls)
     assert work.done == []

@@ -20,37 +20,37 @@ def test_who_has_no_limits_has_the_daemons() -> None:
 def test_calls_at_once_are_shared_by_a_principals_sessions() -> None:
     """One count for all of them, whose bound follows what is configured."""
     allowances = PrincipalLimits(Budget({}))
-    allowances.go_by([PrincipalLimit(CI.name, 2, {})])
+    allowances.apply([PrincipalLimit(CI.name, 2, {})])
     permits = allowances.permits_of(CI)
     assert permits is not None
     assert (permits.limit, allowances.permits_of(CI) is permits, allowances.permits_of(LOCAL)) == (2, True, None)
-    allowances.go_by([PrincipalLimit(CI.name, 5, {})])
+    allowances.apply([PrincipalLimit(CI.name, 5, {})])
     assert (allowances.permits_of(CI), permits.limit) == (permits, 5)
-    allowances.go_by([])
+    allowances.apply([])
     assert allowances.permits_of(CI) is None
 
 
 def test_a_principals_budget_is_its_own() -> None:
     """It is refused by name where it has spent it, and nobody else is."""
     allowances = PrincipalLimits(Budget({}))
-    allowances.go_by([PrincipalLimit(CI.name, None, {"USD": 1.0})])
+    allowances.apply([PrincipalLimit(CI.name, None, {"USD": 1.0})])
     for budget in allowances.budgets_of(CI):
         budget.spend(Cost(1.0, "USD"))
     own = allowances.budgets_of(CI)[-1]
-    with pytest.raises(RateLimitedError, match="The budget of token:ci of 1 USD a day is spent"), own.holding(None):
+    with pytest.raises(RateLimitedError, match="The budget of token:ci of 1 USD a day is spent"), own.reserve(None):
         pass
     for budget in allowances.budgets_of(LOCAL):
-        with budget.holding(None):
+        with budget.reserve(None):
             pass
 
 
 def test_what_was_spent_outlasts_a_change_and_a_start() -> None:
     """A token that is made anew under its name has the rest of the day's budget, not another one."""
     allowances = PrincipalLimits(Budget({}))
-    allowances.go_by([PrincipalLimit(CI.name, None, {"USD": 1.0})])
+    allowances.apply([PrincipalLimit(CI.name, None, {"USD": 1.0})])
     own = allowances.budgets_of(CI)[-1]
     allowances.restore(CI.name, own.state()["day"], {"USD": 0.7})
-    allowances.go_by([])
-    allowances.go_by([PrincipalLimit(CI.name, None, {"USD": 2.0})])
+    allowances.apply([])
+    allowances.apply([PrincipalLimit(CI.name, None, {"USD": 2.0})])
     assert allowances.budgets_of(CI)[-1].state()["spent"] == {"USD": 0.7}
     assert allowances.budgets_of(CI)[-1].state()["budget"] == {"USD": 2.0}

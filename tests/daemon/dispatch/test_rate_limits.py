@@ -39,19 +39,19 @@ async def test_a_burst_goes_at_once_and_the_next_waits_for_its_token() -> None:
     bucket = limits(per_minute=600, burst=3)
     began = time.monotonic()
     for _ in range(3):
-        await bucket.take("crm", LOCAL, soon())
+        await bucket.acquire("crm", LOCAL, soon())
     for _ in range(3):
-        await bucket.take("crm", LOCAL, soon())
+        await bucket.acquire("crm", LOCAL, soon())
     assert time.monotonic() - began >= 3 * 0.1 - 0.05
 
 
 async def test_what_does_not_fit_into_the_time_left_is_told_at_once() -> None:
     """With when to come again, and nothing executed; it costs no token."""
     bucket = limits(per_minute=2, burst=1)
-    await bucket.take("crm", LOCAL, soon())
+    await bucket.acquire("crm", LOCAL, soon())
     for _ in range(2):
         with pytest.raises(RateLimitedError, match="takes 2 calls a minute") as refused:
-            await bucket.take("crm", LOCAL, soon(5.0))
+            await bucket.acquire("crm", LOCAL, soon(5.0))
         assert refused.value.retry_after_ms is not None
         assert 20_000 < refused.value.retry_after_ms <= 30_000
         assert refused.value.executed == "no"
@@ -61,11 +61,11 @@ async def test_what_does_not_fit_into_the_time_left_is_told_at_once() -> None:
 async def test_who_stands_in_line_is_reckoned_with() -> None:
     """Whoever comes behind two others waits three times as long, and is told so."""
     bucket = limits(per_minute=6, burst=1)
-    await bucket.take("crm", LOCAL, soon())
-    waiting = [asyncio.create_task(bucket.take("crm", LOCAL, soon(1000))) for _ in range(2)]
+    await bucket.acquire("crm", LOCAL, soon())
+    waiting = [asyncio.create_task(bucket.acquire("crm", LOCAL, soon(1000))) for _ in range(2)]
     await asyncio.sleep(0.01)
     with pytest.raises(RateLimitedError) as refused:
-        await bucket.take("crm", LOCAL, soon(15))
+        await bucket.acquire("crm", LOCAL, soon(15))
     assert refused.value.retry_after_ms is not None
     assert 25_000 < refused.value.retry_after_ms <= 30_000
     for task in waiting:
@@ -79,7 +79,7 @@ async def test_first_come_first_served() -> None:
     served: list[int] = []
 
     async def one(number: int) -> None:
-        await bucket.take("crm", LOCAL, soon())
+        await bucket.acquire("crm", LOCAL, soon())
         served.append(number)
 
     await one(-1)
@@ -93,21 +93,21 @@ async def test_first_come_first_served() -> None:
 async def test_each_principal_has_tokens_of_its_own_and_other_sources_none() -> None:
     """What one used up another still has; a source without a rate is not bounded."""
     bucket = limits(per_minute=1, burst=1)
-    await bucket.take("crm", LOCAL, soon(1))
-    await bucket.take("crm", Principal("token:ann"), soon(1))
-    assert bucket.bounds("crm")
-    assert not bucket.bounds("toold")
+    await bucket.acquire("crm", LOCAL, soon(1))
+    await bucket.acquire("crm", Principal("token:ann"), soon(1))
+    assert bucket.applies_to("crm")
+    assert not bucket.applies_to("toold")
     for _ in range(100):
-        await bucket.take("toold", LOCAL, soon(1))
+        await bucket.acquire("toold", LOCAL, soon(1))
 
 
 async def test_a_rate_that_is_changed_counts_from_then_on() -> None:
     """A reload that allows more has those who come after it wait for nothing that was used up before."""
     rates = {"crm": Rate(1, 1)}
     bucket = RateLimits(rates.get)
-    await bucket.take("crm", LOCAL, soon(1))
+    await bucket.acquire("crm", LOCAL, soon(1))
     rates["crm"] = Rate(1, 2)
-    await bucket.take("crm", LOCAL, soon(1))
+    await bucket.acquire("crm", LOCAL, soon(1))
 
 
 @given(burst=st.integers(1, 100), used=st.integers(0, 100), in_line=st.integers(0, 100), each_s=st.floats(0.001, 60))
@@ -156,5 +156,5 @@ async def test_what_calls_make_is_counted_too(house: Any, make: Any) -> None:
 async def test_calls_that_come_before_the_first_bucket_is_made_share_it() -> None:
     """It is made in a thread: who comes meanwhile has no bucket, and no burst, of its own."""
     bucket = limits(per_minute=1, burst=2)
-    taken = await asyncio.gather(*(bucket.take("crm", LOCAL, soon(1.0)) for _ in range(8)), return_exceptions=True)
+    taken = await asyncio.gather(*(bucket.acquire("crm", LOCAL, soon(1.0)) for _ in range(8)), return_exceptions=True)
     assert sum(one is None for one in taken) == 2

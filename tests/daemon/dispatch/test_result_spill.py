@@ -74,7 +74,7 @@ async def test_what_neither_fits_nor_can_be_kept_is_too_large(house: Any, make: 
 
 async def test_a_disk_that_hangs_is_not_waited_for_long(house: Any, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller gets what fits."""
-    monkeypatch.setattr(result_spill, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(result_spill, "WRITE_TIMEOUT_S", 0.01)
     home = house([make("some", returning("x" * 8_000))], spill_bytes=5_000)
     home.results.ready = asyncio.Event()
     assert (await home.call(home.session(), 1, "some")).outputs == (TextContent("x" * 8_000),)

@@ -38,7 +38,7 @@ async def test_every_call_leaves_one_record(house: Any, make: Any) -> None:
     session = home.session()
     await home.call(session, 1, "say")
     await home.call(session, 2, "sya")
-    assert [(running.call.request_id, result.ok) for running, result, _ in home.recorder.ended_calls] == [(1, True)]
+    assert [(running.request.request_id, result.ok) for running, result, _ in home.recorder.ended_calls] == [(1, True)]
     assert [(call.request_id, result.ok) for call, result in home.recorder.refused_calls] == [(2, False)]
 
 
@@ -71,8 +71,8 @@ async def test_an_accepted_call_has_its_answer_though_its_tool_is_gone(house: An
     session = home.session()
     done = await home.call(session, 1, "say", arguments={"text": "a"})
     running = home.submit(session, 2, "hang")
-    await home.until(lambda: running.running)
-    home.router.offer = ToolCatalog(ToolRegistry([]), shipped_toolsets(), "standard")
+    await home.until(lambda: running.entered)
+    home.router.catalog = ToolCatalog(ToolRegistry([]), shipped_toolsets(), "standard")
     assert home.submit(session, 1, "say", {"text": "a"}).outputs == done.outputs
     assert home.submit(session, 1, "say", {"text": "b"}).error.code == "REQUEST_ID_CONFLICT"
     assert home.submit(session, 2, "hang") is None
@@ -229,7 +229,7 @@ async def test_a_long_call_is_heard_of_on_every_beat(house: Any, make: Any) -> N
     home = house([make("hang", hang)], max_running=1, progress_interval_s=0.04)
     session = home.session()
     calls = [home.submit(session, number, "hang") for number in range(2)]
-    beat = asyncio.create_task(home.router.keep_beat())
+    beat = asyncio.create_task(home.router.send_heartbeats())
     while home.port.beats < 3:
         await asyncio.sleep(0.001)
     beat.cancel()
@@ -263,9 +263,9 @@ async def test_the_operator_ends_a_call_by_its_own_id(house: Any, make: Any) -> 
     home = house([make("hang", hang)])
     running = home.submit(home.session(), 1, "hang")
     await asyncio.sleep(0)
-    assert [one.id for one in home.router.running] == [running.id]
-    assert not home.router.end_for_operator(f"{running.id}x")
-    assert home.router.end_for_operator(running.id)
+    assert [one.id for one in home.router.calls] == [running.id]
+    assert not home.router.cancel_by_operator(f"{running.id}x")
+    assert home.router.cancel_by_operator(running.id)
     await home.answered()
     error = home.port.answers[1].error
     assert error.code == "CANCELLED"
@@ -311,8 +311,8 @@ async def test_what_becomes_of_a_call_when_its_connection_ends(
     home = house([make("wait", wait, read_only=read_only)])
     session = home.session(key=key)
     running = home.submit(session, 1, "wait", on_disconnect=on_disconnect)
-    await home.until(lambda: running.running)
-    home.router.leave(session, home.port)
+    await home.until(lambda: running.entered)
+    home.router.disconnect(session, home.port)
     go_on.set()
     await home.answered()
     assert home.port.answers == {}
@@ -324,12 +324,12 @@ async def test_who_takes_over_gets_the_answers_of_what_runs(house: Any, make: An
     home = house([make("hang", hang, read_only=False)])
     session = home.session(key="key")
     running = home.submit(session, 1, "hang", on_disconnect="cancel")
-    await home.until(lambda: running.running)
+    await home.until(lambda: running.entered)
     back = await home.resume("key")
     assert (back.session, back.superseded, back.missed) == (session, home.port, {})
     assert [request_id for request_id, _ in back.port.heard] == [1]
-    home.router.leave(session, home.port)
-    assert running.ended_by is None
+    home.router.disconnect(session, home.port)
+    assert running.end_reason is None
     home.router.cancel(session, running.key)
     await home.answered()
     assert (home.port.answers, back.port.answers[1].outcome) == ({}, "CANCELLED")
@@ -379,7 +379,7 @@ async def test_a_report_is_told_again_within_its_window_only(house: Any, make: A
     running = home.submit(session, 1, "reports")
     await home.until(lambda: home.port.heard)
     soon = await home.resume("key")
-    running.latest_at -= home.router.bounds.progress_window_s + 1
+    running.last_progress_at -= home.router.limits.progress_window_s + 1
     late = await home.resume("key")
     assert [progress.message for _, progress in soon.port.heard] == ["half"]
     assert ["half" in progress.message for _, progress in late.port.heard] == [False]

@@ -24,8 +24,8 @@ def tools(make: Any) -> list[Any]:
 
 async def left_for_long(home: Any, session: Any) -> None:
     """Nobody holds the session, and the keeper of sessions looks, until it finds it left for long enough."""
-    home.router.leave(session, home.port)
-    keeper = asyncio.create_task(home.router.sessions.keep())
+    home.router.disconnect(session, home.port)
+    keeper = asyncio.create_task(home.router.sessions.unload_idle())
     await home.until(lambda: not len(home.router.sessions))
     keeper.cancel()
 
@@ -62,9 +62,9 @@ async def test_an_answer_of_a_call_that_never_started_outlives_memory_too(house:
     home = house(tools(make), max_running=1, progress_window_s=0.02)
     session = home.session(key="key")
     first = home.submit(session, 1, "hang")
-    await home.until(lambda: first.running)
+    await home.until(lambda: first.entered)
     home.submit(session, 2, "write", timeout_ms=1)
-    home.router.leave(session, home.port)
+    home.router.disconnect(session, home.port)
     await home.until(lambda: 2 in home.away.answers)
     home.router.cancel(session, first.key)
     await home.answered()
@@ -81,12 +81,12 @@ async def test_a_session_with_calls_under_way_stays_in_memory(house: Any, make: 
     home = house(tools(make), progress_window_s=0.02)
     session = home.session(key="key")
     running = home.submit(session, 1, "hang")
-    await home.until(lambda: running.running)
-    home.router.leave(session, home.port)
+    await home.until(lambda: running.entered)
+    home.router.disconnect(session, home.port)
     session.detached_at -= 1000
     gone = home.session("gone", key="other")
-    keeper = asyncio.create_task(home.router.sessions.keep())
-    home.router.leave(gone, home.port)
+    keeper = asyncio.create_task(home.router.sessions.unload_idle())
+    home.router.disconnect(gone, home.port)
     await home.until(lambda: len(home.router.sessions) == 1)
     keeper.cancel()
     back = await home.resume("key")
@@ -102,8 +102,8 @@ async def test_a_disk_that_refuses_leaves_sessions_in_memory(house: Any, make: A
     session = home.session(key="key")
     await home.call(session, 1, "say")
     home.journal.refuses = True
-    home.router.leave(session, home.port)
-    keeper = asyncio.create_task(home.router.sessions.keep())
+    home.router.disconnect(session, home.port)
+    keeper = asyncio.create_task(home.router.sessions.unload_idle())
     await home.until(lambda: home.journal.asked["persist_local_results"] >= 2)
     assert len(home.router.sessions) == 1
     home.journal.refuses = False
@@ -119,8 +119,8 @@ async def test_a_result_that_was_told_before_it_was_written_stays_in_memory(hous
     home.journal.loses_ends = True
     await home.call(session, 1, "write")
     home.journal.refuses = True
-    home.router.leave(session, home.port)
-    keeper = asyncio.create_task(home.router.sessions.keep())
+    home.router.disconnect(session, home.port)
+    keeper = asyncio.create_task(home.router.sessions.unload_idle())
     await home.until(lambda: home.journal.asked["writable"] >= 2)
     assert (await home.resume("key")).missed[1].ok
     keeper.cancel()
@@ -132,13 +132,13 @@ async def test_who_comes_back_while_its_session_is_put_away_keeps_it(house: Any,
     session = home.session(key="key")
     await home.call(session, 1, "say")
     home.journal.ready.clear()
-    home.router.leave(session, home.port)
-    keeper = asyncio.create_task(home.router.sessions.keep())
+    home.router.disconnect(session, home.port)
+    keeper = asyncio.create_task(home.router.sessions.unload_idle())
     await home.until(lambda: home.journal.asked["persist_local_results"])
     back = await home.resume("key")
     home.journal.ready.set()
     other = home.session("other", key="other")
-    home.router.leave(other, home.port)
+    home.router.disconnect(other, home.port)
     await home.until(lambda: other not in list(home.router.sessions._sessions))
     keeper.cancel()
     assert list(home.router.sessions._sessions) == [session]
@@ -158,10 +158,10 @@ async def test_a_call_that_ends_while_others_are_put_away_keeps_its_session(hous
     await home.call(idle, 1, "say")
     home.submit(busy, 2, "wait")
     for session in (busy, idle):
-        home.router.leave(session, home.port)
+        home.router.disconnect(session, home.port)
         session.detached_at -= 1000
     home.journal.ready.clear()
-    keeper = asyncio.create_task(home.router.sessions.keep())
+    keeper = asyncio.create_task(home.router.sessions.unload_idle())
     await home.until(lambda: home.journal.asked["persist_local_results"])
     go_on.set()
     await home.answered()
@@ -178,7 +178,7 @@ async def test_after_a_crash_the_disk_tells_what_was_done_and_what_was_interrupt
     await before.call(session, 1, "write")
     await before.call(session, 2, "say")
     running = before.submit(session, 3, "hang")
-    await before.until(lambda: running.running)
+    await before.until(lambda: running.entered)
 
     home = house(tools(make), journal=before.journal)
     back = await home.resume("key")
@@ -217,8 +217,8 @@ async def test_a_call_that_takes_an_id_while_its_answer_is_stored(house: Any, ma
     session = home.session(key="key")
     await home.call(session, 1, "say", arguments={"text": "old"})
     home.journal.ready.clear()
-    home.router.leave(session, home.port)
-    keeper = asyncio.create_task(home.router.sessions.keep())
+    home.router.disconnect(session, home.port)
+    keeper = asyncio.create_task(home.router.sessions.unload_idle())
     await home.until(lambda: home.journal.asked["persist_local_results"])
     back = await home.resume("key")
     await home.call(back.session, 2, "say", arguments={"text": "x" * 1350})
@@ -263,7 +263,7 @@ async def test_a_result_is_as_old_on_the_disk_as_it_is(house: Any, make: Any) ->
     session = before.session(key="key")
     await before.call(session, 1, "write")
     kept = before.journal.calls[session.id, "n1"]
-    aged = msgspec.structs.replace(kept, at=kept.at - before.router.bounds.result_ttl_s)
+    aged = msgspec.structs.replace(kept, at=kept.at - before.router.limits.result_ttl_s)
     before.journal.calls[session.id, "n1"] = aged
     home = house(tools(make), journal=before.journal)
     back = await home.resume("key")
@@ -347,7 +347,7 @@ async def test_only_what_a_client_may_come_back_to_is_written_down(house: Any, m
     await home.call(talked, 2, "say")
     await home.call(lasting, 3, "write")
     for session in (wrote, talked, lasting):
-        home.router.leave(session, home.port)
+        home.router.disconnect(session, home.port)
     assert [row.label for row in home.journal.sessions.values()] == ["lasting"]
     assert [event for event in home.journal.events if event[0] == "close"] == [("close", "wrote")]
     assert [session.label for session in home.router.sessions._sessions] == ["lasting"]
@@ -369,8 +369,8 @@ async def test_a_write_that_starts_after_its_plain_client_left_is_closed_when_it
     session = home.session()
     blocker = home.submit(home.session("other"), 1, "hang")
     home.submit(session, 2, "write")
-    home.router.leave(session, home.port)
+    home.router.disconnect(session, home.port)
     assert ("close", session.label) not in home.journal.events
-    home.router.end_for_operator(blocker.id)
+    home.router.cancel_by_operator(blocker.id)
     await home.answered()
     assert home.journal.events[-2:] == [("end", "n2"), ("close", session.label)]

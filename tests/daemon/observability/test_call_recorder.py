@@ -63,8 +63,15 @@ SESSION = cast(
 def running(name: str = "chat", *, local: bool = False) -> RunningCall:
     call = ToolCall("r-1", name, {"prompt": "x"})
     tool = SimpleNamespace(name=name, local=local)
-    fields = {"id": "c-1", "session": SESSION, "call": call, "tool": tool, "started_at": 1000.0, "meter": UsageMeter()}
-    return cast("RunningCall", SimpleNamespace(**fields, family=None))
+    fields = {
+        "id": "c-1",
+        "session": SESSION,
+        "request": call,
+        "tool": tool,
+        "started_at": 1000.0,
+        "meter": UsageMeter(),
+    }
+    return cast("RunningCall", SimpleNamespace(**fields, child_scope=None))
 
 
 def result(error: CallError | None = None, **metadata: Any) -> ToolResult:
@@ -76,7 +83,7 @@ def result(error: CallError | None = None, **metadata: Any) -> ToolResult:
 
 def test_a_call_leaves_one_row_and_one_count(recorder: CallRecorder, notes: Notes) -> None:
     """The row says who, what, when and how long; the count is by tool and outcome, in seconds."""
-    recorder.ended(running(), result(), 123)
+    recorder.call_ended(running(), result(), 123)
     (row,) = notes.rows
     assert (row.id, row.tool, row.outcome, row.session_label, row.client) == ("c-1", "chat", "ok", "my-label", "ide 2")
     assert (row.started_at, row.latency_ms, row.queue_ms, row.result_bytes) == (1000.0, 1000.0, 250.0, 123)
@@ -94,7 +101,7 @@ def test_a_row_and_a_count_may_be_had_apart(recorder: CallRecorder, notes: Notes
 
 def test_an_error_counts_under_its_code(recorder: CallRecorder, notes: Notes) -> None:
     """In row and count alike, with the message in the row."""
-    recorder.ended(running(), result(CallTimeoutError("too late")), 0)
+    recorder.call_ended(running(), result(CallTimeoutError("too late")), 0)
     assert (notes.rows[0].outcome, notes.rows[0].message) == ("TIMEOUT", "too late")
     assert notes.ended[0][:2] == ("chat", "TIMEOUT")
 
@@ -103,9 +110,9 @@ def test_tokens_count_where_a_provider_told_them(recorder: CallRecorder, notes: 
     """Once a call, for the model that answered, with what they cost."""
     usage, cost = Usage(10, 20), Cost(0.5, "USD")
     call, spent = running(), ModelUsage("kimi", "kimi-k2", 1, usage, cost)
-    call.meter.book(spent)
-    recorder.ended(call, result(provider="kimi", model="kimi-k2", usage=usage, cost=cost), 0)
-    recorder.ended(running(), result(provider="kimi", model="kimi-k2"), 0)
+    call.meter.add_usage(spent)
+    recorder.call_ended(call, result(provider="kimi", model="kimi-k2", usage=usage, cost=cost), 0)
+    recorder.call_ended(running(), result(provider="kimi", model="kimi-k2"), 0)
     assert notes.parts == [("chat", spent)]
     assert [row.input_tokens for row in notes.rows] == [10, 0]
 
@@ -113,8 +120,8 @@ def test_tokens_count_where_a_provider_told_them(recorder: CallRecorder, notes: 
 def test_local_calls_are_not_logged_one_by_one(recorder: CallRecorder) -> None:
     """They are many and cheap; those that reach a vendor have a line with outcome, time and model."""
     with capture_logs() as lines:
-        recorder.ended(running("echo", local=True), result(), 0)
-        recorder.ended(running("chat"), result(provider="kimi", model="kimi-k2"), 0)
+        recorder.call_ended(running("echo", local=True), result(), 0)
+        recorder.call_ended(running("chat"), result(provider="kimi", model="kimi-k2"), 0)
     (line,) = lines
     assert (line["tool"], line["outcome"], line["latency_ms"], line["model"]) == ("chat", "ok", 1000.0, "kimi-k2")
 
@@ -123,7 +130,7 @@ def test_a_refused_call_leaves_its_row_too(recorder: CallRecorder, notes: Notes)
     """Under the id that it was given, with one line that says why it was refused."""
     call = ToolCall(7, "caht", {})
     with capture_logs() as lines:
-        recorder.refused(SESSION, call, result(ToolNotFoundError("no tool 'caht'")), call_id="c-2")
+        recorder.call_refused(SESSION, call, result(ToolNotFoundError("no tool 'caht'")), call_id="c-2")
     assert (notes.rows[0].id, notes.rows[0].request_id, notes.rows[0].outcome) == ("c-2", "7", "TOOL_NOT_FOUND")
     assert notes.ended == [("caht", "TOOL_NOT_FOUND", 1.0, 0.25)]
     assert [(line["request_id"], line["code"], line["why"]) for line in lines] == [

@@ -205,7 +205,7 @@ async def test_nobody_sees_what_another_principal_runs(open_house: Open) -> None
     async with MCPWebSocketClient(house.daemon.address().url, token=TOKEN) as other:
         hung = asyncio.create_task(other.call("chat", {"prompt": "[[sim:hang]]", "model": "glm-4.6"}, timeout=60))
         await house.vendors.until_in_flight("glm", 1)
-        (call,) = house.daemon.router.running
+        (call,) = house.daemon.router.calls
         call.session.principal = ann  # as if it had come with a token of its own
         assert await house.data("activity") == {"sessions": []}
         assert [row["id"] for row in house.daemon.view.running(ann)] == [call.id]

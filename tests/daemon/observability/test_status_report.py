@@ -21,8 +21,8 @@ class OneProvider:
 
 def router(**fields: Any) -> Router:
     """What ``status`` reads of a router."""
-    bounds = type("Bounds", (), {"max_waiting": 1000, "max_accepted_per_session": 32})
-    plain = {"accepting": True, "accepted": 3, "permits": Permits("running", 24), "bounds": bounds}
+    limits = type("Limits", (), {"max_waiting": 1000, "max_accepted_per_session": 32})
+    plain = {"accepting": True, "accepted": 3, "permits": Permits("running", 24), "limits": limits}
     return cast("Router", type("Router", (), plain | fields))
 
 

@@ -32,6 +32,7 @@ from toold.protocol.tool_call import (
     ToolCall,
     ToolResult,
     decode_result,
+    encode_result,
 )
 from toold.store import Retention, Store, StoredCall, StoreError
 
@@ -109,7 +110,7 @@ def session_with(key_hash: bytes | None) -> Session:
         transport="websocket",
         streaming=False,
         permits=Permits("session", 8),
-        away=cast("CallPort", None),
+        absent_port=cast("CallPort", None),
     )
 
 
@@ -121,7 +122,7 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
         id=f"call-{key}",
         key=key,
         session=session,
-        call=ToolCall(int(key[1:]), name, arguments, frame_bytes=40, echo_id=True),
+        request=ToolCall(int(key[1:]), name, arguments, frame_bytes=40, echo_id=True),
         tool=SimpleNamespace(
             name=name, local=name == "echo", repeatable=False, orchestration=name == "compose", mask=None
         ),
@@ -133,8 +134,7 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
         detached=False,
         shaping=None,
         parent=None,
-        family=None,
-        again=False,
+        child_scope=None,
     )
     return cast("RunningCall", call)
 
@@ -153,7 +153,7 @@ async def test_a_call_that_started_and_never_ended_was_interrupted(
     before = open_store()
     journal = journal_on(before, counted)
     journal.session_opened(session)
-    assert await journal.start(accepted(session))
+    assert await journal.start_call(accepted(session), replace=False)
     await before.close()
     later = open_store()
     call = (await found(journal_on(later, counted)))["n1"]
@@ -171,9 +171,9 @@ async def test_a_result_is_there_as_soon_as_its_end_was_awaited(
     """With its audit row, and counted once."""
     journal.session_opened(session)
     running = accepted(session)
-    await journal.start(running)
+    await journal.start_call(running, replace=False)
     before = time.time()
-    await journal.end(running, RESULT, 123)
+    await journal.end_call(running, RESULT, bytes(123))
     call = (await found(journal))["n1"]
     (row,) = await store.recent(10)
     assert (call.state, before <= call.at <= time.time()) == ("done", True)
@@ -189,9 +189,9 @@ async def test_what_became_of_an_id_is_told_as_long_as_the_disk_can_be_read(
     """Its end by itself, its state among many; where the disk does not say, that it was not executed is not said."""
     running = accepted(session)
     journal.session_opened(session)
-    await journal.start(running)
+    await journal.start_call(running, replace=False)
     assert await journal.earlier_call(running) is None
-    await journal.end(running, RESULT, 1)
+    await journal.end_call(running, RESULT, b"1")
     call = await journal.earlier_call(running)
     assert call is not None
     assert (call.state, call.tool) == ("done", "effect")
@@ -228,11 +228,11 @@ async def test_an_id_starts_once(journal: StoreJournal, session: Session) -> Non
     """Whether its call has ended or not, and whether its result was forgotten or not."""
     journal.session_opened(session)
     running = accepted(session)
-    assert await journal.start(running)
-    assert not await journal.start(running)
-    await journal.end(running, RESULT, 1)
+    assert await journal.start_call(running, replace=False)
+    assert not await journal.start_call(running, replace=False)
+    await journal.end_call(running, RESULT, b"1")
     journal.acknowledged(session, ["n1"])
-    assert not await journal.start(running)
+    assert not await journal.start_call(running, replace=False)
     assert (await found(journal))["n1"].state == "expired"
 
 
@@ -243,8 +243,8 @@ async def test_of_a_session_that_nobody_comes_back_to_no_result_is_kept(
     plain = session_with(None)
     journal.session_opened(plain)
     running = accepted(plain)
-    await journal.start(running)
-    await journal.end(running, RESULT, 1)
+    await journal.start_call(running, replace=False)
+    await journal.end_call(running, RESULT, b"1")
     with closing(sqlite3.connect(database)) as reader:
         assert reader.execute("SELECT state, result_bytes FROM journal").fetchall() == [("expired", 0)]
         journal.session_closed(plain)
@@ -259,8 +259,8 @@ async def test_a_childs_result_is_kept_whoever_made_its_parent(store: Store, jou
     plain = session_with(None)
     running = accepted(plain)
     running.__dict__.update(scope="e-1", key="step", parent=running)
-    assert await journal.start(running)
-    await journal.end(running, RESULT, 1)
+    assert await journal.start_call(running, replace=False)
+    await journal.end_call(running, RESULT, encode_result(RESULT))
     journal.session_closed(plain)
     known = await journal.earlier_child(running)
     assert known is not None
@@ -271,7 +271,7 @@ async def test_a_run_is_found_and_taken_up(journal: StoreJournal, session: Sessi
     """By the call that began it, and from then on by the one that went on with it."""
     first, second = accepted(session, "n1", "compose"), accepted(session, "n2", "compose")
     for running in (first, second):
-        await journal.start(running)
+        await journal.start_call(running, replace=False)
     assert await journal.find_run("call-n1", LOCAL, "compose") == "call-n1"
     await journal.resume_run(second, "call-n1")
     assert await journal.find_run("call-n2", LOCAL, "compose") == "call-n1"
@@ -318,7 +318,7 @@ async def test_a_disk_that_refuses_starts_no_call_and_keeps_no_answer(
     """The caller is told why, that nothing was executed, and that it may try again; the log has it too."""
     with capture_logs() as lines:
         with pytest.raises(ServiceUnavailableError) as told:
-            await journal.start(accepted(session))
+            await journal.start_call(accepted(session), replace=False)
         assert "database is locked" in told.value.message
         assert (told.value.executed, told.value.retryable) == ("no", True)
         assert not journal.writable
@@ -341,11 +341,11 @@ async def test_an_end_that_the_disk_refuses_is_told_all_the_same(
     """The log says so; once the disk is well the end is there too."""
     journal.session_opened(session)
     running = accepted(session)
-    await journal.start(running)
+    await journal.start_call(running, replace=False)
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with capture_logs() as lines:
-            await journal.end(running, RESULT, 1)
+            await journal.end_call(running, RESULT, b"1")
         other.execute("ROLLBACK")
     told = [line for line in lines if line["event"] == "a result is told before it is on the disk"]
     assert [(line["tool"], "locked" in line["reason"]) for line in told] == [("effect", True)]
@@ -361,9 +361,9 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_some_se
     """The caller has its answer, and the log says what that means."""
     monkeypatch.setattr(journal_timeout, "PATIENCE_S", 0.0)
     running = accepted(session)
-    await journal.start(running)
+    await journal.start_call(running, replace=False)
     with capture_logs() as lines:
-        await journal.end(running, RESULT, 1)
+        await journal.end_call(running, RESULT, b"1")
     assert [line["reason"] for line in lines if "reason" in line] == ["no answer within 0 s"]
 
 

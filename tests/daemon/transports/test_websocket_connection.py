@@ -34,7 +34,7 @@ async def test_a_reader_that_is_behind_gets_less_progress_and_every_word(serve: 
     await peer.send("call_tool", request_id="talk", name="talk")
     await peer.send("call_tool", request_id="end", name="talk")
     async with asyncio.timeout(20):
-        while daemon.router.running or daemon.router.accepted < 2:
+        while daemon.router.calls or daemon.router.accepted < 2:
             await asyncio.sleep(0.01)
     peer.socket.transport.resume_reading()
     frames = await peer.until_answered("end")

@@ -49,7 +49,7 @@ async def test_the_ack_says_what_a_client_must_know(daemon: Any) -> None:
     assert sorted(ack["features"]) == ["ack", "stream"]
     assert "echo" in ack["instructions"]
     assert "SIMULATED" in ack["instructions"]
-    bounds = daemon.router.bounds
+    bounds = daemon.router.limits
     limits = ack["limits"]
     assert limits["max_frame_bytes"] == bounds.max_frame_bytes
     assert limits["max_inflight"] == bounds.max_accepted_per_session
@@ -60,7 +60,7 @@ async def test_the_ack_says_what_a_client_must_know(daemon: Any) -> None:
 async def test_a_session_is_told_the_bound_that_it_was_opened_with(daemon: Any) -> None:
     """A bound that is reloaded is for sessions to come: the ack of a resume has the one that counts."""
     opened = await hello(daemon, features=["resume"])
-    daemon.router.bounds = replace(daemon.router.bounds, max_accepted_per_session=3)
+    daemon.router.limits = replace(daemon.router.limits, max_accepted_per_session=3)
     back = await hello(daemon, features=["resume"], resume={"key": opened["resume_key"]})
     assert back["resumed"]
     assert back["limits"]["max_inflight"] == opened["limits"]["max_inflight"]
@@ -72,7 +72,7 @@ async def test_the_ack_says_which_tools_the_session_has(daemon: Any) -> None:
     ack, lean = await hello(daemon), await hello(daemon, toolset="lean")
     assert (ack["toolset"], lean["toolset"]) == ("standard", "lean")
     assert (ack["tools_rev"], lean["tools_rev"]) == tuple(
-        daemon.router.offer.of(name).rev for name in ("standard", "lean")
+        daemon.router.catalog.of(name).rev for name in ("standard", "lean")
     )
     assert "toolset 'standard': echo." in ack["instructions"]
     assert "toolset 'lean': no tools." in lean["instructions"]

@@ -44,12 +44,12 @@ class McpCalls:
             toolset=caller.toolset,
             transport="mcp",
             streaming=False,
-            away=ABSENT_PORT,
+            absent_port=ABSENT_PORT,
             usable=caller.access.toolsets,
         )
         exchange = McpExchange(request.id, caller.envelope)
         address = (caller.principal.name, caller.label, request.id) if caller.labelled else None
-        self._router.attach(session, exchange)
+        self._router.connect(session, exchange)
         try:
             running = self._router.submit(session, call, exchange)
             if not isinstance(running, RunningCall):
@@ -64,7 +64,7 @@ class McpCalls:
         finally:
             if address is not None and self._running.get(address) is session:  # a client may have used an id twice
                 del self._running[address]
-            self._router.leave(session, exchange)
+            self._router.disconnect(session, exchange)
 
     def cancel(self, request_id: object, caller_label: str, principal: str) -> None:
         """End a client's running call, by its JSON-RPC id."""

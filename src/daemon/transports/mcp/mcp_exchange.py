@@ -11,7 +11,7 @@ from ....protocol.mcp.mcp_result import call_result
 from ....protocol.mcp.mcp_revision import REVISIONS
 from ....protocol.mcp.request_envelope import RequestEnvelope
 from ....protocol.tool_call import Progress, ToolResult
-from ...dispatch import DetachedPort, RunningCall
+from ...dispatch import DisconnectedPort, RunningCall
 
 ALIVE: Final = b": the call is still at work\n\n"
 """A line of an SSE stream that clients skip, and that proxies take for a sign of life."""
@@ -82,9 +82,9 @@ class McpExchange:
     def chunk(self, running: RunningCall, text: str) -> None:
         pass
 
-    def beat(self, running: Sequence[RunningCall], now: float) -> None:
-        for call in running:  # there is one
-            self._progress = self._progress or call.sign_of_life(now)
+    def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
+        for call in calls:  # there is one
+            self._progress = self._progress or call.heartbeat(now)
         self._alive = True
         self.news.set()
 
@@ -93,7 +93,7 @@ class McpExchange:
         self.news.set()
 
 
-class McpAbsentPort(DetachedPort):
+class McpAbsentPort(DisconnectedPort):
     """The port of calls whose client has hung up, or was given a task."""
 
     def render(self, _running: RunningCall, result: ToolResult) -> bytes:

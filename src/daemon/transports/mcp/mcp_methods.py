@@ -88,7 +88,7 @@ class McpMethods:
 
     async def _list(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision
-        selection = self._router.offer.of(caller.toolset)
+        selection = self._router.catalog.of(caller.toolset)
         page = await self._listing.page(selection, revision, request.params.get("cursor"))
         return page if isinstance(page, MessageProblem) else list_result(*page, revision)
 
@@ -102,7 +102,7 @@ class McpMethods:
             task, session = found
             if task.result is not None:
                 return mcp_tasks.payload(task.id, task.result, caller.envelope.revision)
-            await self._tasks.ended(session, self._router.bounds.progress_interval_s)
+            await self._tasks.ended(session, self._router.limits.progress_interval_s)
             found = await self._tasks.find(task.id, caller.principal)
             if caller.stream is not None and found is not None and found[0].working:
                 await caller.stream.write(ALIVE)
@@ -130,7 +130,7 @@ class McpMethods:
         return _NO_TASK if found is None else mcp_tasks.described(found[0], revision)
 
     def _told(self, caller: McpCaller) -> str:
-        return self._instructions(self._router.offer.of(caller.toolset))
+        return self._instructions(self._router.catalog.of(caller.toolset))
 
 
 _NO_TASK: Final = MessageProblem(INVALID_PARAMS, "params.taskId is no task of yours whose result is still kept.")

@@ -159,7 +159,7 @@ class McpServer:
         if self._under_way >= self._options.max_connections:
             message = f"The daemon's {self._options.max_connections} requests are under way; come back later."
             return RequestRefused(503, message, (("retry-after", "1"),))
-        offer, access = self._router.offer, admitted.access
+        offer, access = self._router.catalog, admitted.access
         names = offer.names
         toolset = access.default_toolset(names, offer.default) if asked is None else asked
         if toolset not in (usable := access.usable_toolsets(names)):

@@ -65,7 +65,7 @@ class McpTasks:
         """Make the session of a running call a task. When this returns, its id is good, after a crash as well."""
         task_id = f"{int(time.time() * 1000):x}-{token_urlsafe(_ID_BYTES)}"
         self._router.sessions.make_resumable(session, hash_key(task_id))
-        await self._router.sessions.written()
+        await self._router.sessions.flush()
         return self._working(task_id, running)
 
     async def find(self, task_id: object, principal: Principal) -> tuple[McpTask, Session] | None:
@@ -76,7 +76,9 @@ class McpTasks:
         """
         if not isinstance(task_id, str) or _created_at(task_id) is None:
             return None
-        session = await self._router.sessions.find(hash_key(task_id), principal, transport="mcp", away=ABSENT_PORT)
+        session = await self._router.sessions.find(
+            hash_key(task_id), principal, transport="mcp", absent_port=ABSENT_PORT
+        )
         if session is None:
             return None
         running = self._router.running_call(session, CALL)
@@ -101,8 +103,8 @@ class McpTasks:
         self._router.cancel(session, f"s{CALL}")
 
     def _working(self, task_id: str, running: RunningCall) -> McpTask:
-        latest = running.latest
-        updated_at = running.started_at + max(0.0, running.latest_at - running.started if latest else 0.0)
+        latest = running.last_progress
+        updated_at = running.started_at + max(0.0, running.last_progress_at - running.started if latest else 0.0)
         return self._task(task_id, None, updated_at, latest.message if latest else None)
 
     def _task(
@@ -111,7 +113,7 @@ class McpTasks:
         created_at = _created_at(task_id) or 0.0
         if updated_at is None:
             updated_at = created_at + (result.metadata.latency_ms / 1000 if result else 0.0)
-        ttl_ms = round(self._router.bounds.result_ttl_s * 1000)
+        ttl_ms = round(self._router.limits.result_ttl_s * 1000)
         return McpTask(task_id, result is None, created_at, max(created_at, updated_at), ttl_ms, message, result)
 
 

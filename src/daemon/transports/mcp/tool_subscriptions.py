@@ -84,7 +84,7 @@ class ToolSubscriptions:
             watch.cancel()
 
     def _rev(self, caller: McpCaller) -> str:
-        return self._router.offer.of(caller.toolset).rev
+        return self._router.catalog.of(caller.toolset).rev
 
 
 async def _wait(listener: asyncio.Event) -> bool:

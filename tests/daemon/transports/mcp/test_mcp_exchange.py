@@ -11,7 +11,7 @@ from toold.protocol.tool_call import Metadata, Progress, TextContent, Timings, T
 
 RESULT = ToolResult(Metadata(1.0, Timings()), (TextContent("hi"),))
 NEW = REVISIONS["2026-07-28"]
-RUNNING: Any = SimpleNamespace(sign_of_life=lambda now: Progress(f"at work for {now:g} s"))
+RUNNING: Any = SimpleNamespace(heartbeat=lambda now: Progress(f"at work for {now:g} s"))
 
 
 def told(data: bytes) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_reports_for_a_client_that_asked() -> None:
 def test_a_beat_tells_progress_to_those_who_asked() -> None:
     """A tool that reports nothing is told to be at work."""
     exchange = McpExchange(1, RequestEnvelope(NEW, progress_token="t"))
-    exchange.beat([RUNNING], 5.0)
+    exchange.heartbeat([RUNNING], 5.0)
     assert told(exchange.reports())["message"] == "at work for 5 s"
 
 
@@ -45,7 +45,7 @@ def test_a_client_that_did_not_ask() -> None:
     exchange = McpExchange(1, RequestEnvelope(NEW))
     assert not exchange.progress(RUNNING, Progress("one"))
     assert not exchange.news.is_set()
-    exchange.beat([RUNNING], 5.0)
+    exchange.heartbeat([RUNNING], 5.0)
     assert exchange.reports() == ALIVE
 
 
@@ -66,4 +66,4 @@ async def test_away() -> None:
     await ABSENT_PORT.deliver(RUNNING, answer)
     assert not ABSENT_PORT.progress(RUNNING, Progress("x"))
     ABSENT_PORT.chunk(RUNNING, "x")
-    ABSENT_PORT.beat([RUNNING], 1.0)
+    ABSENT_PORT.heartbeat([RUNNING], 1.0)

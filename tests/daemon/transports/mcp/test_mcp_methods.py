@@ -51,7 +51,7 @@ async def test_instructions_are_those_of_every_transport(connect: Connect, join:
     """One text, under 2 KB, as hello_ack has it."""
     told = (await connect(daemon).result("server/discover"))["instructions"]
     older = (await connect(daemon, "2025-06-18").result("initialize"))["instructions"]
-    assert told == older == daemon.instructions(daemon.router.offer.of("full"))
+    assert told == older == daemon.instructions(daemon.router.catalog.of("full"))
     assert "a, b" in told
     assert len(told.encode()) < 2048
 
