@@ -1,6 +1,6 @@
-"""Listening on a port, and serving an ASGI app there within the running loop: the side port does it, the simulator too.
+"""Listens on ports and serves ASGI apps on the running event loop, for the HTTP port and the simulator.
 
-Beside the rooms, as ``version`` is: those who serve stand on both ends of the arrows. It imports nothing of the house.
+Imports nothing else of the project, so any package may use it.
 """
 
 from .http_connection import COMPLETE

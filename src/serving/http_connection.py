@@ -1,10 +1,10 @@
-"""One HTTP/1.1 connection: uvicorn's on httptools, and what that leaves to others (decision 46).
+"""One HTTP/1.1 connection: uvicorn's protocol on httptools, with the limits that it lacks (decision 46).
 
-The parser knows no bounds and no time, asks for no Host, and takes a request that asks for another protocol for the end
-of HTTP: a body behind it would be lost. Java's client asks so with its first request, for HTTP/2. So what comes is
-bounded here until it leads to something, and a connection that asks for another protocol is h11's from then on, which
-goes on as if nothing had been asked. Nor does uvicorn bound how many requests wait behind one another, or how long an
-answer waits for its reader.
+The httptools parser has no limits on sizes or times, does not require Host, and treats an upgrade request as the end of
+HTTP, which would lose its body. Java's client sends one with its first request, for HTTP/2. So this module limits
+what a client may send before it has a valid request, and passes a connection that requests an upgrade to h11, which
+ignores the upgrade. uvicorn limits neither the number of pipelined requests nor how long an answer waits for its
+reader; this module does.
 """
 
 import asyncio
@@ -18,24 +18,24 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from .write_batching import BatchingTransport
 
 MAX_HEAD_BYTES: Final = 16 * 1024
-"""Of a request's head that is not complete, as h11 has it; also of trailers, and of what stands beside the pieces of a
-body. What comes in one piece may be twice as long."""
+"""The limit of an incomplete head, as in h11; also of trailers and of chunk extensions. A head that arrives in one
+piece may be twice as long."""
 _FED_BYTES: Final = 16 * 1024
-"""What the parser is given at once. The requests in it are all begun, some hundreds of the shortest; what came with
-them waits until those have their answers."""
+"""The parser gets this many bytes at once. All requests in them are started, some hundreds of the shortest; the rest
+waits until those are answered."""
 HEAD_TIMEOUT_S: Final = 20.0
-"""How long a head may take to come; of a new connection the first."""
+"""How long a request's head may take to arrive; on a new connection, the first one."""
 
 STALLED_S: Final = 60.0
-"""A reader that is behind (``BEHIND_BYTES``) and takes nothing for so long is given up: an answer is held for it."""
+"""A reader that is behind (``BEHIND_BYTES``) and reads nothing for this long is disconnected."""
 
 COMPLETE: Final = "toold.complete"
-"""An extension in an ASGI scope: the whole request has come, so nothing of it has to be waited for."""
+"""An ASGI scope extension: the complete request has arrived, so reading its body never waits."""
 _EXTENSIONS: Final[dict[str, dict[object, object]]] = {COMPLETE: {}}
 
 
 class _Flow(FlowControl):
-    """Reading stays paused while there is something read that waits, whoever would go on."""
+    """Flow control that keeps reading paused while received data waits to be parsed."""
 
     waiting = b""
 
@@ -44,8 +44,8 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
-class _Bounded:
-    """What both kinds of connection do about readers that take nothing."""
+class _ReaderTimeout:
+    """Disconnects readers that read nothing; for both kinds of connection."""
 
     transport: asyncio.Transport
     flow: FlowControl
@@ -58,46 +58,46 @@ class _Bounded:
 
     def resume_writing(self) -> None:
         self.flow.resume_writing()
-        self._forget_reader()
+        self._unwatch_reader()
 
     def _watch_reader(self, unsent: int) -> None:
-        self._forget_reader()
-        self._stalled = self.loop.call_later(STALLED_S, self._judge_reader, unsent)
+        self._unwatch_reader()
+        self._stalled = self.loop.call_later(STALLED_S, self._check_reader, unsent)
 
-    def _judge_reader(self, before: int) -> None:
+    def _check_reader(self, before: int) -> None:
         unsent = self.transport.get_write_buffer_size()
         if unsent < before:
             self._watch_reader(unsent)
         else:
             self.transport.abort()
 
-    def _forget_reader(self) -> None:
+    def _unwatch_reader(self) -> None:
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
 
 
-class _H11Connection(_Bounded, H11Protocol):
-    """One whose peer asks for another protocol, and is answered in this one: nothing to warn of at each request."""
+class _H11Connection(_ReaderTimeout, H11Protocol):
+    """A connection whose peer requested an upgrade, which is ignored without a warning per request."""
 
     _head: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # h11 bounds the bytes of a head, and nobody its time: uvicorn's own ends with the first of them.
+        # h11 limits the size of a head, but not its time: uvicorn's timeout ends with the first byte.
         answering = self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]
         if answering or not self.conn.trailing_data[0]:
-            self._forget_head()
+            self._cancel_head_timeout()
         elif self._head is None:
             self._head = self.loop.call_later(HEAD_TIMEOUT_S, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_head()
-        self._forget_reader()
+        self._cancel_head_timeout()
+        self._unwatch_reader()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
-    def _forget_head(self) -> None:
+    def _cancel_head_timeout(self) -> None:
         if self._head is not None:
             self._head.cancel()
             self._head = None
@@ -106,30 +106,30 @@ class _H11Connection(_Bounded, H11Protocol):
         pass
 
 
-class HttpConnection(_Bounded, HttpToolsProtocol):
+class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
     """Satisfies ``asyncio.Protocol``; each instance serves one connection."""
 
     flow: _Flow
-    # Bytes that have led to nothing yet, which are a part of a head, most often.
+    # Received bytes since the last complete head or piece of body; usually part of a head.
     _unread = 0
     _in_body = False
-    # The request that is being answered, which is not the latest where others wait behind it.
+    # The request that is being answered; not the latest if pipelined requests wait.
     _answered: RequestResponseCycle | None = None
-    # What else comes is not looked at.
-    _ends = False
+    # Further data is ignored.
+    _ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's streams have no such base.
+        # uvloop's streams do not inherit asyncio.Transport.
         stream = cast("asyncio.Transport", transport)
         super().connection_made(cast("asyncio.Transport", BatchingTransport(stream)))
         self.flow = _Flow(self.transport)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._unset_keepalive_if_required()  # uvicorn leaves it where the peer broke the connection off
-        self._forget_reader()
+        self._unset_keepalive_if_required()  # uvicorn does not if the peer disconnects
+        self._unwatch_reader()
         super().connection_lost(exc)
-        if self._answered is not None and not self._answered.response_complete:  # uvicorn tells the latest alone
+        if self._answered is not None and not self._answered.response_complete:  # uvicorn notifies the latest only
             self._answered.disconnected = True
             self._answered.message_event.set()
 
@@ -137,12 +137,12 @@ class HttpConnection(_Bounded, HttpToolsProtocol):
         self._read(self.flow.waiting + data if self.flow.waiting else data)
 
     def _read(self, data: bytes) -> None:
-        """Have it parsed until a request has to wait for its turn; the rest waits with that."""
+        """Parses until a request has to wait for its turn; the remaining data waits with it."""
         at = 0
-        while at < len(data) and not self.pipeline and not self._ends:
+        while at < len(data) and not self.pipeline and not self._ended:
             self._parse(data, at)
             at += _FED_BYTES
-        self.flow.waiting = b"" if self._ends else data[at:]
+        self.flow.waiting = b"" if self._ended else data[at:]
         if self.flow.waiting:
             self.flow.pause_reading()
 
@@ -150,22 +150,22 @@ class HttpConnection(_Bounded, HttpToolsProtocol):
         data = all_[at : at + _FED_BYTES]
         begins = not self._unread
         self._unread += len(data)
-        if self._in_body and self.cycle.response_complete:  # what is left of a request that has its answer
+        if self._in_body and self.cycle.response_complete:  # the rest of a request that is already answered
             self._expect_head()
         try:
             self.parser.feed_data(data)
-        except HttpParserUpgrade as asked:
-            self._ends = True
-            self._hand_over(all_[at + asked.args[0] :])
+        except HttpParserUpgrade as upgrade:
+            self._ended = True
+            self._switch_to_h11(all_[at + upgrade.args[0] :])
         except HttpParserError:
             self._refuse("Invalid HTTP request received.")
         else:
             if self._unread > MAX_HEAD_BYTES:
-                self._refuse(f"The head of a request has more than {MAX_HEAD_BYTES} bytes.")
+                self._refuse(f"The request's head exceeds {MAX_HEAD_BYTES} bytes.")
             elif begins and self._unread and not self._in_body and not self._is_answering:
                 self._expect_head()
 
-    # --- what uvicorn does of a request ------------------------------------------------------------------------------
+    # --- overrides of uvicorn's request handling ----------------------------------------------------------------------
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answered = cycle
@@ -175,29 +175,29 @@ class HttpConnection(_Bounded, HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():
             return
-        if self.pipeline:  # uvicorn reads on at each answer, and so more requests than it answers
+        if self.pipeline:  # uvicorn resumes reading after each answer, and would read more requests than it answers
             self.flow.pause_reading()
         elif self.flow.waiting:
             self._read(self.flow.waiting)
-        elif self._unread and not self._in_body and not self._is_answering:  # a part of a head, from before
+        elif self._unread and not self._in_body and not self._is_answering:  # part of a head that arrived before
             self._expect_head()
 
     @property
     def _is_answering(self) -> bool:
-        # None before the first request, which uvicorn's types leave out.
+        # None before the first request, which uvicorn's types omit.
         return self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]
 
-    # --- what the parser tells of ------------------------------------------------------------------------------------
+    # --- parser callbacks --------------------------------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
         self._unread = 0
         self._unset_keepalive_if_required()
         if not self.parser.should_upgrade():
-            if not _is_sound(self.parser.get_http_version(), self.headers):
+            if not _is_unambiguous(self.parser.get_http_version(), self.headers):
                 raise HttpParserError
             self._in_body = True
             super().on_headers_complete()
-            self.headers = []  # trailers would join the headers of a request that was judged by these
+            self.headers = []  # otherwise trailers would be added to headers that were already checked
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
@@ -215,17 +215,17 @@ class HttpConnection(_Bounded, HttpToolsProtocol):
     # -----------------------------------------------------------------------------------------------------------------
 
     def _expect_head(self) -> None:
-        """Close the connection where no head is complete by then."""
+        """Closes the connection if no head is complete within ``HEAD_TIMEOUT_S``."""
         self._unset_keepalive_if_required()
         self.timeout_keep_alive_task = self.loop.call_later(HEAD_TIMEOUT_S, self.timeout_keep_alive_handler)
 
     def _refuse(self, message: str) -> None:
-        self._ends = True
+        self._ended = True
         self.logger.warning(message)
         self.send_400_response(message)
 
-    def _hand_over(self, rest: bytes) -> None:
-        """Have h11 read the request whose head is complete, with the ``rest`` behind it, and all that follow."""
+    def _switch_to_h11(self, rest: bytes) -> None:
+        """Replays the complete head and the ``rest`` behind it to an h11 connection, which takes over."""
         if self._is_answering:
             self.shutdown()
             return
@@ -235,15 +235,15 @@ class HttpConnection(_Bounded, HttpToolsProtocol):
             head += [name, b": ", value, b"\r\n"]
         successor = _H11Connection(self.config, self.server_state, self.app_state)
         self.connections.discard(self)
-        self._forget_reader()
+        self._unwatch_reader()
         successor.connection_made(self.transport)
         self.transport.set_protocol(successor)
         successor.data_received(b"".join((*head, b"\r\n", rest)))
 
 
-def _is_sound(version: str, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Whether the parser, which looks at less, and whoever stands before this port agree on what the request is: one
-    Host in HTTP/1.1 (RFC 9112, 3.2), and no coding of the body but chunks (6.1).
+def _is_unambiguous(version: str, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether this lenient parser and any proxy in front agree on what the request is: one Host in HTTP/1.1 (RFC 9112,
+    3.2), and no transfer coding except chunked (6.1).
     """
     hosts = 0
     for name, value in headers:

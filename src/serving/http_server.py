@@ -1,4 +1,4 @@
-"""Listening on a port, and serving an ASGI app there within the running loop."""
+"""Listens on a port and serves an ASGI app there, on the running event loop."""
 
 import asyncio
 import contextlib
@@ -13,10 +13,10 @@ from .http_connection import HttpConnection
 
 
 def listen(host: str, port: int, flag: str) -> socket.socket:
-    """A listening TCP socket; port 0 takes a free one, and of a name's addresses IPv4 goes first.
+    """Returns a listening TCP socket. Port 0 selects a free port; if a name has several addresses, IPv4 is preferred.
 
     Raises:
-        OSError: the message says which port, why not, and what to do; ``flag`` is what the operator sets the port by.
+        OSError: the message names the port, the reason and the remedy; ``flag`` is the option that sets the port.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -24,20 +24,20 @@ def listen(host: str, port: int, flag: str) -> socket.socket:
         return _listener(family, address)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            message = f"port {port} on {host} is taken; stop that program or choose another with {flag}"
+            message = f"port {port} on {host} is in use; stop the program that uses it, or set another port with {flag}"
         else:
-            message = f"port {port} on {host} cannot be listened on ({error.strerror}); choose another {flag} or --host"
-    except UnicodeError:  # from the resolver, for names that no host can have
-        message = f"{host[:100]!r} is no address to listen on; choose another --host"
+            message = f"cannot listen on port {port} of {host} ({error.strerror}); set another {flag} or --host"
+    except UnicodeError:  # from the resolver, for invalid names
+        message = f"{host[:100]!r} is not a valid address to listen on; set another --host"
     raise OSError(message)
 
 
 def _listener(family: socket.AddressFamily, address: tuple[str | int | bytes, ...]) -> socket.socket:
-    # The protocol is named, or asyncio would leave Nagle's delay on: 40 ms an answer.
+    # With the protocol set, asyncio disables Nagle's algorithm, which would delay each answer by 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:  # or Linux would take the IPv4 port along with ``::``
+        if family == socket.AF_INET6:  # otherwise ``::`` occupies the IPv4 port too on Linux
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(address)
         listener.listen()
@@ -48,10 +48,10 @@ def _listener(family: socket.AddressFamily, address: tuple[str | int | bytes, ..
 
 
 class HttpServer:
-    """Serves an ASGI app over HTTP/1.1 on the running loop; the process's signals stay its own."""
+    """Serves an ASGI app over HTTP/1.1 on the running event loop, without installing signal handlers."""
 
     def __init__(self, app: ASGIApp, host: str, port: int, flag: str) -> None:
-        """``flag`` is what sets the port, for the error where it is taken."""
+        """``flag`` is the option that sets the port, for the error message."""
         self._app = app
         self._host = host
         self._port = port
@@ -61,14 +61,14 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on, also where 0 was asked for."""
+        """The actual port, also if port 0 was requested."""
         return self._port
 
     async def start(self) -> None:
-        """Listen.
+        """Starts listening.
 
         Raises:
-            OSError: the address cannot be listened on; as ``listen``.
+                OSError: as ``listen``.
         """
         listener = listen(self._host, self._port, self._flag)
         self._port = listener.getsockname()[1]
@@ -88,22 +88,22 @@ class HttpServer:
         await self._server.settled.wait()
         if not self._server.started:
             listener.close()
-            await self._serving  # raises what went wrong
+            await self._serving  # raises the cause
 
     async def ended(self) -> None:
-        """Wait until it serves no more; returns at once where it never did."""
+        """Waits until the server has stopped; returns immediately if it never started."""
         if self._serving:
             await asyncio.shield(self._serving)
 
     async def close(self) -> None:
-        """Stop listening; requests that run have a second to end."""
+        """Stops listening; running requests have one second to end."""
         if self._server:
             self._server.should_exit = True
             await self.ended()
 
 
 class _Server(uvicorn.Server):
-    """uvicorn as a part of another program: it takes no signals, and says when it listens or has failed to."""
+    """A uvicorn server that handles no signals and reports when it is listening or has failed."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

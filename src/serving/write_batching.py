@@ -1,20 +1,20 @@
-"""Writes of one turn of the event loop, joined into one.
+"""Batches the writes of one event loop iteration.
 
-What is written to one connection in the same turn goes out with one system call: the answers of calls that end
-together, an answer's head and its body. With many calls in flight that is the largest single cost of an answer
-(decision 7). What is alone leaves in the next turn, some microseconds later. What comes to more than a reader may be
-behind goes out at once: only the transport itself can have who writes wait.
+Data written to one connection in the same iteration is sent with one system call: the answers of calls that end
+together, or an answer's head and body. With many calls in flight, system calls are the largest cost of an answer
+(decision 7). A single write is sent in the next iteration, some microseconds later. More than ``BEHIND_BYTES`` is
+written immediately, because only the underlying transport can make the writer wait.
 """
 
 import asyncio
 from typing import Any, Final
 
 BEHIND_BYTES: Final = 64 * 1024
-"""With more than this unsent a reader is behind; the transports' own high-water mark."""
+"""A reader with more unsent bytes than this is behind; equal to the transports' high-water mark."""
 
 
 class BatchingTransport:
-    """A transport that keeps what is written until the end of the turn; all else is the transport's own."""
+    """A transport that delays writes until the end of the event loop iteration."""
 
     __slots__ = ("_call_soon", "_scheduled", "_transport", "_unsent", "_unsent_bytes")
 
@@ -59,5 +59,5 @@ class BatchingTransport:
             data = self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent)
             self._unsent.clear()
             self._unsent_bytes = 0
-            if not self._transport.is_closing():  # the connection broke within the turn, and uvloop's raises then
+            if not self._transport.is_closing():  # it may have closed meanwhile, and uvloop's transport then raises
                 self._transport.write(data)

@@ -59,7 +59,7 @@ def test_a_token_is_printed_once(run: Run, bare_environment: Path) -> None:
     assert "toolset 'mine' is not configured here; known: " in made.stderr
     assert "'lean'" not in made.stderr
     token = made.stdout.strip()
-    kept = read_tokens(bare_environment).find(token)
+    kept = read_tokens(bare_environment).by_token(token)
     assert kept is not None
     assert (kept.toolsets, kept.max_running, kept.daily_budget) == (("lean", "mine"), 2, {"USD": 5.0, "CNY": 1.0})
     assert kept.expires_at is not None
@@ -76,7 +76,7 @@ def test_a_token_is_revoked(run: Run, bare_environment: Path) -> None:
     """It is listed as such, and its name can be used again."""
     token = run("token", "create", "ci").stdout.strip()
     assert run("token", "revoke", "ci").stdout == "revoked: ci\n"
-    found = read_tokens(bare_environment).find(token)
+    found = read_tokens(bare_environment).by_token(token)
     assert found is not None
     assert found.revoked_at is not None
     assert "revoked" in run("token", "list").stdout
@@ -91,13 +91,13 @@ def test_no_token_is_told(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
-        (["create", "a b"], 1, "a token's name is"),
+        (["create", "a b"], 1, "a token's name has 1–64 characters"),
         (["create", "ci", "--expires", "soon"], 2, "is not a duration such as 90m, 12h, 30d or 8w"),
         (["create", "ci", "--expires", "0d"], 2, "is not a duration"),
         (["create", "ci", "--daily-budget", "5 EUR"], 2, "must be amounts such as 5 USD"),
         (["create", "ci", "--toolset", "a,b"], 2, "is not a valid toolset name"),
         (["create", "ci", "--max-running", "0"], 2, "0 is not in the range"),
-        (["revoke", "ci"], 1, "there is no token 'ci'"),
+        (["revoke", "ci"], 1, "no token is named 'ci'"),
     ],
 )
 def test_what_cannot_be_is_refused(run: Run, arguments: list[str], exit_code: int, said: str) -> None:

@@ -29,15 +29,15 @@ def test_a_taken_port_is_told_with_what_to_do(taken_port: int) -> None:
     """The error names port, host and the flag that sets it, and is one line without a number of the system's."""
     with pytest.raises(OSError, match="port") as caught:
         listen("127.0.0.1", taken_port, "--port")
-    told = f"port {taken_port} on 127.0.0.1 is taken; stop that program or choose another with --port"
+    told = f"port {taken_port} on 127.0.0.1 is in use; stop the program that uses it, or set another port with --port"
     assert str(caught.value) == told
 
 
 @pytest.mark.parametrize(
     ("host", "message"),
     [
-        ("192.0.2.1", r"^port 0 on 192\.0\.2\.1 cannot be listened on \(.+\); choose another --http-port or --host$"),
-        ("x" * 64 + ".example", "is no address to listen on; choose another --host$"),
+        ("192.0.2.1", r"^cannot listen on port 0 of 192\.0\.2\.1 \(.+\); set another --http-port or --host$"),
+        ("x" * 64 + ".example", "is not a valid address to listen on; set another --host$"),
     ],
 )
 def test_a_host_that_is_not_here_is_told(host: str, message: str) -> None:
@@ -83,7 +83,7 @@ async def test_it_serves_on_the_port_that_it_found() -> None:
 async def test_a_start_on_a_taken_port_fails(taken_port: int) -> None:
     """The start fails with the flag that was handed in, and there is nothing to close."""
     one = server(port=taken_port)
-    with pytest.raises(OSError, match="choose another with --http-port"):
+    with pytest.raises(OSError, match="set another port with --http-port"):
         await one.start()
     await one.close()
 

@@ -1,7 +1,7 @@
-"""Who is let in: the daemon's own token, named tokens, and those of an OAuth issuer.
+"""Authentication: the daemon's token, named tokens, and tokens of an OAuth issuer.
 
-Who calls it: the daemon, which hands the door to its transports; the commands that make named tokens. What it must
-never know: frames, requests, what a call does.
+The daemon passes an ``Authenticator`` to its transports; commands create named tokens. This package does not know
+frames, requests or calls.
 """
 
 from .authentication import Authenticator, TokenIssuer

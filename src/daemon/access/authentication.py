@@ -1,4 +1,4 @@
-"""Who is let in, by the token that came: the daemon's own, a named one, or one of an OAuth issuer."""
+"""Authenticates callers by token: the daemon's own, a named one, or one of an OAuth issuer."""
 
 import hmac
 import time
@@ -11,13 +11,11 @@ from ...protocol.authorization import Authorization, AuthorizationDenied
 from ...protocol.tool_call import LOCAL, Principal
 from .token_book import NamedToken, TokenBook
 
-_WRONG: Final = (
-    "not one that is good here. `toold token` prints the daemon's own; a daemon that was set up anew has a new one."
-)
+_WRONG: Final = "not valid here. `toold token` prints the daemon's token; a new state directory has a new token."
 
 
 class TokenIssuer(Protocol):
-    """Whose tokens are taken beside the daemon's own."""
+    """An issuer whose tokens are accepted in addition to the daemon's."""
 
     def looks_like(self, token: str) -> bool: ...
 
@@ -25,7 +23,7 @@ class TokenIssuer(Protocol):
 
 
 class Authenticator:
-    """Satisfies ``Authenticate``. ``own`` is the daemon's token; None: auth is off, and everybody is local."""
+    """Satisfies ``Authenticate``. ``own`` is the daemon's token; None: auth is off, and every caller is local."""
 
     def __init__(
         self,
@@ -46,7 +44,7 @@ class Authenticator:
             return Authorization(principal)
         if token is None:
             return AuthorizationDenied("missing", "Send a token.")
-        named = self._book().find(token)
+        named = self._book().by_token(token)
         if named is not None:
             return self._named(named)
         if self._issuer is not None and self._issuer.looks_like(token):
@@ -54,7 +52,7 @@ class Authenticator:
         return AuthorizationDenied("invalid", _WRONG)
 
     def denial_reason(self, access: Authorization) -> str | None:
-        """Why who was let in has to go, where that is so: its token was revoked, or has expired."""
+        """Returns why an authorization is no longer valid (token revoked or expired); None if it is valid."""
         now = self._clock()
         if access.credential:
             named = self._book().by_hash(access.credential.hex())
@@ -64,26 +62,26 @@ class Authenticator:
         return None
 
     def _named(self, token: NamedToken) -> Authorization | AuthorizationDenied:
-        wrong = token.invalid_reason(self._clock())
-        if wrong is not None:
-            return AuthorizationDenied("invalid", f"not good any more: {wrong}; its operator makes a new one.")
+        reason = token.invalid_reason(self._clock())
+        if reason is not None:
+            return AuthorizationDenied("invalid", f"no longer valid: {reason}; ask the operator for a new one.")
         return Authorization(
             Principal(token.principal), token.toolsets or None, token.expires_at, bytes.fromhex(token.sha256)
         )
 
 
 OwnToken = Callable[[str | None], Principal | None]
-"""The daemon's own token → its principal; of any other, named tokens included, nobody."""
+"""Maps the daemon's token to its principal, and any other token, named ones included, to None."""
 
 
 def token_check(token: SecretStr | None) -> OwnToken:
-    """A check of a token against the daemon's, in constant time. None: auth is off, and everybody is local."""
+    """Returns a constant-time check against the daemon's token. None: auth is off, and every caller is local."""
     if token is None:
         return lambda _: LOCAL
     expected = token.get_secret_value().encode()
 
     def check(given: str | None) -> Principal | None:
-        # Surrogates cannot be in a token, but can be in what is sent.
+        # A token contains no surrogates, but the client's input may.
         known = given is not None and hmac.compare_digest(given.encode(errors="surrogatepass"), expected)
         return LOCAL if known else None
 

@@ -1,4 +1,4 @@
-"""An issuer's public keys: found by its metadata, fetched within bounds, kept, and asked for again where one is new."""
+"""An issuer's public keys: discovered by its metadata, fetched with limits, cached, and refreshed for new keys."""
 
 import asyncio
 import time
@@ -11,17 +11,17 @@ import msgspec
 import structlog
 
 FETCH_TIMEOUT_S: Final = 5.0
-"""Of each request to the issuer, whatever it does."""
+"""The timeout of each request to the issuer."""
 MAX_BYTES: Final = 512 * 1024
-"""Of an answer; a set of a hundred keys has some 50 KiB."""
-KEEP_S: Final = 3600.0
-"""After so long the keys are fetched anew with the next token: one that was taken back is good no longer than this."""
+"""The limit of a response; a set of a hundred keys has some 50 KiB."""
+REFRESH_S: Final = 3600.0
+"""Keys older than this are fetched again with the next token, which bounds how long a withdrawn key is accepted."""
 STALE_S: Final = 86_400.0
-"""While the issuer is away, its last keys are good for so long."""
-AGAIN_S: Final = 30.0
-"""Tokens of unknown keys, which anybody can make up, have the issuer asked no more often."""
+"""While the issuer is unreachable, its last keys are valid for this long."""
+UNKNOWN_KEY_S: Final = 30.0
+"""The minimum interval of refreshes for unknown key ids, which anyone can invent."""
 RETRY_S: Final = 5.0
-"""After it could not be asked."""
+"""The minimum interval after a failed request."""
 
 _SIGNING_TYPES: Final = frozenset({"RSA", "EC", "OKP"})
 
@@ -31,11 +31,11 @@ Jwk = dict[str, Any]
 
 
 class IssuerUnavailableError(Exception):
-    """There are no keys, and none can be had now. The message says why."""
+    """No keys are available at present. The message gives the reason."""
 
 
 class IssuerKeys:
-    """The keys of one issuer. On the event loop's thread only."""
+    """The keys of one issuer. Use on the event loop's thread only."""
 
     def __init__(self, issuer: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._issuer = issuer
@@ -49,21 +49,21 @@ class IssuerKeys:
     def __repr__(self) -> str:
         return f"<IssuerKeys of {self._issuer}: {len(self._keys)}>"
 
-    async def find(self, kid: str | None) -> list[Jwk]:
-        """The keys of this id; without one, all of them.
+    async def keys_for(self, kid: str | None) -> list[Jwk]:
+        """Returns the keys with this id; without an id, all keys.
 
         Raises:
-            IssuerUnavailableError: there are none yet.
+            IssuerUnavailableError: no keys could be fetched.
         """
         found = self._of(kid)
-        if not found or self._age() > KEEP_S:
-            async with self._fetching:  # one asks for all who wait
+        if not found or self._age() > REFRESH_S:
+            async with self._fetching:  # one request for all waiting callers
                 found = self._of(kid)
-                if (not found or self._age() > KEEP_S) and self._may_ask():
+                if (not found or self._age() > REFRESH_S) and self._may_fetch():
                     await self._fetch()
                     found = self._of(kid)
         if self._age() > STALE_S:
-            raise IssuerUnavailableError(self._failed or "it was not asked yet")
+            raise IssuerUnavailableError(self._failed or "it has not been contacted yet")
         return found
 
     def _of(self, kid: str | None) -> list[Jwk]:
@@ -72,10 +72,10 @@ class IssuerKeys:
     def _age(self) -> float:
         return float("inf") if self._fetched_at is None else self._clock() - self._fetched_at
 
-    def _may_ask(self) -> bool:
+    def _may_fetch(self) -> bool:
         if self._tried_at is None:
             return True
-        return self._clock() - self._tried_at >= (RETRY_S if self._failed else AGAIN_S)
+        return self._clock() - self._tried_at >= (RETRY_S if self._failed else UNKNOWN_KEY_S)
 
     async def _fetch(self) -> None:
         self._tried_at = self._clock()
@@ -87,20 +87,20 @@ class IssuerKeys:
                 document = await _get(client, await self._jwks_uri(client))
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
             self._failed = str(error) or type(error).__name__
-            _log.warning("the issuer's keys cannot be had", issuer=self._issuer, reason=self._failed)
+            _log.warning("cannot fetch the issuer's keys", issuer=self._issuer, reason=self._failed)
             return
         keys = document.get("keys")
         self._keys = [key for key in keys if _signs(key)] if isinstance(keys, list) else []
         self._fetched_at, self._failed = self._clock(), None
-        _log.info("issuer's keys", issuer=self._issuer, keys=len(self._keys))
+        _log.info("issuer's keys fetched", issuer=self._issuer, keys=len(self._keys))
 
     async def _jwks_uri(self, client: httpx.AsyncClient) -> str:
-        """Where the keys are, by the first metadata that there is and that is this issuer's own.
+        """Returns the URL of the keys, from the first metadata document found.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is no metadata, or it is invalid.
         """
-        problem = "it has no metadata"
+        problem = "the issuer has no metadata"
         for address in metadata_addresses(self._issuer):
             try:
                 document = await _get(client, address)
@@ -108,17 +108,17 @@ class IssuerKeys:
                 problem = str(error)
                 continue
             if document.get("issuer") != self._issuer:
-                raise ValueError(f"the metadata at {address} is another issuer's")
+                raise ValueError(f"the metadata at {address} belongs to another issuer")
             uri = document.get("jwks_uri")
-            # By http only where the issuer itself is asked so, which the settings allow on loopback alone.
+            # http is accepted only if the issuer itself uses it, which the settings allow on loopback only.
             if isinstance(uri, str) and uri.startswith(("https://", f"{urlsplit(self._issuer).scheme}://")):
                 return uri
-            raise ValueError(f"the metadata at {address} has no jwks_uri that can be asked")
+            raise ValueError(f"the metadata at {address} has no usable jwks_uri")
         raise ValueError(problem)
 
 
 def metadata_addresses(issuer: str) -> list[str]:
-    """Where an issuer's metadata may be (RFC 8414, OpenID Connect Discovery), in the order in which they are tried."""
+    """Returns the possible URLs of an issuer's metadata (RFC 8414, OpenID Connect Discovery), in the order of trial."""
     parts = urlsplit(issuer)
     host, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     addresses = [
@@ -130,31 +130,31 @@ def metadata_addresses(issuer: str) -> list[str]:
 
 
 async def _get(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
-    """A JSON object.
+    """Fetches a JSON object.
 
     Raises:
-        httpx.HTTPError: nobody answers.
-        ValueError: the answer is another one.
+        httpx.HTTPError: the request failed.
+        ValueError: the response is not a JSON object of acceptable size.
     """
     body = bytearray()
-    # Not packed, and not unpacked: a few bytes could stand for gigabytes before they are counted.
+    # No compression: a few bytes could expand to gigabytes before they are counted.
     headers = {"accept": "application/json", "accept-encoding": "identity"}
-    async with client.stream("GET", address, headers=headers) as answer:
-        if answer.status_code != 200:
-            raise ValueError(f"{address} answers HTTP {answer.status_code}")
-        async for part in answer.aiter_raw():
+    async with client.stream("GET", address, headers=headers) as response:
+        if response.status_code != 200:
+            raise ValueError(f"{address} returned HTTP {response.status_code}")
+        async for part in response.aiter_raw():
             body += part
             if len(body) > MAX_BYTES:
-                raise ValueError(f"{address} answers more than {MAX_BYTES} bytes")
+                raise ValueError(f"{address} returned more than {MAX_BYTES} bytes")
     try:
         document = msgspec.json.decode(bytes(body))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         document = None
     if isinstance(document, dict):
         return document
-    raise ValueError(f"{address} answers no JSON object")
+    raise ValueError(f"{address} did not return a JSON object")
 
 
 def _signs(key: object) -> bool:
-    """Whether it is a public key for signatures; a shared secret, which would be anybody's here, is none."""
+    """Whether it is a public signing key. Shared secrets are rejected: they are not secret here."""
     return isinstance(key, dict) and key.get("kty") in _SIGNING_TYPES and key.get("use", "sig") == "sig"

@@ -1,5 +1,5 @@
-"""Tokens of an OAuth 2.1 issuer: JWTs, verified here by its public keys (RFC 9068, decision 39). Nothing of one is
-kept, or goes on to anybody.
+"""Verifies the tokens of an OAuth 2.1 issuer: JWTs, checked locally with its public keys (RFC 9068, decision 39).
+Tokens are neither stored nor forwarded.
 """
 
 from collections.abc import Callable, Collection
@@ -22,25 +22,25 @@ from .issuer_keys import IssuerKeys, IssuerUnavailableError, Jwk
 from .protected_resource import ProtectedResource
 
 LEEWAY_S: Final = 30
-"""By how much the issuer's clock may differ from this one."""
+"""The tolerated difference between the issuer's clock and this one."""
 MAX_TOKEN_CHARS: Final = 16 * 1024
 MIN_RSA_BITS: Final = 2048
 
-_LAST_MOMENT: Final = 253_370_764_800.0
-"""The year 9999 begins."""
+_MAX_EXPIRY: Final = 253_370_764_800.0
+"""The start of the year 9999."""
 
 _KEY_TYPES: Final = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
     **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
     "EdDSA": "OKP",
 }
-"""The algorithms that are taken: with a public key, never with a shared secret, and never none."""
+"""The accepted algorithms and their key types. Shared secrets and ``none`` are not accepted."""
 
 _log = structlog.get_logger(__name__)
 
 
 class OAuthIssuer:
-    """Verifies the tokens of one issuer. Satisfies ``door.Issuer``."""
+    """Verifies the tokens of one issuer. Satisfies ``TokenIssuer``."""
 
     def __init__(
         self,
@@ -57,31 +57,31 @@ class OAuthIssuer:
 
     async def verify(self, token: str) -> Authorization | AuthorizationDenied:
         if len(token) > MAX_TOKEN_CHARS or not token.isascii():
-            return AuthorizationDenied("invalid", "no JSON Web Token.")
+            return AuthorizationDenied("invalid", "not a JSON Web Token.")
         try:
             header = jwt.get_unverified_header(token)
         except (PyJWTError, ValueError):
-            return AuthorizationDenied("invalid", "no JSON Web Token.")
+            return AuthorizationDenied("invalid", "not a JSON Web Token.")
         algorithm, kid = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in _KEY_TYPES:
             return AuthorizationDenied(
-                "invalid", f"signed in a way that is not taken; alg may be {', '.join(_KEY_TYPES)}."
+                "invalid", f"signed with an unsupported algorithm; alg may be {', '.join(_KEY_TYPES)}."
             )
         if kid is not None and not isinstance(kid, str):
-            return AuthorizationDenied("invalid", "no JSON Web Token: kid is no text.")
+            return AuthorizationDenied("invalid", "not a JSON Web Token: kid is not a string.")
         try:
-            found = await self._keys.find(kid)
+            found = await self._keys.keys_for(kid)
         except IssuerUnavailableError as error:
-            _log.warning("a token cannot be verified", issuer=self._resource.issuer, reason=str(error))
+            _log.warning("cannot verify a token", issuer=self._resource.issuer, reason=str(error))
             return AuthorizationDenied(
-                "unavailable", f"The keys of {self._resource.issuer} cannot be had now; come back later."
+                "unavailable", f"The keys of {self._resource.issuer} are not available now; try again later."
             )
         key = _key_for(algorithm, found)
         if key is None:
-            return AuthorizationDenied("invalid", f"not signed by a key that {self._resource.issuer} has.")
-        return self._judge(token, key, algorithm)
+            return AuthorizationDenied("invalid", f"not signed by a key of {self._resource.issuer}.")
+        return self._authorize(token, key, algorithm)
 
-    def _judge(self, token: str, key: PyJWK, algorithm: str) -> Authorization | AuthorizationDenied:
+    def _authorize(self, token: str, key: PyJWK, algorithm: str) -> Authorization | AuthorizationDenied:
         toolsets = self._toolsets()
         try:
             claims = jwt.decode(
@@ -95,37 +95,37 @@ class OAuthIssuer:
             )
             expires_at = float(claims["exp"])
         except (PyJWTError, ValueError, TypeError, OverflowError) as error:
-            return AuthorizationDenied("invalid", self._words(error))
-        if expires_at > _LAST_MOMENT:
-            return AuthorizationDenied("invalid", "good for ever: exp is no moment.")
+            return AuthorizationDenied("invalid", self._problem(error))
+        if expires_at > _MAX_EXPIRY:
+            return AuthorizationDenied("invalid", "invalid: exp is out of range.")
         return self._resource.authorize(claims, toolsets)
 
-    def _words(self, error: Exception) -> str:
-        """What is wrong, to be read after *the token is*."""
+    def _problem(self, error: Exception) -> str:
+        """Returns the problem, as the end of a sentence that starts with *The token is*."""
         match error:
             case ExpiredSignatureError():
-                return f"expired; get a new one from {self._resource.issuer}."
+                return f"expired; request a new one from {self._resource.issuer}."
             case ImmatureSignatureError():
-                return "not good yet."
+                return "not valid yet."
             case InvalidAudienceError():
-                return f"for another audience; get one for {self._resource.audience}."
+                return f"for another audience; request one for {self._resource.audience}."
             case InvalidIssuerError():
-                return f"of another issuer; get one from {self._resource.issuer}."
+                return f"of another issuer; request one from {self._resource.issuer}."
             case MissingRequiredClaimError(claim=claim):
                 return f"without {claim}."
             case _:
-                return f"not one that {self._resource.issuer} has signed."
+                return f"not signed by {self._resource.issuer}."
 
 
 def _key_for(algorithm: str, found: list[Jwk]) -> PyJWK | None:
-    """The one key that may have signed by this algorithm; None also where several may, since the token names none."""
-    fitting = [
+    """Returns the key that can have signed with this algorithm; None if there is none, or several and no key id."""
+    candidates = [
         key for key in found if key.get("kty") == _KEY_TYPES[algorithm] and key.get("alg", algorithm) == algorithm
     ]
-    if len(fitting) != 1:
+    if len(candidates) != 1:
         return None
     try:
-        key = PyJWK(fitting[0], algorithm)
+        key = PyJWK(candidates[0], algorithm)
     except (PyJWTError, ValueError, TypeError, KeyError):
         return None
     bits: Any = getattr(key.key, "key_size", MIN_RSA_BITS)

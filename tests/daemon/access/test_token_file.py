@@ -31,7 +31,7 @@ def test_tokens_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
     path = directory / TOKENS_FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    assert read_tokens(directory).find(token) is not None
+    assert read_tokens(directory).by_token(token) is not None
     assert token.encode() not in path.read_bytes()
 
 
@@ -60,7 +60,7 @@ def test_commands_at_once_lose_nothing(tmp_path: Path) -> None:
         thread.join()
     book = read_tokens(tmp_path)
     assert len(tokens) == 12
-    assert all(book.find(token) for token in tokens)
+    assert all(book.by_token(token) for token in tokens)
 
 
 GOOD = {"name": "ci", "sha256": "0" * 64, "created_at": 1.0}
@@ -84,14 +84,14 @@ GOOD = {"name": "ci", "sha256": "0" * 64, "created_at": 1.0}
 def test_what_an_edit_misspelt_lets_nobody_in(tmp_path: Path, edited: dict[str, object]) -> None:
     """A bound that is not understood is no lack of one: the file is refused, and its error says where."""
     (tmp_path / TOKENS_FILE).write_text(json.dumps({"tokens": [GOOD, GOOD | {"name": "other"} | edited]}))
-    with pytest.raises(StateError, match=r"does not hold named tokens \(.*\$\.tokens\[1\]"):
+    with pytest.raises(StateError, match=r"does not contain named tokens \(.*\$\.tokens\[1\]"):
         read_tokens(tmp_path)
 
 
 def test_one_name_is_one_token(tmp_path: Path) -> None:
     """Two of a name could not be told apart when one is taken back."""
     (tmp_path / TOKENS_FILE).write_text(json.dumps({"tokens": [GOOD, GOOD | {"sha256": "1" * 64}]}))
-    with pytest.raises(StateError, match="a name stands there twice"):
+    with pytest.raises(StateError, match="two tokens have the same name"):
         read_tokens(tmp_path)
 
 
@@ -99,7 +99,7 @@ def test_one_name_is_one_token(tmp_path: Path) -> None:
 def test_a_file_that_holds_no_tokens_is_told(tmp_path: Path, content: bytes) -> None:
     """The error names the file and what to do; a command writes nothing over it."""
     (tmp_path / TOKENS_FILE).write_bytes(content)
-    with pytest.raises(StateError, match=r"tokens\.json does not hold named tokens .*move it away"):
+    with pytest.raises(StateError, match=r"tokens\.json does not contain named tokens .*move it away"):
         read_tokens(tmp_path)
     with pytest.raises(StateError):
         make(tmp_path, "ci")
@@ -112,14 +112,14 @@ def test_the_daemon_sees_changes_when_it_asks(tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path, books.append)
     assert tokens.book.tokens == ()
     token = make(tmp_path, "ci")
-    assert tokens.book.find(token) is not None
+    assert tokens.book.by_token(token) is not None
     assert books[-1] is tokens.book
     assert len(books) == 2
     good = (tmp_path / TOKENS_FILE).read_bytes()
     (tmp_path / TOKENS_FILE).write_bytes(b"{")
-    assert tokens.book.find(token) is None
+    assert tokens.book.by_token(token) is None
     (tmp_path / TOKENS_FILE).write_bytes(good)
-    assert tokens.book.find(token) is not None
+    assert tokens.book.by_token(token) is not None
     (tmp_path / TOKENS_FILE).unlink()
     assert tokens.book.tokens == ()
 
@@ -140,7 +140,7 @@ def test_what_a_link_leads_to_is_not_closed(tmp_path: Path) -> None:
     token = make(directory, "ci")
     (directory / TOKENS_FILE).replace(elsewhere)
     (directory / TOKENS_FILE).symlink_to(elsewhere)
-    assert read_tokens(directory).find(token) is not None
+    assert read_tokens(directory).by_token(token) is not None
     elsewhere.chmod(0o644)
     with pytest.raises(StateError, match="leads to a file that others may read"):
         read_tokens(directory)

@@ -55,11 +55,14 @@ def test_ports(taken_port: int) -> None:
     """A port is free, chosen later, ours already, or somebody else's."""
     assert machine_checks.port("127.0.0.1", 0, setting="port", ours=None).status == "ok"
     taken = machine_checks.port("127.0.0.1", taken_port, setting="http_port", ours=None)
-    assert (taken.status, taken.remedy) == ("fail", "stop that program or choose another with --http-port")
+    assert (taken.status, taken.remedy) == (
+        "fail",
+        "stop the program that uses it, or set another port with --http-port",
+    )
     held = machine_checks.port("127.0.0.1", taken_port, setting="http_port", ours=address(taken_port))
     assert (held.status, held.message) == ("ok", f"{taken_port} is held by the running daemon (pid {os.getpid()})")
     elsewhere = machine_checks.port("192.0.2.1", taken_port, setting="port", ours=None)
-    assert (elsewhere.status, elsewhere.remedy) == ("fail", "choose another --port or --host")
+    assert (elsewhere.status, elsewhere.remedy) == ("fail", "set another --port or --host")
 
 
 def test_a_good_state_directory(state_dir: Path) -> None:

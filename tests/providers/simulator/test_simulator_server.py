@@ -32,7 +32,7 @@ async def test_a_port_that_is_taken_is_an_error(catalog: ModelCatalog) -> None:
     """The error says so at once, and nothing is left open."""
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(OSError, match="choose another with --port"),
+        pytest.raises(OSError, match="set another port with --port"),
     ):
         await Simulator(port=taken.getsockname()[1], catalog=catalog).__aenter__()
 
