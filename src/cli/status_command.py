@@ -125,13 +125,13 @@ def _used(sums: Mapping[str, Any]) -> Row:
 
 def _budget(budget: object) -> Sequence[Row]:
     state = _mapping(budget)
-    spent, under_way = _mapping(state.get("spent")), _mapping(state.get("under_way"))
+    spent, reserved = _mapping(state.get("spent")), _mapping(state.get("reserved"))
     return [
         (
             cell(currency),
             cell(amount),
             cell(spent.get(currency, 0)),
-            cell(under_way.get(currency, 0)),
+            cell(reserved.get(currency, 0)),
             when(state.get("resets_at")),
         )
         for currency, amount in _mapping(state.get("budget")).items()

@@ -69,7 +69,7 @@ STATUS: dict[str, Any] = {
         },
         {"day": "2026-05-01", **USED, "estimated": False, "by_provider": {"kimi": USED}},
     ],
-    "budget": {"budget": {"USD": 5.0}, "spent": {"USD": 0.25}, "under_way": {}, "resets_at": "midnight"},
+    "budget": {"budget": {"USD": 5.0}, "spent": {"USD": 0.25}, "reserved": {}, "resets_at": "midnight"},
     "recent": [{"started_at": "now", "tool": "chat", "outcome": "ok", "latency_ms": 12.4, "session": "label"}],
 }
 

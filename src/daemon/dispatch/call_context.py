@@ -57,7 +57,7 @@ class ConversationAccess(Protocol):
 
 
 class ContextServices(msgspec.Struct, frozen=True, eq=False):
-    """What all calls share."""
+    """Services that all calls share."""
 
     daemon: DaemonView
     files: FileAccess
@@ -85,7 +85,7 @@ class ProviderRequest:
 
     @property
     def received(self) -> str:
-        """What has streamed so far, reasoning included."""
+        """The text that has streamed so far, including reasoning."""
         return "".join(self._pieces)
 
     async def __call__(self, *, timeout_s: float) -> Completion:
@@ -99,7 +99,7 @@ class ProviderRequest:
 
 
 class CallContext:
-    """What a tool can use during one call. Satisfies ``tools.LookupContext``."""
+    """The context of one call. Satisfies ``tools.LookupContext``."""
 
     __slots__ = ("_call", "_children", "_lookup", "_services")
 
@@ -258,7 +258,7 @@ class CallContext:
 
 
 class OrchestrationCallContext(CallContext):
-    """What an orchestration tool can use during one call. Satisfies ``tools.OrchestrationContext``."""
+    """The context of an orchestration call. Satisfies ``tools.OrchestrationContext``."""
 
     __slots__ = ("_detached", "_scope")
 

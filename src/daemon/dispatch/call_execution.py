@@ -1,4 +1,4 @@
-"""Runs accepted calls, each in a task of its own, and gives each exactly one answer.
+"""Runs accepted calls, each in its own task, and gives each exactly one answer.
 
 admit (rate limit, permits) ▸ start (journal) ▸ run ▸ fit the result ▸ record ▸ deliver
 """
@@ -32,7 +32,7 @@ from .session_manager import SessionManager
 _log = structlog.get_logger(__name__)
 
 STUCK_S: Final = 1.0
-"""A tool that has not returned this long after it was told to end is answered for."""
+"""How long a tool may take to return after its call was cancelled; then the daemon answers for it."""
 
 _ALWAYS_FITS: Final = 4096
 """No limit on answers is lower (``setting_types.MIN_SPILL_BYTES``), so shorter ones need no check."""
@@ -179,7 +179,7 @@ class CallExecution:
         answer.add_done_callback(self._answer_tasks.discard)
 
     def answer_stuck_calls(self) -> None:
-        """Answer all calls whose tools have not returned in time after they were told to end; children first."""
+        """Answer all calls whose tools have not returned ``STUCK_S`` after they were cancelled; children first."""
         now = self._clock()
         for call in reversed(self.calls):
             if call.end_requested_at is not None and now > call.end_requested_at + STUCK_S:
@@ -326,7 +326,7 @@ class CallExecution:
             return call.port.render(call, result), result
 
     async def _fit(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
-        """What is sent for an answer that is too large: the handle of its retained result. If that fails, the answer
+        """The replacement for an answer that is too large: the handle of its retained result. If that fails, the answer
         itself if it fits into a frame, else an error.
         """
         max_bytes, size = self._limits().max_frame_bytes, len(answer)

@@ -80,8 +80,8 @@ def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
 
 
 def of_exception(call: RunningCall, error: BaseException) -> CallError:
-    """The error for what the tool raised. If the call was told to end, that is the reason, with what the tool reports
-    as done before.
+    """The error for an exception of the tool. If the call was ending, its end reason decides, together with what the
+    tool reports as done.
     """
     if call.end_reason is None:
         return error if isinstance(error, CallError) else tool_failed(call, error)
@@ -106,7 +106,7 @@ def timed_out(call: RunningCall) -> CallTimeoutError:
 
 
 def cut_off(call: RunningCall) -> CallError:
-    """The error for a call that was told to end, by its ``end_reason``."""
+    """The error for a call with an ``end_reason``."""
     if call.end_reason is EndReason.DEADLINE:
         return timed_out(call)
     if call.resumes:

@@ -1,4 +1,4 @@
-"""The phases of a call, the legal transitions between them, and why a call ends early. Pure."""
+"""The phases of a call, the legal transitions between them, and the reasons for ending a call early. Pure."""
 
 from enum import Enum, IntEnum
 from typing import Final, Literal
@@ -14,9 +14,9 @@ class CallPhase(IntEnum):
     RUNNING = 2
     """Its tool was entered."""
     CANCELLED = 3
-    """It was told to end before its tool was entered."""
+    """It must end, and its tool was not entered."""
     ENDING = 4
-    """It was told to end while its tool ran."""
+    """It must end, and its tool was entered."""
     ANSWERED = 5
     """Its answer is decided; a second answer is dropped."""
 
@@ -34,7 +34,7 @@ SUCCESSORS: Final[tuple[tuple[CallPhase, ...], ...]] = (
 PublicState = Literal["waiting", "running", "ending"]
 
 PUBLIC_STATES: Final[tuple[PublicState, ...]] = ("waiting", "waiting", "running", "ending", "ending", "ending")
-"""What clients and operators see of each phase."""
+"""The state of each phase as clients and operators see it."""
 
 
 class IllegalTransitionError(RuntimeError):
@@ -45,7 +45,7 @@ class IllegalTransitionError(RuntimeError):
 
 
 class JournalRecord(Enum):
-    """What the journal has under a call's id."""
+    """The journal's record under a call's id."""
 
     NONE = "none"
     """Nothing: the call is local, or it has not started."""

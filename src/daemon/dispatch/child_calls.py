@@ -123,7 +123,7 @@ class ChildCalls:
     ) -> ToolResult:
         """``OrchestrationContext.call``."""
         if scope.suspended:
-            await asyncio.get_running_loop().create_future()  # until the parent is told to end
+            await asyncio.get_running_loop().create_future()  # until the parent is cancelled
         _add_name(parent, scope, name)
         received = time.monotonic()
         request = ToolCall(name, tool_name, dict(arguments), None if timeout_s is None else timeout_s * 1000)
@@ -167,8 +167,8 @@ class ChildCalls:
         run = await self._journal.find_run(call_id, parent.session.principal, parent.tool.name)
         if run is None:
             raise NotFoundError(
-                f"There is no earlier {parent.tool.name} call {call_id[:_SHOWN_ID_CHARS]!r} to resume: it has expired, "
-                "never existed or belongs to another principal. Omit it to start a new run."
+                f"No earlier {parent.tool.name} call {call_id[:_SHOWN_ID_CHARS]!r} was found: it has expired, never "
+                "existed or belongs to another principal. Omit the id to start a new run."
             )
         for other in self._runner.calls:
             if other is not parent and other.child_scope is not None and other.child_scope.run == run:
@@ -217,7 +217,7 @@ class ChildCalls:
         """This child's result in the resumed run; None if it has to run.
 
         Raises:
-            CallError: it must not run, and there is no result.
+            CallError: it must not run, and has no result.
         """
         stored = await self._journal.earlier_child(child)
         if stored is None:

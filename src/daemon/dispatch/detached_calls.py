@@ -1,6 +1,6 @@
 """Detached calls: they run independently of the call that created them, and resume after a restart (decision 40).
 
-A detached call is the only call of a session of its own, and its id is that session's resume key for its principal. So
+Each detached call has a separate session, and the call id is that session's resume key for its principal. So
 its result is cached, limited and deleted like every other. Its request stays in the database until it ends.
 """
 

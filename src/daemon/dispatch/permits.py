@@ -1,4 +1,4 @@
-"""Bounded counts of what runs. Held only through ``async with``; nothing else ever adjusts a count (decision 4)."""
+"""Permits, which bound concurrency. They are held only through ``async with`` (decision 4)."""
 
 import asyncio
 from collections import deque
@@ -8,9 +8,9 @@ from typing import Self
 
 
 class Permits:
-    """So many at once, first come first served. ``async with permits:`` waits for one and gives it back.
+    """A counted limit, first come first served. ``async with permits:`` waits for a permit and releases it.
 
-    Where somebody waits, a permit that is given back is handed over to the first in line, so the count never dips.
+    A released permit goes to the first waiter directly, so the count never dips while one waits.
     """
 
     __slots__ = ("_held", "_waiters", "limit", "name")
@@ -34,54 +34,54 @@ class Permits:
 
     @property
     def free(self) -> bool:
-        """Whether the next comer would not wait."""
+        """Whether a permit is available at once."""
         return self._held < self.limit
 
     def resize(self, limit: int) -> None:
-        """Change the bound. A larger one lets the first in line go on; under a smaller one nobody loses its permit,
-        and nobody new gets one until enough have come back.
+        """Change the limit. A larger limit wakes waiters at once; a smaller one takes effect as permits are
+        released.
         """
         self.limit = limit
         while self._held < self.limit and self._waiters:
-            turn = self._waiters.popleft()
-            if not turn.done():
+            waiter = self._waiters.popleft()
+            if not waiter.done():
                 self._held += 1
-                turn.set_result(None)
+                waiter.set_result(None)
 
     async def __aenter__(self) -> Self:
-        if not self._take_now():
+        if not self._try_acquire():
             await self._wait()
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._give_back()
+        self._release()
 
-    def _take_now(self) -> bool:
+    def _try_acquire(self) -> bool:
         if self._held >= self.limit:
             return False
         self._held += 1
         return True
 
     async def _wait(self) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiters.append(turn)
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
         try:
-            await turn
+            await waiter
         except asyncio.CancelledError:
-            if turn.cancelled():
-                with suppress(ValueError):  # who gave a permit back in this moment has passed it over
-                    self._waiters.remove(turn)
-            else:  # it was handed over in the same moment
-                self._give_back()
+            if waiter.cancelled():
+                with suppress(ValueError):  # a release at the same moment has removed it
+                    self._waiters.remove(waiter)
+            else:  # it got the permit at the same moment
+                self._release()
             raise
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         while self._waiters and self._held <= self.limit:
-            turn = self._waiters.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
                 return
         self._held -= 1
 
@@ -89,71 +89,66 @@ class Permits:
 class RunPermit:
     """One call's right to run: a permit of its session and one of the daemon, both or neither.
 
-    ``async with permit:`` holds them; ``async with permit.paused():`` within gives them back while the call only
-    waits for something else, and takes them again before it goes on. Where the pause ends by an exception (a
-    cancelled wait, say) they are not taken again, and the outer ``async with`` finds nothing to give back. A call may
-    pause in several tasks of its own at once: whichever goes on first takes them again, and after the outer
-    ``async with`` nobody does.
+    ``async with permit:`` holds them. Within it, ``async with permit.paused():`` releases them while the call waits
+    for something else, and acquires them again afterwards. If the pause ends with an exception (a cancelled wait, for
+    example) they are not acquired again, and the outer ``async with`` releases nothing. A call may pause in several
+    tasks at once: the first one that continues acquires them again, unless the outer ``async with`` has ended.
     """
 
-    __slots__ = ("_daemon", "_over", "_session", "_taking", "held")
+    __slots__ = ("_acquiring", "_daemon", "_ended", "_session", "held")
 
     def __init__(self, session: Permits, daemon: Permits) -> None:
-        # The session's comes first, so that one session never has more than its share in the daemon's queue.
+        # The session's permit first, so that one session never takes more than its share of the daemon's queue.
         self._session = session
         self._daemon = daemon
-        self._over = False
-        self._taking = False
+        self._ended = False
+        self._acquiring = False
         self.held = False
 
     async def __aenter__(self) -> Self:
-        await self._take()
+        await self._acquire()
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._over = True
-        self._lend()
+        self._ended = True
+        self._release_both()
 
     def paused(self) -> "_Pause":
         return _Pause(self)
 
-    async def _take(self) -> None:
-        if not self._session._take_now():
+    async def _acquire(self) -> None:
+        if not self._session._try_acquire():
             await self._session._wait()
-        if not self._daemon._take_now():
+        if not self._daemon._try_acquire():
             try:
                 await self._daemon._wait()
             except BaseException:
-                self._session._give_back()
+                self._session._release()
                 raise
         self.held = True
 
-    async def _take_again(self) -> None:
-        if self._over or self.held or self._taking:
+    async def _reacquire(self) -> None:
+        if self._ended or self.held or self._acquiring:
             return
-        self._taking = True
+        self._acquiring = True
         try:
-            await self._take()
+            await self._acquire()
         finally:
-            self._taking = False
-        self._settle()
+            self._acquiring = False
+        if self._ended:  # the call ended while one of its tasks waited
+            self._release_both()
 
-    def _settle(self) -> None:
-        """The call may have ended while a task of its own stood in line."""
-        if self._over:
-            self._lend()
-
-    def _lend(self) -> None:
+    def _release_both(self) -> None:
         if self.held:
             self.held = False
-            self._daemon._give_back()
-            self._session._give_back()
+            self._daemon._release()
+            self._session._release()
 
 
 class _Pause:
-    """The time in which a ``RunPermit`` is lent back."""
+    """The block in which a ``RunPermit`` is released."""
 
     __slots__ = ("_permit",)
 
@@ -161,10 +156,10 @@ class _Pause:
         self._permit = permit
 
     async def __aenter__(self) -> None:
-        self._permit._lend()
+        self._permit._release_both()
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if exc_type is None:
-            await self._permit._take_again()
+            await self._permit._reacquire()

@@ -1,4 +1,4 @@
-"""What a principal may use beside what all may: calls at once and a budget of the day, as named tokens have them."""
+"""Limits of single principals, as named tokens set them: concurrent calls and a daily budget."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from .permits import Permits
 
 
 class PrincipalLimit(NamedTuple):
-    """The limits of one principal; None or no amount: the daemon's alone hold."""
+    """The limits of one principal, in addition to the daemon's. None or an empty budget: no own limit."""
 
     principal: str
     max_running: int | None
@@ -17,7 +17,7 @@ class PrincipalLimit(NamedTuple):
 
 
 class PrincipalLimits:
-    """The limits of all principals that have some. On the event loop's thread only."""
+    """The limits of all principals that have their own. Only for the event loop's thread."""
 
     def __init__(self, budget: Budget) -> None:
         self._shared = budget
@@ -25,13 +25,13 @@ class PrincipalLimits:
         self._budgets: dict[str, Budget] = {}
 
     def __repr__(self) -> str:
-        return f"<PrincipalLimits of {', '.join(sorted({*self._permits, *self._budgets})) or 'nobody'}>"
+        return f"<PrincipalLimits of {', '.join(sorted({*self._permits, *self._budgets})) or 'no principal'}>"
 
     def apply(self, limits: Iterable[PrincipalLimit]) -> None:
         """Replace all limits. Amounts spent and running calls still count."""
         limits = tuple(limits)
         for name in self._permits.keys() - {limit.principal for limit in limits if limit.max_running is not None}:
-            del self._permits[name]  # sessions that are open keep theirs
+            del self._permits[name]  # open sessions keep theirs
         for budget in self._budgets.values():
             budget.amounts = {}
         for limit in limits:
@@ -43,20 +43,20 @@ class PrincipalLimits:
                 self._budget(limit.principal).amounts = limit.daily_budget
 
     def restore(self, principal: str, day: str, spent: Mapping[str, float]) -> None:
-        """What a principal spent on a day before the process began."""
+        """Count what a principal spent on this day in an earlier process."""
         self._budget(principal).restore(day, spent)
 
     def permits_of(self, principal: Principal) -> Permits | None:
-        """What all sessions of this principal share; None: each has its own."""
+        """The permits that all sessions of this principal share; None: each session has its own."""
         return self._permits.get(principal.name)
 
     def budgets_of(self, principal: Principal) -> Sequence[Budget]:
-        """What a completion for this principal has to fit into."""
+        """The budgets that a completion for this principal must fit into."""
         own = self._budgets.get(principal.name)
         return (self._shared,) if own is None else (self._shared, own)
 
     def _budget(self, principal: str) -> Budget:
         budget = self._budgets.get(principal)
         if budget is None:
-            budget = self._budgets[principal] = Budget({}, of=f" of {principal}")
+            budget = self._budgets[principal] = Budget({}, owner=f" of {principal}")
         return budget

@@ -1,4 +1,4 @@
-"""The door to one provider: its permits, its circuit breaker, and work that outlives its caller."""
+"""Limits requests to one provider: permits, circuit breaker, and SDK calls that outlive their caller."""
 
 import asyncio
 import time
@@ -13,15 +13,15 @@ from .usage_meter import UsageMeter
 
 T = TypeVar("T")
 
-_LEAST_S = 0.005
-"""With less than this left no attempt is begun: it could only time out."""
+_MIN_ATTEMPT_S = 0.005
+"""With less time left no attempt is made: it could only time out."""
 
 
 class ProviderLimiter:
-    """Takes requests to their provider, so many at once, for as long as the vendor's SDK really works on it.
+    """The permits and the circuit breaker of one provider.
 
-    The provider's permit is held by a task of its own: when the caller is cancelled or runs out of time, it is
-    answered at once, and the permit comes back when the SDK has let go (a thread cannot be interrupted).
+    A separate task holds the provider's permit. A caller that is cancelled or times out is answered at once; the
+    permit is released when the SDK returns, since a thread cannot be interrupted.
     """
 
     def __init__(self, provider: Provider, limit: int, *, on_error: Callable[[str, str], None]) -> None:
@@ -29,7 +29,7 @@ class ProviderLimiter:
         self.permits = Permits(provider.name, limit)
         self._breaker = CircuitBreaker()
         self._on_error = on_error
-        self._work: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._abandoned = 0
 
     def __repr__(self) -> str:
@@ -37,34 +37,34 @@ class ProviderLimiter:
 
     @property
     def abandoned(self) -> int:
-        """SDK calls whose caller has gone and which have not returned yet."""
+        """SDK calls that are still running although their caller has ended."""
         return self._abandoned
 
     @property
     def state(self) -> BreakerState:
-        """Whether the vendor is asked (``closed``), not, since it keeps failing (``open``), or is being tried again."""
+        """``closed``: requests pass; ``open``: they are refused while the vendor fails; ``half-open``: one probe."""
         return self._breaker.state(time.monotonic())
 
     async def ask(self, operation: VendorOperation[T], *, deadline: float, permit: RunPermit, meter: UsageMeter) -> T:
-        """Ask the provider once; ``deadline`` is an instant of the loop's clock. While it waits for the provider's
-        permit the call's own ``permit`` is lent back, so that those who wait for one vendor delay nobody else.
+        """Ask the provider once; ``deadline`` is a time of the loop's clock. While the request waits for the provider's
+        permit, the call's own ``permit`` is released, so that calls of one vendor do not delay others.
 
         Raises:
-            CallError: as ``operation``; ServiceUnavailableError at once while the vendor keeps failing.
+            CallError: as ``operation``; ServiceUnavailableError at once while the circuit breaker is open.
         """
         asked = time.monotonic()
-        if self._breaker.state(asked) == "open":  # no need to stand in line for it
+        if self._breaker.state(asked) == "open":  # without waiting for a permit
             self._admit(asked)
         granted = asyncio.Event()
-        work = asyncio.create_task(self._hold_and_ask(operation, deadline, meter, granted))
-        self._work.add(work)
-        work.add_done_callback(self._work.discard)
+        work = asyncio.create_task(self._ask_with_permit(operation, deadline, meter, granted))
+        self._tasks.add(work)
+        work.add_done_callback(self._tasks.discard)
         try:
-            await asyncio.sleep(0)  # the task takes a free permit in its first step
+            await asyncio.sleep(0)  # the task takes a permit in its first step if one is free
             if granted.is_set() or not permit.held:
                 return await self._wait(work, granted, asked, meter)
-            # Lent back until the answer is there: who stood in line for a run permit while holding the provider's
-            # would keep the provider idle.
+            # Released until the answer is there: a call that waited for a run permit while it held the provider's
+            # would leave the provider idle.
             async with permit.paused():
                 return await self._wait(work, granted, asked, meter)
         except asyncio.CancelledError:
@@ -73,28 +73,28 @@ class ProviderLimiter:
             raise
 
     async def _wait(self, work: asyncio.Task[T], granted: asyncio.Event, asked: float, meter: UsageMeter) -> T:
-        """The work's result; how long it stood in line, and then was at the provider, is booked however it ends."""
-        began: float | None = None
+        """The task's result. Meters the time in the queue and at the provider, however it ends."""
+        started: float | None = None
         try:
             await granted.wait()
-            began = time.monotonic()
+            started = time.monotonic()
             return await asyncio.shield(work)
         finally:
             now = time.monotonic()
-            meter.queue_s += (began or now) - asked
-            if began is not None:
-                meter.provider_s += now - began
+            meter.queue_s += (started or now) - asked
+            if started is not None:
+                meter.provider_s += now - started
 
     async def close(self, timeout_s: float) -> None:
-        """Cancel what is still at work and wait ``timeout_s`` seconds for it, no longer; close the provider."""
-        for work in self._work:
-            if not work.cancelling():  # it was told once, and waits for its thread
+        """Cancel running requests, wait for them at most ``timeout_s`` seconds, and close the provider."""
+        for work in self._tasks:
+            if not work.cancelling():  # cancelled before, and waiting for its thread
                 work.cancel()
-        if self._work:
-            await asyncio.wait(self._work, timeout=timeout_s)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
         await self.provider.close()
 
-    async def _hold_and_ask(
+    async def _ask_with_permit(
         self, operation: VendorOperation[T], deadline: float, meter: UsageMeter, granted: asyncio.Event
     ) -> T:
         async with self.permits:
@@ -103,23 +103,23 @@ class ProviderLimiter:
 
     async def _ask(self, operation: VendorOperation[T], deadline: float, meter: UsageMeter) -> T:
         timeout_s = deadline - time.monotonic()
-        if timeout_s < _LEAST_S:
-            raise CallTimeoutError("The time was up before the provider could be asked.", executed="no")
+        if timeout_s < _MIN_ATTEMPT_S:
+            raise CallTimeoutError("The deadline passed before the provider could be asked.", executed="no")
         self._admit(time.monotonic())
 
-        def count() -> None:
+        def count_request() -> None:
             meter.provider_calls += 1
 
-        count()
+        count_request()
         try:
-            with told_of_repeats(count):
+            with told_of_repeats(count_request):
                 answer = await operation(timeout_s=timeout_s)
         except InvalidArgumentsError:
             meter.provider_calls -= 1
-            self._breaker.record_cancelled(time.monotonic())  # refused before the vendor was asked
+            self._breaker.record_cancelled(time.monotonic())  # rejected before it was sent
             raise
         except CallError as error:
-            self._book(error, time.monotonic())
+            self._record_error(error, time.monotonic())
             raise
         except BaseException:
             self._breaker.record_cancelled(time.monotonic())
@@ -131,11 +131,11 @@ class ProviderLimiter:
         wait_s = self._breaker.admit(now)
         if wait_s is not None:
             raise ServiceUnavailableError(
-                f"{self.provider.label} failed several times in a row; it is asked again in {wait_s:.0f} s.",
+                f"{self.provider.label} failed several times in a row; the next attempt is in {wait_s:.0f} s.",
                 retry_after_ms=max(1, round(wait_s * 1000)),
             )
 
-    def _book(self, error: CallError, now: float) -> None:
+    def _record_error(self, error: CallError, now: float) -> None:
         self._on_error(self.provider.name, error.code)
         if counts_against_vendor(error):
             self._breaker.record_failure(now)
@@ -150,4 +150,4 @@ class ProviderLimiter:
     def _returned(self, work: asyncio.Task[Any]) -> None:
         self._abandoned -= 1
         if not work.cancelled():
-            work.exception()  # looked at, so that asyncio does not report it as never retrieved
+            work.exception()  # retrieved, so that asyncio does not log it

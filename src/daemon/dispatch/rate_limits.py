@@ -1,7 +1,7 @@
-"""Rate limits of sources: a token bucket a source and principal, smoothly refilled, first come first served.
+"""Rate limits of sources: one continuously refilled token bucket per source and principal, first come first served.
 
-What counts tokens is ``throttled-py`` (GCRA). Here is the line before it (decision 41): who waits is known, so that
-whoever arrives learns at once how long it would take.
+``throttled-py`` counts the tokens (GCRA). This module adds a queue (decision 41), so that a new call knows at once how
+long it would wait.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 _KEY: Final = "calls"
 _LEAST_SLEEP_S: Final = 0.001
-"""The loop's timers are no finer, and must not be too early."""
+"""The resolution of the loop's timers; a shorter sleep could end too early."""
 
 
 class SourceRate(Protocol):
-    """So many calls a minute over time, and so many at once after a pause."""
+    """The calls per minute on average, and the burst after a pause."""
 
     @property
     def per_minute(self) -> int: ...
@@ -32,7 +32,7 @@ class SourceRate(Protocol):
 
 
 class RateLimits:
-    """The buckets of all sources that have a rate. ``rate_of`` says which one a source has now; None: none."""
+    """The token buckets of all sources with a rate limit. ``rate_of`` returns a source's current rate, or None."""
 
     def __init__(self, rate_of: Callable[[str], SourceRate | None]) -> None:
         self._rate_of = rate_of
@@ -42,14 +42,14 @@ class RateLimits:
         return f"<RateLimits buckets={len(self._buckets)}>"
 
     def applies_to(self, source: str) -> bool:
-        """Whether the calls of a source are bounded."""
+        """Whether a source has a rate limit."""
         return self._rate_of(source) is not None
 
     async def acquire(self, source: str, principal: Principal, deadline: float) -> None:
-        """Wait for a token of the source for the principal; ``deadline`` is an instant of the loop's clock.
+        """Wait for a token of the source for the principal; ``deadline`` is a time of the loop's clock.
 
         Raises:
-            RateLimitedError: at once, where it would take longer than that.
+            RateLimitedError: at once, if the token would come after the deadline.
         """
         rate = self._rate_of(source)
         if rate is None:
@@ -57,7 +57,7 @@ class RateLimits:
         bucket = self._buckets.get((source, principal.name))
         if bucket is None or bucket.rate != rate:
             bucket = self._buckets[source, principal.name] = _Bucket(source, rate)
-        await bucket.take(deadline)
+        await bucket.acquire(deadline)
 
 
 class _Bucket:
@@ -66,46 +66,46 @@ class _Bucket:
     def __init__(self, source: str, rate: SourceRate) -> None:
         self.rate = rate
         self._source = source
-        self._each_s = 60.0 / rate.per_minute
+        self._interval_s = 60.0 / rate.per_minute
         self._limiter: Throttled | None = None
         self._opening = asyncio.Lock()
-        # Whoever has it is the first in line; the others wait for it in the order in which they came.
-        self._line = asyncio.Lock()
-        self._in_line = 0
+        # Held by the first call in the queue; the others wait for it in order of arrival.
+        self._queue = asyncio.Lock()
+        self._waiting = 0
 
-    async def take(self, deadline: float) -> None:
+    async def acquire(self, deadline: float) -> None:
         limiter = self._limiter or await self._opened()
         wait_s = expected_wait_s(
-            (await limiter.peek(_KEY)).reset_after, self._in_line, each_s=self._each_s, burst=self.rate.burst
+            (await limiter.peek(_KEY)).reset_after, self._waiting, interval_s=self._interval_s, burst=self.rate.burst
         )
         if time.monotonic() + wait_s > deadline:
             raise _too_many(self._source, self.rate, wait_s)
-        self._in_line += 1
+        self._waiting += 1
         try:
-            async with self._line:
+            async with self._queue:
                 while (result := await limiter.limit(_KEY)).limited:  # noqa: ASYNC110 - nothing sets an event when time passes
                     await asyncio.sleep(max(_LEAST_SLEEP_S, result.state.retry_after))
         finally:
-            self._in_line -= 1
+            self._waiting -= 1
 
     async def _opened(self) -> "Throttled":
-        async with self._opening:  # one for all who come meanwhile: each would have tokens of its own
+        async with self._opening:  # one limiter for all callers: each would have its own tokens
             if self._limiter is None:
-                # Its import takes a tenth of a second: not on the loop, and not where no source has a rate.
+                # Imported in a thread, since it takes 0.1 s, and only if a source has a rate.
                 self._limiter = await asyncio.to_thread(_limiter, self.rate)
             return self._limiter
 
 
-def expected_wait_s(full_in_s: float, in_line: int, *, each_s: float, burst: int) -> float:
-    """How long whoever arrives waits behind ``in_line`` others, where the bucket is full again in ``full_in_s``, if
-    nobody takes more, and a token comes each ``each_s`` seconds.
+def expected_wait_s(full_in_s: float, waiting: int, *, interval_s: float, burst: int) -> float:
+    """How long a new call waits behind ``waiting`` others, if an untouched bucket would be full in ``full_in_s`` and
+    gets a token every ``interval_s`` seconds.
     """
-    # By this and not by the library's ``retry_after`` of a peek, which is one token too short (3.5.0).
-    return max(0.0, full_in_s + (in_line + 1 - burst) * each_s)
+    # The library's ``retry_after`` of a peek is one token too short (3.5.0).
+    return max(0.0, full_in_s + (waiting + 1 - burst) * interval_s)
 
 
 def _limiter(rate: SourceRate) -> "Throttled":
-    from throttled.asyncio import (  # noqa: PLC0415 - see who calls it
+    from throttled.asyncio import (  # noqa: PLC0415 - see the caller
         MemoryStore,
         RateLimiterType,
         Throttled,
@@ -118,7 +118,7 @@ def _limiter(rate: SourceRate) -> "Throttled":
 
 def _too_many(source: str, rate: SourceRate, wait_s: float) -> RateLimitedError:
     return RateLimitedError(
-        f"The source {source} takes {rate.per_minute} calls a minute of yours, and the next turn is in {wait_s:.1f} s, "
-        "which is more than this call has left; send it again then.",
+        f"The rate limit of source {source} is {rate.per_minute} calls per minute; the next slot is in {wait_s:.1f} s, "
+        "after this call's deadline. Retry then.",
         retry_after_ms=math.ceil(wait_s * 1000),
     )

@@ -70,7 +70,7 @@ class Router:
         self.limits = limits
         self.permits = permits
         self.files = files
-        """What tools may read."""
+        """The files that tools may read."""
         self.sessions = SessionManager(
             limits=lambda: self.limits, journal=journal, permits_of=principal_limits.permits_of
         )
@@ -101,7 +101,7 @@ class Router:
         # Call ids are numbered within an epoch, which is one start of the daemon.
         self._epoch = epoch
         self._ids = count(1)
-        # Why no more calls are accepted; set when the daemon stops.
+        # The reason for refusing all calls; set when the daemon stops.
         self._closed: str | None = None
 
     def __repr__(self) -> str:
@@ -181,13 +181,13 @@ class Router:
         return call
 
     def refuse_frame(self, session: Session, request_id: RequestId, error: ToolError) -> ToolResult:
-        """The answer to a frame that is no valid call but has a request id; it is recorded like a call."""
+        """The answer to an invalid frame with a request id; it is recorded like a call."""
         result = ToolResult(Metadata(0.0, Timings()), error=error)
         self._recorder.call_refused(session, ToolCall(request_id, "", {}), result, call_id=self._next_id())
         return result
 
     def status_of(self, session: Session, request_id: RequestId) -> CallStatus:
-        """The status of one of a session's request ids, from memory alone."""
+        """The status of a request id of a session, from memory alone."""
         return session.calls.status(request_key(request_id), self._clock())
 
     async def statuses_of(self, session: Session, request_ids: Sequence[RequestId]) -> list[CallStatus]:
@@ -215,7 +215,7 @@ class Router:
             self._journal.acknowledged(session, acknowledged)
 
     def cancel(self, session: Session, key: str) -> bool:
-        """End a session's running call at its caller's request. Returns False if there is none."""
+        """End a session's running call at its caller's request. Returns False if no such call is running."""
         call = self._execution.find_call(session, key)
         if call is None:
             return False
@@ -223,7 +223,7 @@ class Router:
         return True
 
     def cancel_by_operator(self, call_id: str) -> bool:
-        """End the call with this id (``RunningCall.id``), of any session. Returns False if there is none."""
+        """End the call with this id (``RunningCall.id``), of any session. Returns False if no such call is running."""
         for call in self.calls:
             if call.id == call_id:
                 self._execution.end(call, EndReason.OPERATOR)
@@ -275,7 +275,7 @@ class Router:
         await self._execution.detached.resume(self._epoch)
 
     async def close(self, reason: str, grace_s: float) -> None:
-        """Accept no more calls, let running ones finish for ``grace_s`` seconds, then end and answer the rest."""
+        """Stop accepting calls, let running ones finish for ``grace_s`` seconds, then end and answer the rest."""
         self._closed = reason
         self._execution.detached.suspend()
         await self._execution.wait_idle(grace_s)

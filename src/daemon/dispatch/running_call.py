@@ -66,11 +66,11 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     active: "set[RunningCall]"
     """The children without an answer."""
     meter: UsageMeter
-    """What the answered children and their children used."""
+    """The usage of answered children, including their own children."""
     closed: bool = False
-    """Its tool has returned: no more children."""
+    """Its tool has returned; it cannot make children."""
     suspended: bool = False
-    """It is about to be stopped for a restart: no more children until it resumes."""
+    """It will be stopped for a restart; it cannot make children until it resumes."""
     id_suffix: str = ""
     """Ends the ids of children made after a restart, since a call id is unique."""
 
@@ -108,7 +108,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     phase: CallPhase = CallPhase.ACCEPTED
     end_reason: EndReason | None = None
     end_requested_at: float | None = None
-    """When it was told to end."""
+    """Set together with ``end_reason``; a monotonic time."""
     journal_record: JournalRecord = JournalRecord.NONE
     previous_ended_at: float | None = None
     """When the previous call with its request id ended, if it replays that call's answer; a monotonic time."""
@@ -151,7 +151,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def public_state(self) -> PublicState:
-        """``waiting`` for its turn, ``running``, or ``ending``: told to end, but not answered."""
+        """``waiting`` for its turn, ``running``, or ``ending``: cancelled, but not answered."""
         return PUBLIC_STATES[self.phase]
 
     @property
@@ -277,7 +277,7 @@ class CallPort(Protocol):
         ...
 
     async def deliver(self, call: RunningCall, answer: bytes) -> None:
-        """Send the answer after all pending chunks. A disconnected caller is no error."""
+        """Send the answer after all pending chunks. Does nothing if the caller has disconnected."""
         ...
 
     def progress(self, call: RunningCall, progress: Progress) -> bool:

@@ -30,7 +30,7 @@ _log = structlog.get_logger(__name__)
 _UNLOAD_INTERVAL_S: Final = 5.0
 """How often idle sessions are looked for."""
 _SEEN_INTERVAL_S: Final = 3600.0
-"""How often the database is told which sessions are in use; it retains them for days."""
+"""How often the database is updated with the sessions in use; it retains them for days."""
 
 _LAST_WRITE_S: Final = 1.0
 """How long a slow disk can delay the daemon's end."""

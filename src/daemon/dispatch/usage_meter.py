@@ -1,4 +1,4 @@
-"""What one call uses: time, completions, tokens and cost."""
+"""Meters one call: time, completions, tokens and cost."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from ...protocol.tool_call import Cost, ModelUsage, Usage
 
 
 class UsageMeter(msgspec.Struct):
-    """What a call has used so far. Dispatch and the tool's context write it; it is read once at the end."""
+    """The usage of one call so far. Dispatch and the tool's context write it; it is read once, at the end."""
 
     queue_s: float = 0.0
     tool_s: float = 0.0
@@ -17,7 +17,7 @@ class UsageMeter(msgspec.Struct):
     model: str | None = None
     chosen_because: str | None = None
     by_model: dict[tuple[str, str], ModelUsage] | None = None
-    """Usage of the completions by provider and model; None if there were none."""
+    """Usage of the completions by provider and model; None without completions."""
     simulated: bool = False
 
     def add_usage(self, usage: ModelUsage) -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.dispatch.budget import WAIT_FOR_OTHERS_MS, Budget, refusal, reset_at
+from toold.daemon.dispatch.budget import RESERVED_RETRY_MS, Budget, refusal, reset_at
 from toold.protocol.error_codes import RateLimitedError
 from toold.protocol.tool_call import Cost
 
@@ -14,9 +14,9 @@ NOON = dt.datetime(2026, 5, 1, 12, tzinfo=dt.UTC).timestamp()
 TWELVE_HOURS_MS = 12 * 3600 * 1000
 
 
-def refused(spent: float, under_way: float, asked: float | None, amount: float = 1.0) -> RateLimitedError | None:
+def refused(spent: float, reserved: float, asked: float | None, amount: float = 1.0) -> RateLimitedError | None:
     cost = None if asked is None else Cost(asked, "USD")
-    return refusal({"USD": amount}, {"USD": spent}, {"USD": under_way}, cost, NOON)
+    return refusal({"USD": amount}, {"USD": spent}, {"USD": reserved}, cost, NOON)
 
 
 def test_it_resets_at_midnight_utc() -> None:
@@ -32,7 +32,7 @@ def test_a_spent_budget_says_when_it_resets(asked: float | None) -> None:
     assert error is not None
     assert (error.code, error.executed, error.retryable) == ("RATE_LIMITED", "no", True)
     assert error.retry_after_ms == TWELVE_HOURS_MS
-    assert "1 USD a day is spent; it resets at 2026-05-02 00:00 UTC" in error.message
+    assert "1 USD is spent; it resets at 2026-05-02 00:00 UTC" in error.message
     assert error.details is not None
     assert (error.details["spent"], error.details["budget"]) == ({"USD": 1.0}, {"USD": 1.0})
     assert error.details["resets_at"] == reset_at(NOON)
@@ -43,7 +43,7 @@ def test_what_is_under_way_is_reckoned_with() -> None:
     assert refused(0.5, 0.2, 0.3) is None
     error = refused(0.5, 0.3, 0.3)
     assert error is not None
-    assert (error.retryable, error.retry_after_ms) == (True, WAIT_FOR_OTHERS_MS)
+    assert (error.retryable, error.retry_after_ms) == (True, RESERVED_RETRY_MS)
     assert "calls under way" in error.message
 
 
@@ -52,7 +52,7 @@ def test_a_completion_that_is_too_dear_for_today_waits_for_tomorrow() -> None:
     error = refused(0.9, 0.0, 0.3)
     assert error is not None
     assert (error.retryable, error.retry_after_ms) == (True, TWELVE_HOURS_MS)
-    assert "reckoned at 0.3 USD, and 0.1 USD of the day's 1 USD are left" in error.message
+    assert "is 0.3 USD, and 0.1 USD of today's 1 USD are left" in error.message
     assert refused(0.9, 0.0, 0.1) is None
 
 
@@ -84,16 +84,16 @@ def test_no_more_is_spent_than_what_was_reckoned_too_low(calls: list[tuple[float
     """Whatever is asked one after the other: past the amount goes only what answers cost beyond their reckoning."""
     budget = Budget({"USD": 1.0}, clock=lambda: NOON)
     spent = too_low = 0.0
-    for reckoned, real in calls:
+    for estimated, real in calls:
         try:
-            with budget.reserve(Cost(reckoned, "USD")):
+            with budget.reserve(Cost(estimated, "USD")):
                 budget.spend(Cost(real, "USD"))
         except RateLimitedError:
             continue
         spent += real
-        too_low += max(0.0, real - reckoned)
+        too_low += max(0.0, real - estimated)
     assert spent <= 1.0 + too_low + 1e-6
-    assert budget.state()["under_way"] == {}
+    assert budget.state()["reserved"] == {}
 
 
 def test_what_is_held_is_given_back_however_the_block_ends() -> None:
@@ -101,9 +101,9 @@ def test_what_is_held_is_given_back_however_the_block_ends() -> None:
     budget = Budget({"USD": 1.0}, clock=lambda: NOON)
     for _ in range(3):
         with contextlib.suppress(LookupError), budget.reserve(Cost(0.9, "USD")):
-            assert budget.state()["under_way"] == {"USD": 0.9}
+            assert budget.state()["reserved"] == {"USD": 0.9}
             raise LookupError
-    assert (budget.state()["under_way"], budget.state()["spent"]) == ({}, {})
+    assert (budget.state()["reserved"], budget.state()["spent"]) == ({}, {})
 
 
 def test_it_goes_on_after_a_restart_and_begins_anew_with_the_day() -> None:
@@ -127,4 +127,4 @@ def test_amounts_can_change_while_it_counts() -> None:
     budget.spend(Cost(1.0, "USD"))
     budget.amounts = {"USD": 2.0}
     with budget.reserve(Cost(0.5, "USD")):
-        assert budget.state()["under_way"] == {"USD": 0.5}
+        assert budget.state()["reserved"] == {"USD": 0.5}

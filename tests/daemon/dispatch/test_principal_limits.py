@@ -37,7 +37,7 @@ def test_a_principals_budget_is_its_own() -> None:
     for budget in allowances.budgets_of(CI):
         budget.spend(Cost(1.0, "USD"))
     own = allowances.budgets_of(CI)[-1]
-    with pytest.raises(RateLimitedError, match="The budget of token:ci of 1 USD a day is spent"), own.reserve(None):
+    with pytest.raises(RateLimitedError, match="The daily budget of token:ci of 1 USD is spent"), own.reserve(None):
         pass
     for budget in allowances.budgets_of(LOCAL):
         with budget.reserve(None):

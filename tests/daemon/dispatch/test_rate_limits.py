@@ -50,7 +50,7 @@ async def test_what_does_not_fit_into_the_time_left_is_told_at_once() -> None:
     bucket = limits(per_minute=2, burst=1)
     await bucket.acquire("crm", LOCAL, soon())
     for _ in range(2):
-        with pytest.raises(RateLimitedError, match="takes 2 calls a minute") as refused:
+        with pytest.raises(RateLimitedError, match="is 2 calls per minute") as refused:
             await bucket.acquire("crm", LOCAL, soon(5.0))
         assert refused.value.retry_after_ms is not None
         assert 20_000 < refused.value.retry_after_ms <= 30_000
@@ -110,14 +110,16 @@ async def test_a_rate_that_is_changed_counts_from_then_on() -> None:
     await bucket.acquire("crm", LOCAL, soon(1))
 
 
-@given(burst=st.integers(1, 100), used=st.integers(0, 100), in_line=st.integers(0, 100), each_s=st.floats(0.001, 60))
+@given(
+    burst=st.integers(1, 100), used=st.integers(0, 100), waiting=st.integers(0, 100), interval_s=st.floats(0.001, 60)
+)
 def test_nobody_waits_while_there_are_tokens_for_all_in_line(
-    burst: int, used: int, in_line: int, each_s: float
+    burst: int, used: int, waiting: int, interval_s: float
 ) -> None:
     """Else as long as it takes until there is one for each in line, and one for who arrives."""
-    missing = min(used, burst) + in_line + 1 - burst
-    wait_s = expected_wait_s(min(used, burst) * each_s, in_line, each_s=each_s, burst=burst)
-    assert wait_s == pytest.approx(max(0, missing) * each_s)
+    missing = min(used, burst) + waiting + 1 - burst
+    wait_s = expected_wait_s(min(used, burst) * interval_s, waiting, interval_s=interval_s, burst=burst)
+    assert wait_s == pytest.approx(max(0, missing) * interval_s)
 
 
 async def test_on_the_road_it_is_asked_for_every_call_and_holds_no_permit(house: Any, make: Any) -> None:
