@@ -137,7 +137,11 @@ class RunPermit:
             await self._acquire()
         finally:
             self._acquiring = False
-        if self._ended:  # the call ended while one of its tasks waited
+        self._release_if_ended()
+
+    def _release_if_ended(self) -> None:
+        """The call may have ended while one of its tasks waited."""
+        if self._ended:
             self._release_both()
 
     def _release_both(self) -> None:
