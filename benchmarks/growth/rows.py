@@ -59,7 +59,7 @@ async def rows(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve
 
 async def _write(store: Store, first: int, many: int) -> int:
     for number in range(first, first + many):
-        store.record(_row(number))
+        store.audit.record(_row(number))
     await store.flush()
     return many
 
@@ -89,12 +89,12 @@ async def _remove(store: Store, path: Path) -> int:
         each = one("SELECT bytes / (SELECT count(*) FROM call) FROM calls_size")
         bound = one("SELECT bytes FROM calls_size") - _REMOVED * each
         first, give_up = one("SELECT min(seq) FROM call"), time.perf_counter() + _PATIENCE_S
-        store.go_by(_CONTENT, Retention(bytes=bound))
+        store.apply(_CONTENT, Retention(bytes=bound))
         while one("SELECT bytes FROM calls_size") > bound:
             if time.perf_counter() > give_up:
                 raise RuntimeError(f"the retention removed too little within {_PATIENCE_S:.0f} s")
             await asyncio.sleep(0.05)
-        store.go_by(_CONTENT, Retention(bytes=_NO_BOUND))
+        store.apply(_CONTENT, Retention(bytes=_NO_BOUND))
         return one("SELECT min(seq) FROM call") - first
 
 

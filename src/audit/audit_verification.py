@@ -35,7 +35,7 @@ def verify_local(
     """
     findings, signed, began = _notes(seal, trail)
     walk = ChainWalk(seal, findings, [one for one in signed if one.kind == "expired"], start=_start(began))
-    head = trail.head if trail.head and seal.signed(trail.head) else None
+    head = trail.head if trail.head and seal.is_signed(trail.head) else None
     foreign: list[int] = []
     for seq, values, mac in rows:
         if began and seq <= began.last_seq:
@@ -95,14 +95,14 @@ def _notes(seal: ChainSeal, trail: ChainTrail) -> tuple[ChainFindings, list[Chec
     findings, head = ChainFindings(chain=seal.chain), trail.head
     if head is not None and head.chain != seal.chain:
         raise ChainKeyError(seal, head.chain)
-    signed = [one for one in trail.checkpoints if seal.signed(one)]
+    signed = [one for one in trail.checkpoints if seal.is_signed(one)]
     began = max(
         (one for one in signed if one.kind in {"began", "begun again"}), key=lambda one: one.number, default=None
     )
     first = began.number if began else 1
     if head is None:
         findings.found("missing", "there is no head: nothing tells where the chain ends", (0, 0))
-    elif not seal.signed(head):
+    elif not seal.is_signed(head):
         findings.found("changed", "the head is not as it was signed", (head.last_seq, head.last_seq))
     if began is None:
         findings.found("missing", "no checkpoint tells where the chain began", (1, 1))
@@ -145,7 +145,7 @@ def _noted(seal: ChainSeal, findings: ChainFindings, note: Record) -> Checkpoint
         one = None
     if one is not None and one.kind == "forgotten":
         _count(findings, one)
-    elif one is None or not seal.signed(one):
+    elif one is None or not seal.is_signed(one):
         findings.found("changed", f"checkpoint {note.get('number')} is not as it was signed", (0, 0))
         return None
     return one

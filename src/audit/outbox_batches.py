@@ -78,15 +78,15 @@ class CallBatches:
 
     @property
     def added(self) -> int:
-        return self._store.written
+        return self._store.audit.rows_written
 
     @property
     def backlog(self) -> int:
         """Calls that are in the store and not yet sent."""
-        return self._unsent + self._store.written - self._written
+        return self._unsent + self._store.audit.rows_written - self._written
 
     async def counts(self) -> dict[str, Any]:
-        outbox = await self._store.outbox()
+        outbox = await self._store.audit.outbox_state()
         return {
             "backlog": outbox.backlog,
             "sent": outbox.sent,
@@ -96,9 +96,9 @@ class CallBatches:
         }
 
     async def take(self, limit: int) -> Sequence[ChainedRow]:
-        written = self._store.written
-        self._know(await self._store.outbox(), written)
-        return await self._store.unsent(self._cursor, limit)
+        written = self._store.audit.rows_written
+        self._know(await self._store.audit.outbox_state(), written)
+        return await self._store.audit.unsent_calls(self._cursor, limit)
 
     def _know(self, outbox: AuditOutboxState, written: int) -> None:
         self._cursor = max(self._cursor, outbox.settled_seq)
@@ -116,7 +116,7 @@ class CallBatches:
         dropped = up_to - self._cursor - len(rows)
         if dropped:
             _log.warning("calls were removed before they could be sent", calls=dropped)
-        self._store.settle(
+        self._store.audit.settle(
             SettledCalls(
                 up_to=up_to,
                 at=time.time(),
@@ -129,7 +129,7 @@ class CallBatches:
         self._unsent -= len(rows)
 
     async def finish(self, remote: AuditRemote) -> None:
-        unsent = {one.mac: one for one in await self._store.unsent_checkpoints(MAX_CHECKPOINTS)}
+        unsent = {one.mac: one for one in await self._store.audit.unsent_checkpoints(MAX_CHECKPOINTS)}
         self._settling &= unsent.keys()
         checkpoints = tuple(one for mac, one in unsent.items() if mac not in self._settling)
         if not checkpoints:
@@ -140,7 +140,7 @@ class CallBatches:
             if error.failure.verdict != "refused":
                 raise
             _log.warning("Supabase refuses checkpoints of the audit's chain", reason=error.failure.reason)
-        self._store.settle(SettledCalls(up_to=self._cursor, at=time.time(), checkpoints=checkpoints))
+        self._store.audit.settle(SettledCalls(up_to=self._cursor, at=time.time(), checkpoints=checkpoints))
         self._settling |= {one.mac for one in checkpoints}
 
 
@@ -155,14 +155,14 @@ class ConversationBatches:
 
     @property
     def on(self) -> bool:
-        return self._store.copying
+        return self._store.conversations.copy_enabled
 
     @property
     def added(self) -> int:
-        return self._store.copied
+        return self._store.conversations.copy_changes
 
     async def counts(self) -> dict[str, Any]:
-        state = await self._store.copies()
+        state = await self._store.conversations.outbox_state()
         return {
             "backlog": state.backlog,
             "sent": state.sent,
@@ -172,7 +172,7 @@ class ConversationBatches:
         }
 
     async def take(self, limit: int) -> Sequence[ConversationCopy]:
-        return await self._store.unsent_copies(self._cursor, limit, MAX_COPIED_BYTES)
+        return await self._store.conversations.unsent_copies(self._cursor, limit, MAX_COPIED_BYTES)
 
     async def write(self, remote: AuditRemote, rows: Sequence[ConversationCopy]) -> None:
         await remote.write_copies(rows)
@@ -183,7 +183,7 @@ class ConversationBatches:
         else:
             _log.warning("Supabase refuses a copy", of=rows[0].id, reason=refused)
             settled = SettledConversationCopies(at=time.time(), refused={rows[0].number: refused})
-        self._store.settle(settled)
+        self._store.conversations.settle(settled)
         self._cursor = rows[-1].number
 
     async def finish(self, remote: AuditRemote) -> None:

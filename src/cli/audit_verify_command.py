@@ -75,7 +75,7 @@ def verify(remote: bool, as_json: bool) -> None:
 
 def _verified_local(seal: ChainSeal, directory: Path) -> ChainFindings:
     with open_archive(directory / DATABASE_FILE) as archive:
-        return verify_local(seal, archive.trail(), archive.chained())
+        return verify_local(seal, archive.trail(), archive.chained_rows())
 
 
 def _verified_remote(seal: ChainSeal, directory: Path) -> ChainFindings:

@@ -92,7 +92,7 @@ class Daemon:
         permits = Permits("running", settings.max_running)
         epoch = secrets.token_hex(6)
         self.metrics = Metrics(is_tool=lambda name: name in self.registry, gauges=self._gauges(permits))
-        recorder = CallRecorder(store, self.metrics)
+        recorder = CallRecorder(store.audit, self.metrics)
         self.view = LiveDaemonView(
             catalog=catalog,
             started_at=time.time(),
@@ -220,7 +220,7 @@ class Daemon:
             StoreError: it cannot be read.
         """
         today = day_of(time.time())
-        sums = await self._store.spent_since(today)
+        sums = await self._store.audit.spent_since(today)
         self.metrics.restore(sums)
         self.view.budget.restore(today, status_report.cost_of(sums))
         for principal in {one.principal for one in sums}:
@@ -321,10 +321,10 @@ class Daemon:
             self._offer(settings_mapping.offer(settings, self.registry))
         self.sources.apply(settings.sources)
         self.sources.refresh()
-        self._store.go_by(
+        self._store.apply(
             content_kept(settings.audit_content),
             settings_mapping.retention(settings),
-            copying=settings_mapping.copying(settings),
+            copy_conversations=settings_mapping.copies_conversations(settings),
         )
 
     def _provider_failed(self, provider: str, code: str) -> None:
@@ -335,7 +335,7 @@ class Daemon:
         return MetricGauges(
             limits={"running": permits, **{name: gate.permits for name, gate in self.gates.items()}},
             connections=lambda: self.websocket.connections,
-            rows_written=lambda: self._store.written,
-            rows_dropped=lambda: self._store.dropped,
+            rows_written=lambda: self._store.audit.rows_written,
+            rows_dropped=lambda: self._store.audit.rows_dropped,
             rows_unsent=lambda: self.sender.backlog if self.sender else 0,
         )

@@ -108,7 +108,7 @@ def _open_store(settings: Settings, state: StateDirectory) -> Store:
             retention=retention,
             key=key,
             expects_chain=expects_chain,
-            copying=settings_mapping.copying(settings),
+            copy_conversations=settings_mapping.copies_conversations(settings),
         )
     except StoreError:
         if not expects_chain:

@@ -43,7 +43,7 @@ class OperatorActions:
         now = time.monotonic()
         running = [status_report.running_row(call, now) for call in self._router.calls]
         try:
-            ended = [status_report.ended_row(row) for row in await self._store.recent(recent)] if recent else []
+            ended = [status_report.ended_row(row) for row in await self._store.audit.recent(recent)] if recent else []
         except StoreError as error:
             raise ServiceUnavailableError(str(error)) from None
         return {"running": running, "recent": ended}

@@ -1,7 +1,4 @@
-"""The embedded database: what is kept of calls, sessions and conversations, and the sums.
-
-All SQL of the house is here.
-"""
+"""The embedded database: calls, sessions, conversations, and sums. All SQL is in this package."""
 
 from .archive import Archive, open_archive
 from .audit_chain import (
@@ -15,19 +12,23 @@ from .audit_chain import (
     clean,
     microseconds,
 )
+from .audit_trail import AuditTrail
+from .call_journal import CallJournal
 from .conversation_outbox import ConversationCopy, ConversationOutboxState, NewCopy, SettledConversationCopies
 from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
+from .conversation_store import ConversationStore
 from .retention import Retention
+from .session_store import SessionStore
 from .spending_sql import DaySpent, day_of
 from .store import Store
 from .store_rows import (
     AuditOutboxState,
     CallEnd,
-    CallOrder,
     CallRow,
     CallStart,
     CallTotals,
     ChainedRow,
+    DetachedRequest,
     SessionRow,
     SettledCalls,
     StoredCall,
@@ -35,17 +36,18 @@ from .store_rows import (
     StoredDetachedCall,
     StoredSession,
 )
-from .store_schema import MEND_DAMAGE, SCHEMA, StoreError, find_damage, schema_version
+from .store_schema import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, schema_version
 
 __all__ = [
+    "DAMAGE_REMEDY",
     "GENESIS",
     "KEY_BYTES",
-    "MEND_DAMAGE",
     "SCHEMA",
     "Archive",
     "AuditOutboxState",
+    "AuditTrail",
     "CallEnd",
-    "CallOrder",
+    "CallJournal",
     "CallRow",
     "CallStart",
     "CallTotals",
@@ -56,11 +58,14 @@ __all__ = [
     "Checkpoint",
     "ConversationCopy",
     "ConversationOutboxState",
+    "ConversationStore",
     "ConversationUpdate",
     "DaySpent",
+    "DetachedRequest",
     "NewCopy",
     "Retention",
     "SessionRow",
+    "SessionStore",
     "SettledCalls",
     "SettledConversationCopies",
     "Store",

@@ -1,6 +1,6 @@
-"""The chain of the audit: a keyed hash of each row over the one before, and signed notes on rows that are not there.
+"""The audit chain: a keyed hash of each row over the row before, and signed checkpoints for rows that are missing.
 
-Pure. ``docs/audit.md`` says what the chain shows, and what it cannot.
+Pure. ``docs/audit.md`` says what the chain can and cannot show.
 """
 
 import decimal
@@ -14,85 +14,85 @@ import msgspec
 KEY_BYTES: Final = 32
 MAC_BYTES: Final = 32
 GENESIS: Final = bytes(MAC_BYTES)
-"""Stands for the mac of the row before the first one, and of rows that have none."""
+"""The mac of the row before the first row, and of rows without a mac."""
 
 CheckpointKind = Literal["began", "begun again", "expired", "unsent", "refused", "dropped", "gap", "forgotten"]
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A signed note on rows that are not where the chain would have them.
+    """A signed statement about rows that are missing from the chain.
 
-    Its range is ``first_seq`` to ``last_seq``. Rows that never got a number would stand before ``first_seq``, which is
-    then the one after ``last_seq``.
+    Its range is ``first_seq`` to ``last_seq``. Rows that never got a seq are missing before ``first_seq``, which is
+    then ``last_seq + 1``.
     """
 
     number: int
     """From 1, without gaps."""
     kind: CheckpointKind
     """``began``: rows up to ``last_seq`` are older than the chain, or have another key's macs. ``begun again``: this
-    key had a chain, and at a start the database had no end of it; rows up to ``last_seq`` were there then. ``expired``:
-    retention removed them. ``unsent``: it did so before they were sent. ``refused``: Supabase did not take them.
-    ``dropped``: they were never written. ``gap``: the daemon did not end in order, and its last ones may not have been
-    written. ``forgotten``, which no daemon signs: Supabase's retention removed them there."""
+    key had a chain, but at a start the database had no head of it; rows up to ``last_seq`` existed then. ``expired``:
+    retention removed them. ``unsent``: retention removed them before they were sent. ``refused``: Supabase refused
+    them. ``dropped``: they were never written. ``gap``: the daemon did not shut down cleanly, and its last rows may not
+    have been written. ``forgotten``, which no daemon signs: Supabase's retention removed them there."""
     first_seq: int
     last_seq: int
     calls: int | None
-    """How many rows; None where nobody can know."""
+    """The number of rows; None if unknown."""
     since: float
-    """Unix time in seconds. It came about between this and ``until``."""
+    """Unix time in seconds. The rows went missing between this and ``until``."""
     until: float
     before: bytes
     """The mac of the row before ``first_seq``."""
     after: bytes
-    """The mac that the row after ``last_seq`` follows."""
+    """The mac that the row after ``last_seq`` extends."""
     mac: bytes = b""
 
 
 class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of the chain, signed apart from it, so that rows that are cut off there are missed."""
+    """The end of the chain, signed separately, so that removing the last rows is detected."""
 
     chain: str
     """``ChainSeal.chain`` of the key that signed it."""
     last_seq: int
     last_mac: bytes
     checkpoints: int
-    """The number of the last one."""
+    """The number of the last checkpoint."""
     at: float
-    """Unix time in seconds: every row that was recorded before it is in the chain, or in a checkpoint."""
+    """Unix time in seconds: every row recorded before it is in the chain, or covered by a checkpoint."""
     closed: bool
-    """The writer ended in order: so is every row that was recorded after it."""
+    """The daemon shut down cleanly: the same holds for every row recorded after ``at``."""
     mac: bytes = b""
 
 
 class ChainTrail(NamedTuple):
-    """What a database notes of its chain, whoever wrote it."""
+    """The head and the checkpoints that a database stores, unverified."""
 
     head: ChainHead | None
     checkpoints: Sequence[Checkpoint]
     settled_seq: int
-    """Up to here each row was sent, refused, or removed before it could be; 0 where nothing ever was sent."""
+    """Each row up to this seq was sent, refused, or removed before it was sent; 0 if nothing was ever sent."""
 
 
 class ChainSeal:
-    """What a key of ``KEY_BYTES`` random bytes signs. Rows, checkpoints and heads each have a key made of it, so that
-    no signature of one kind passes for another.
+    """Signs rows, checkpoints and heads with keys derived from one key of ``KEY_BYTES`` random bytes, one per kind, so
+    that a signature of one kind is not valid for another.
     """
 
     def __init__(self, key: bytes) -> None:
         self.chain: Final = hmac.digest(key, b"toold chain", "sha256").hex()[:32]
-        """A name for what this key signs, from which the key cannot be told."""
+        """The name of the chain, derived one-way from the key."""
         self._row = hmac.new(hmac.digest(key, b"toold row", "sha256"), digestmod="sha256")
         self._checkpoint = hmac.digest(key, b"toold checkpoint", "sha256")
         self._head = hmac.digest(key, b"toold head", "sha256")
 
     def row(self, before: bytes, row: bytes) -> bytes:
-        """The mac of a row (``canonical``) that follows one with the mac ``before``."""
-        signing = self._row.copy()  # half the time of a new one
+        """Returns the mac of a row (``canonical``) after the row with the mac ``before``."""
+        signing = self._row.copy()  # takes half the time of a new one
         signing.update(before + row)
         return signing.digest()
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
-        """The checkpoint, signed."""
+        """Returns the checkpoint, signed."""
         signed = (
             self.chain, checkpoint.number, checkpoint.kind, checkpoint.first_seq, checkpoint.last_seq, checkpoint.calls,
             microseconds(checkpoint.since), microseconds(checkpoint.until), checkpoint.before.hex(),
@@ -101,33 +101,33 @@ class ChainSeal:
         return msgspec.structs.replace(checkpoint, mac=hmac.digest(self._checkpoint, _encode(signed), "sha256"))
 
     def head(self, head: ChainHead) -> ChainHead:
-        """The head, signed in this key's name."""
+        """Returns the head, signed, with this chain's name."""
         signed = (
             self.chain, head.last_seq, head.last_mac.hex(), head.checkpoints, microseconds(head.at), head.closed,
         )  # fmt: skip
         mac = hmac.digest(self._head, _encode(signed), "sha256")
         return msgspec.structs.replace(head, chain=self.chain, mac=mac)
 
-    def signed(self, note: Checkpoint | ChainHead) -> bool:
-        """Whether this key signed it as it stands."""
+    def is_signed(self, signed: Checkpoint | ChainHead) -> bool:
+        """Whether it has a valid signature of this key."""
         try:
-            return note == (self.head(note) if isinstance(note, ChainHead) else self.checkpoint(note))
+            return signed == (self.head(signed) if isinstance(signed, ChainHead) else self.checkpoint(signed))
         except (TypeError, ValueError, OverflowError, AttributeError):
-            return False  # whoever wrote such values was no daemon
+            return False  # no daemon writes such values
 
 
 # --- the bytes that are signed ---------------------------------------------------------------------------------------
 
 
 def canonical(values: Sequence[Any]) -> bytes:
-    """What a row's mac covers: a JSON array of all its values, such that the row of the database and what Supabase
-    gives back of it make the same bytes. Times are in microseconds, ``arguments`` as of ``canonical_json``, and NUL
-    characters are replaced (``clean``).
+    """Returns the bytes that a row's mac covers: a JSON array of its values, the same for the row in the database and
+    for the row that Supabase returns. Times are in microseconds, ``arguments`` as ``canonical_json`` returns them, and
+    NUL characters are replaced (``clean``).
 
     ``values`` are in the order of ``CallRow``'s fields, with ``arguments`` as JSON text or None.
 
     Raises:
-        TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError: no row has such values.
+        TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError: not the values of a row.
     """
     (
         call_id, started_at, transport, principal, session_id, session_label, client, request_id, tool, outcome,
@@ -146,11 +146,11 @@ def canonical(values: Sequence[Any]) -> bytes:
 
 
 def canonical_json(text: str | bytes) -> bytes:
-    """JSON as it comes back from a ``jsonb`` column, whatever order and spelling it has there: names sorted, one
-    spelling a number, NUL characters replaced.
+    """Returns JSON normalized, so that it is the same before and after a ``jsonb`` column: names sorted, one spelling
+    per number, NUL characters replaced.
 
     Raises:
-        ValueError, RecursionError, msgspec.MsgspecError: this is no JSON, or none that can be handled.
+        ValueError, RecursionError, msgspec.MsgspecError: not JSON, or too large or too deep.
     """
     value = _decode(text)
     encoded = _encode(value)
@@ -158,8 +158,8 @@ def canonical_json(text: str | bytes) -> bytes:
 
 
 def clean(value: Any) -> Any:
-    """JSON without NUL characters, which PostgreSQL takes in no text: callers must not be able to keep a call out of
-    the audit by them.
+    """Returns JSON without NUL characters, which PostgreSQL refuses in text: callers must not be able to evade the
+    audit with them.
     """
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
@@ -171,26 +171,26 @@ def clean(value: Any) -> Any:
 
 
 def microseconds(unix_s: float) -> int:
-    """A time as PostgreSQL keeps it, in microseconds."""
+    """Returns a time in microseconds, the resolution of PostgreSQL."""
     fraction, whole = math.modf(unix_s)
     return int(whole) * 1_000_000 + round(fraction * 1e6)
 
 
 def _double(number: float) -> float:
-    return float(number) + 0.0  # minus zero comes back as zero
+    return float(number) + 0.0  # PostgreSQL returns -0.0 as 0.0
 
 
 def _number(text: str) -> int | decimal.Decimal:
-    """A number that is not spelt as an integer, the same for each spelling: 1e2, 100.0 and 100.00 are 100."""
+    """Returns a number that is not written as an integer, normalized: 1e2, 100.0 and 100.00 are 100."""
     number = _EXACT.create_decimal(text).normalize(_EXACT)
     exponent = number.as_tuple().exponent
     return int(number) if isinstance(exponent, int) and 0 <= exponent <= _LARGEST_EXPONENT else number
 
 
 _EXACT: Final = decimal.Context(prec=20_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-"""Beyond the 16,383 digits that PostgreSQL keeps after the point."""
+"""More than the 16,383 digits that PostgreSQL stores after the decimal point."""
 _LARGEST_EXPONENT: Final = 308
-"""Of a double, which is what arguments can have."""
+"""The largest exponent of a double, which arguments can have."""
 _NUL: Final = b"\\u0000"
 _encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _decode = msgspec.json.Decoder(float_hook=_number).decode

@@ -1,4 +1,4 @@
-"""The SQL of the outbox: which calls have been sent, which are still to send, which were refused."""
+"""The SQL of the audit outbox: which calls were sent to Supabase, which still have to be, which were refused."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -24,9 +24,9 @@ ON CONFLICT DO UPDATE SET
 
 
 def state(connection: sqlite3.Connection) -> AuditOutboxState:
-    """How far the outbox is; reads the ends of an index, never the rows."""
+    """Returns how far the calls have been sent; reads the ends of an index, never the rows."""
     settled, sent, refused, dropped, last_sent_at, first, last = connection.execute(_STATE).fetchone()
-    if settled is None:  # nothing was ever sent: what is kept is to send, and nothing before it was lost
+    if settled is None:  # nothing was ever sent: all stored rows are unsent, and none was dropped
         settled, sent, refused, dropped = max(0, first - 1), 0, 0, 0
     return AuditOutboxState(
         settled_seq=settled,
@@ -39,7 +39,7 @@ def state(connection: sqlite3.Connection) -> AuditOutboxState:
 
 
 def unsent(connection: sqlite3.Connection, after: int, limit: int) -> list[ChainedRow]:
-    """The oldest calls after a seq, in order."""
+    """Returns the oldest calls after a seq, in order."""
     found = connection.execute(
         f"SELECT seq, mac, {', '.join(audit_sql.COLUMNS)} FROM call WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608 - our own names
         (after, limit),
@@ -48,11 +48,11 @@ def unsent(connection: sqlite3.Connection, after: int, limit: int) -> list[Chain
 
 
 def settle(connection: sqlite3.Connection, settled: Iterable[SettledCalls]) -> None:
-    """Write down what has become of calls, within a transaction of the caller's."""
-    for some in settled:
-        at = some.at if some.sent else None
-        connection.execute(_SETTLE, (some.up_to, some.sent, len(some.refused), some.dropped, at))
+    """Records which calls were sent, refused or dropped, within the caller's transaction."""
+    for batch in settled:
+        at = batch.at if batch.sent else None
+        connection.execute(_SETTLE, (batch.up_to, batch.sent, len(batch.refused), batch.dropped, at))
         connection.executemany(
             "INSERT OR IGNORE INTO refused (seq, reason, refused_at) VALUES (?, ?, ?)",
-            [(seq, reason, some.at) for seq, reason in some.refused.items()],
+            [(seq, reason, batch.at) for seq, reason in batch.refused.items()],
         )

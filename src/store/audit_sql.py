@@ -1,4 +1,4 @@
-"""The SQL over ended calls: adding, reading, summing, forgetting. Each function is one short piece of work."""
+"""The SQL of audit rows: insert, read, sum, delete. Each function takes a few milliseconds."""
 
 import functools
 import itertools
@@ -16,20 +16,20 @@ COLUMNS: Final = CallRow.__struct_fields__
 _ARGUMENTS: Final = COLUMNS.index("arguments")
 
 ROWS_PER_STATEMENT: Final = 100
-"""Rows go in by the hundred: the sqlite3 module gives the interpreter lock away with each statement, and beside a busy
-event loop gets it back after up to 5 ms (measured: 1 ms a row with ``executemany``, 0.07 ms with this)."""
+"""Rows per INSERT statement. The sqlite3 module releases the interpreter lock with each statement and, while the event
+loop is busy, reacquires it after up to 5 ms (measured: 1 ms per row with ``executemany``, 0.07 ms with 100 rows)."""
 SLICE: Final = 500
-"""Rows that one step of the retention removes: some milliseconds, so that the writer is soon back at its queue."""
+"""Rows that one step of retention deletes: a few milliseconds of work, so that the writer soon returns to its queue."""
 
 SEARCHED_ROWS: Final = 20_000
-"""Of the newest so many are looked through for those of a principal: some hundredths of a second."""
+"""How many of the newest rows are searched for those of a principal: some hundredths of a second."""
 
 Values = tuple[Any, ...]
 """One row's column values, in the order of ``COLUMNS``."""
 
 
 def values(row: CallRow, arguments: str | None) -> Values:
-    """A row as the database takes it, with what is kept of its arguments, as JSON."""
+    """Returns a row's column values, with its reduced arguments as JSON."""
     fields = msgspec.structs.astuple(row)
     return (*fields[:_ARGUMENTS], arguments, *fields[_ARGUMENTS + 1 :])
 
@@ -57,36 +57,37 @@ ON CONFLICT DO UPDATE SET
 
 
 def add(connection: sqlite3.Connection, chain: ChainExtension, rows: Sequence[Values]) -> None:
-    """Add rows and their sums, within a transaction of the caller's.
+    """Inserts rows and updates the sums, within the caller's transaction.
 
     Raises:
-        sqlite3.Error, TypeError, ValueError, OverflowError: the transaction is to be rolled back.
+        sqlite3.Error, TypeError, ValueError, OverflowError: roll the transaction back.
     """
     last = chain.head.last_seq
-    numbered = chain.number(rows)
+    numbered = chain.number_rows(rows)
     for start in range(0, len(numbered), ROWS_PER_STATEMENT):
-        some = numbered[start : start + ROWS_PER_STATEMENT]
-        connection.execute(_insert(len(some)), tuple(itertools.chain.from_iterable(some)))
+        batch = numbered[start : start + ROWS_PER_STATEMENT]
+        connection.execute(_insert(len(batch)), tuple(itertools.chain.from_iterable(batch)))
     connection.execute(_ADD_TO_TOTALS, (last,))
 
 
-def forget(connection: sqlite3.Connection, chain: ChainExtension, *, before: float, now: float, keep_bytes: int) -> int:
-    """Remove the oldest rows, at most ``SLICE``: those started before a Unix time, and as many as there must be for the
-    others to take ``keep_bytes`` at most. The chain loses its beginning only: what is old stays as long as something
-    young is before it.
+def delete_expired(
+    connection: sqlite3.Connection, chain: ChainExtension, *, before: float, now: float, max_bytes: int
+) -> int:
+    """Deletes the oldest rows, at most ``SLICE``: those started before a Unix time, and as many as needed for the rest
+    to fit in ``max_bytes``. Only the beginning of the chain is removed: an old row stays while a newer one precedes it.
 
-    Returns how many were removed; fewer than ``SLICE`` means that the bounds are kept.
+    Returns the number of deleted rows; fewer than ``SLICE`` means that nothing more has to go.
     """
     oldest = connection.execute(
         "SELECT seq, started_at, bytes FROM call JOIN call_size USING (seq) ORDER BY seq LIMIT ?", (SLICE,)
     )
-    # Rows of the future, made by a wrong clock, are as old as what came after them.
-    # With the + it is looked for from the first row on, and mostly is that one; by the index all rows would be sorted.
-    known = connection.execute(
+    # Rows from the future, written with a wrong clock, count as old as the rows after them.
+    # The + makes SQLite scan from the first row, which mostly matches; with the index it would sort all rows.
+    first = connection.execute(
         "SELECT started_at FROM call WHERE +started_at <= ? ORDER BY seq LIMIT 1", (now,)
     ).fetchone()
-    begins_old = known is not None and known[0] < before
-    excess = kept_bytes(connection) - keep_bytes
+    begins_old = first is not None and first[0] < before
+    excess = stored_bytes(connection) - max_bytes
     seqs: list[int] = []
     for seq, started_at, size in oldest:
         old = begins_old and (started_at < before or started_at > now)
@@ -95,20 +96,20 @@ def forget(connection: sqlite3.Connection, chain: ChainExtension, *, before: flo
         excess -= size
         seqs.append(seq)
     if seqs:
-        chain.expired(seqs, chain_checkpoints.settled_seq(connection))
+        chain.add_expired(seqs, chain_checkpoints.settled_seq(connection))
         connection.execute("DELETE FROM call WHERE seq <= ?", (seqs[-1],))
         connection.execute("DELETE FROM refused WHERE seq <= ?", (seqs[-1],))
     return len(seqs)
 
 
-def kept_bytes(connection: sqlite3.Connection) -> int:
-    """What all rows take in the file, about."""
+def stored_bytes(connection: sqlite3.Connection) -> int:
+    """Returns about how much space all rows take in the file."""
     (total,) = connection.execute("SELECT bytes FROM calls_size").fetchone()
     return int(total)
 
 
 def recent(connection: sqlite3.Connection, limit: int) -> list[CallRow]:
-    """The calls that ended last, the last one first."""
+    """Returns the calls that ended last, newest first."""
     found = connection.execute(
         f"SELECT {', '.join(COLUMNS)} FROM call ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own names
         (limit,),
@@ -125,10 +126,10 @@ ORDER BY seq DESC LIMIT ?4
 """  # noqa: S608 - our own names
 
 
-def ended(
+def ended_calls(
     connection: sqlite3.Connection, principal: str, limit: int, tool: str | None, outcome: str | None
 ) -> list[CallRow]:
-    """A principal's calls that ended last, the last one first, by tool and outcome where given."""
+    """Returns a principal's calls that ended last, newest first, optionally by tool and outcome."""
     return [row(fields) for fields in connection.execute(_ENDED, (principal, tool, outcome, limit))]
 
 
@@ -139,14 +140,14 @@ ORDER BY seq DESC LIMIT 1
 """  # noqa: S608 - our own names
 
 
-def find(connection: sqlite3.Connection, call_id: str, principal: str) -> CallRow | None:
-    """A principal's call by its id, where it ended not too long ago."""
+def find_call(connection: sqlite3.Connection, call_id: str, principal: str) -> CallRow | None:
+    """Returns a principal's call by its id, if it is among the newest ``SEARCHED_ROWS``."""
     found = connection.execute(_FIND, (call_id, principal)).fetchone()
     return None if found is None else row(found)
 
 
 def row(columns: Iterable[Any]) -> CallRow:
-    """A row as the database gives it, in the order of ``COLUMNS``."""
+    """Returns the row of column values in the order of ``COLUMNS``."""
     fields = dict(zip(COLUMNS, columns, strict=True))
     fields["simulated"] = bool(fields["simulated"])
     if fields["arguments"] is not None:
@@ -155,7 +156,7 @@ def row(columns: Iterable[Any]) -> CallRow:
 
 
 def totals(connection: sqlite3.Connection) -> CallTotals:
-    """The sums of all calls ever recorded."""
+    """Returns the sums over all calls ever recorded."""
     everything, by_tool, by_outcome = Sums(), dict[str, Sums](), dict[str, int]()
     by_model: dict[tuple[str, str, bool], ModelSums] = {}
     since: float | None = None

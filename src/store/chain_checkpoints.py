@@ -1,4 +1,4 @@
-"""The SQL of the chain's checkpoints and its head."""
+"""The SQL of the audit chain's checkpoints and head."""
 
 import json
 import sqlite3
@@ -12,7 +12,7 @@ _HEAD: Final = "chain, last_seq, last_mac, checkpoints, at, closed, mac"
 
 
 def head(connection: sqlite3.Connection) -> ChainHead | None:
-    """The head as it is written, whoever wrote it."""
+    """Returns the stored head, unverified."""
     found = connection.execute(f"SELECT {_HEAD} FROM head").fetchone()  # noqa: S608 - our own names
     if found is None:
         return None
@@ -22,14 +22,14 @@ def head(connection: sqlite3.Connection) -> ChainHead | None:
     )
 
 
-def put_head(connection: sqlite3.Connection, new: ChainHead) -> None:
-    """Write the head in place of the one before."""
+def write_head(connection: sqlite3.Connection, new: ChainHead) -> None:
+    """Replaces the head."""
     fields = (new.chain, new.last_seq, new.last_mac, new.checkpoints, new.at, new.closed, new.mac)
     connection.execute(f"INSERT OR REPLACE INTO head (one, {_HEAD}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)", fields)  # noqa: S608 - our own names
 
 
-def put_checkpoint(connection: sqlite3.Connection, new: Checkpoint) -> None:
-    """Write a checkpoint, in place of one of the same number; it is to be sent."""
+def write_checkpoint(connection: sqlite3.Connection, new: Checkpoint) -> None:
+    """Inserts a checkpoint, or replaces the one with its number; it is unsent."""
     fields = (
         new.number, new.kind, new.first_seq, new.last_seq, new.calls, new.since, new.until, new.before, new.after,
         new.mac,
@@ -41,7 +41,7 @@ def put_checkpoint(connection: sqlite3.Connection, new: Checkpoint) -> None:
 
 
 def latest(connection: sqlite3.Connection, kind: CheckpointKind) -> Checkpoint | None:
-    """The checkpoint of a kind with the highest number."""
+    """Returns the checkpoint of a kind with the highest number."""
     found = connection.execute(
         f"SELECT {_CHECKPOINT} FROM checkpoint WHERE kind = ? ORDER BY number DESC LIMIT 1",  # noqa: S608 - our own names
         (kind,),
@@ -50,7 +50,7 @@ def latest(connection: sqlite3.Connection, kind: CheckpointKind) -> Checkpoint |
 
 
 def unsent(connection: sqlite3.Connection, limit: int) -> list[Checkpoint]:
-    """Checkpoints that Supabase does not have as they are, by number."""
+    """Returns the checkpoints of which Supabase lacks the current version, by number."""
     found = connection.execute(
         f"SELECT {_CHECKPOINT} FROM checkpoint WHERE NOT sent ORDER BY number LIMIT ?",  # noqa: S608 - our own names
         (limit,),
@@ -58,21 +58,22 @@ def unsent(connection: sqlite3.Connection, limit: int) -> list[Checkpoint]:
     return [_checkpoint(fields) for fields in found]
 
 
-def sent(connection: sqlite3.Connection, checkpoints: Iterable[Checkpoint]) -> None:
-    """Supabase has these; one that was extended meanwhile is still to be sent."""
+def mark_sent(connection: sqlite3.Connection, checkpoints: Iterable[Checkpoint]) -> None:
+    """Marks checkpoints as sent, except those that were extended meanwhile."""
     connection.executemany(
-        "UPDATE checkpoint SET sent = 1 WHERE number = ? AND mac = ?", [(one.number, one.mac) for one in checkpoints]
+        "UPDATE checkpoint SET sent = 1 WHERE number = ? AND mac = ?",
+        [(checkpoint.number, checkpoint.mac) for checkpoint in checkpoints],
     )
 
 
 def trail(connection: sqlite3.Connection) -> ChainTrail:
-    """Everything that is noted of the chain."""
+    """Returns the head and all checkpoints, unverified."""
     found = connection.execute(f"SELECT {_CHECKPOINT} FROM checkpoint ORDER BY number")  # noqa: S608 - our own names
     return ChainTrail(head(connection), [_checkpoint(fields) for fields in found], settled_seq(connection))
 
 
-def ends(connection: sqlite3.Connection) -> tuple[int, int]:
-    """The highest seq that was ever given, as far as it can be told, and the number of the last checkpoint."""
+def last_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Returns the highest seq ever assigned, as far as the database shows, and the number of the last checkpoint."""
     last_seq, checkpoints = connection.execute(
         "SELECT max(coalesce((SELECT max(seq) FROM call), 0), coalesce((SELECT settled_seq FROM outbox), 0), "
         "coalesce((SELECT last_seq FROM head), 0)), coalesce((SELECT max(number) FROM checkpoint), 0)"
@@ -81,13 +82,13 @@ def ends(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def settled_seq(connection: sqlite3.Connection) -> int:
-    """Up to here nothing is left to send; 0 where nothing ever was sent."""
+    """Returns the seq up to which nothing is left to send; 0 if nothing was ever sent."""
     found = connection.execute("SELECT settled_seq FROM outbox").fetchone()
     return found[0] if found else 0
 
 
-def present(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[int]:
-    """Those of these rows that are there, in order."""
+def existing_seqs(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[int]:
+    """Returns those of these seqs that have a row, in order."""
     found = connection.execute(
         "SELECT seq FROM call WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(seqs),)
     )
@@ -95,7 +96,7 @@ def present(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[int]:
 
 
 def mac_before(connection: sqlite3.Connection, seq: int) -> bytes:
-    """The mac that the row of a seq follows: of the row before it, or of the last one that retention removed."""
+    """Returns the mac of the row before a seq, or of the last row that retention removed before it."""
     row = connection.execute("SELECT mac FROM call WHERE seq = ?", (seq - 1,)).fetchone()
     if row is None:
         row = connection.execute(

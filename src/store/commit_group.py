@@ -1,4 +1,4 @@
-"""What one commit holds: entries of the writer's queue, in the order in which they came, all or none."""
+"""One commit: a group of entries from the writer's queue, written in order, all or none."""
 
 import concurrent.futures
 import itertools
@@ -34,47 +34,47 @@ class SessionsSeen(NamedTuple):
     at: float
 
 
-class ResultsForgotten(NamedTuple):
+class ResultsAcknowledged(NamedTuple):
     """A client has the answers to these requests."""
 
     session_id: str
-    keys: Sequence[str]
+    request_keys: Sequence[str]
 
 
 class SessionClosed(NamedTuple):
-    """Nobody can come back to this session."""
+    """This session cannot be resumed."""
 
     session_id: str
 
 
 class LocalResults(NamedTuple):
-    """Answers of local calls, for whoever comes back after the daemon's end."""
+    """Results of local calls, for clients that resume their sessions after a restart."""
 
-    answers: Sequence[StoredCall]
-
-
-class RowsSecured(NamedTuple):
-    """What is committed by now is to outlive a power cut, too."""
+    calls: Sequence[StoredCall]
 
 
-class RunTakenUp(NamedTuple):
-    """A call goes on with an earlier run."""
+class SyncRequested(NamedTuple):
+    """Everything committed so far must survive a power cut."""
+
+
+class RunResumed(NamedTuple):
+    """A call continues an earlier run."""
 
     call_id: str
     run: str
 
 
 class DaemonRestarted(NamedTuple):
-    """A daemon starts: what is in no session now belongs to nobody."""
+    """The daemon starts: calls without a stored session can be deleted."""
 
 
-_OTHERS: Final = (
+_ORDERED: Final = (
     SessionRow,
     SessionsSeen,
-    ResultsForgotten,
+    ResultsAcknowledged,
     SessionClosed,
     LocalResults,
-    RunTakenUp,
+    RunResumed,
     DaemonRestarted,
     ConversationUpdate,
     SettledConversationCopies,
@@ -88,11 +88,11 @@ Entry = (
     | InterruptedCall
     | SessionRow
     | SessionsSeen
-    | ResultsForgotten
+    | ResultsAcknowledged
     | SessionClosed
     | LocalResults
-    | RowsSecured
-    | RunTakenUp
+    | SyncRequested
+    | RunResumed
     | DaemonRestarted
     | ConversationUpdate
     | SettledConversationCopies
@@ -101,48 +101,53 @@ Entry = (
 
 @dataclass(slots=True, eq=False)
 class CommitItem:
-    """An entry, what was made of it for the commit, and who waits for it."""
+    """An entry, the rows made from it for the commit, and the future that awaits it."""
 
     entry: Entry | None
-    """None where all of it is in ``row``."""
+    """None if ``row`` says it all."""
     done: concurrent.futures.Future[bool] | None = None
     row: audit_sql.Values | None = None
     """Its audit row."""
     spent: Sequence[DaySpent] = ()
-    """What its call adds to the sums by day."""
-    answer: bool = True
-    """What ``done`` is told after the commit; False for a call that may not start."""
+    """Its call's contribution to the daily sums."""
+    accepted: bool = True
+    """The result of ``done`` after the commit; False for a call that must not start."""
 
     @property
     def durable(self) -> bool:
-        """A power cut must not undo it: something is done, or told, once it is written."""
-        return isinstance(self.entry, CallStart | CallEnd | LocalResults | RunTakenUp | RowsSecured)
+        """Whether it must survive a power cut, because something happens or is sent once it is written."""
+        return isinstance(self.entry, CallStart | CallEnd | LocalResults | RunResumed | SyncRequested)
 
 
 def write(
-    connection: sqlite3.Connection, items: Sequence[CommitItem], ledger: ChainWriter, *, dropped: int, kept_bytes: int
+    connection: sqlite3.Connection,
+    items: Sequence[CommitItem],
+    chain_writer: ChainWriter,
+    *,
+    rows_dropped: int,
+    results_bytes: int,
 ) -> None:
-    """Write items, all or none, in a transaction of their own. Sets their ``answer``.
+    """Writes all items or none, in one transaction. Sets their ``accepted``.
 
-    The items are all that there is; before them so many rows were dropped since the process began. ``kept_bytes``
-    bounds the results of one principal; past it the oldest go.
+    ``rows_dropped`` counts the rows dropped since the start. ``results_bytes`` limits the stored results of one
+    principal; beyond it the oldest are deleted.
 
     Raises:
         sqlite3.Error, TypeError, ValueError, OverflowError: nothing was written.
     """
     at = time.time()
-    entered = [item for item in items if item.entry is not None]  # most are a row, and nothing is looked for in them
-    with ledger.extending(connection) as chain:
-        chain.complete(at, dropped)
-        # Calls that start and calls that end need no order among them; anything else may be about calls before it.
-        for other, run in itertools.groupby(entered, key=lambda item: isinstance(item.entry, _OTHERS)):
-            if other:
+    entered = [item for item in items if item.entry is not None]  # most items have a row only
+    with chain_writer.extending(connection) as chain:
+        chain.complete(at, rows_dropped)
+        # Starts and ends of calls need no order among them; any other entry may refer to calls before it.
+        for ordered, run in itertools.groupby(entered, key=lambda item: isinstance(item.entry, _ORDERED)):
+            if ordered:
                 for item in run:
-                    _write_other(connection, item.entry, kept_bytes)
+                    _write_ordered(connection, item.entry, results_bytes)
             else:
-                _write_calls(connection, list(run), kept_bytes)
+                _write_calls(connection, list(run), results_bytes)
         if any(isinstance(item.entry, CallEnd | LocalResults) for item in entered):
-            journal_sql.keep_bound(connection, kept_bytes)
+            journal_sql.enforce_results_limit(connection, results_bytes)
         rows = [item.row for item in items if item.row is not None]
         if rows:
             audit_sql.add(connection, chain, rows)
@@ -154,39 +159,38 @@ def write(
 
 
 def _settle(connection: sqlite3.Connection, chain: ChainExtension, settled: Sequence[SettledCalls]) -> None:
-    known = chain_checkpoints.settled_seq(connection)
+    settled_before = chain_checkpoints.settled_seq(connection)
     audit_outbox.settle(connection, settled)
-    chain_checkpoints.sent(connection, [checkpoint for some in settled for checkpoint in some.checkpoints])
-    chain.refused(
-        chain_checkpoints.present(connection, [seq for some in settled for seq in some.refused if seq > known])
-    )
+    chain_checkpoints.mark_sent(connection, [checkpoint for batch in settled for checkpoint in batch.checkpoints])
+    refused = [seq for batch in settled for seq in batch.refused if seq > settled_before]
+    chain.add_refused(chain_checkpoints.existing_seqs(connection, refused))
 
 
-def _write_calls(connection: sqlite3.Connection, items: Sequence[CommitItem], kept_bytes: int) -> None:
+def _write_calls(connection: sqlite3.Connection, items: Sequence[CommitItem], results_bytes: int) -> None:
     starts = [(item, item.entry) for item in items if isinstance(item.entry, CallStart)]
     for (item, _), new in zip(starts, journal_sql.start(connection, [entry for _, entry in starts]), strict=True):
-        item.answer = new
+        item.accepted = new
     ends = [item.entry for item in items if isinstance(item.entry, CallEnd | InterruptedCall)]
-    journal_sql.end(connection, ends, max_bytes=kept_bytes)
+    journal_sql.end(connection, ends, max_bytes=results_bytes)
 
 
-def _write_other(connection: sqlite3.Connection, entry: object, kept_bytes: int) -> None:
+def _write_ordered(connection: sqlite3.Connection, entry: object, results_bytes: int) -> None:
     match entry:
         case SessionRow():
             session_sql.open_session(connection, entry)
         case SessionsSeen(session_ids, at):
-            session_sql.see(connection, session_ids, at)
-        case ResultsForgotten(session_id, keys):
-            journal_sql.forget(connection, session_id, keys)
+            session_sql.mark_seen(connection, session_ids, at)
+        case ResultsAcknowledged(session_id, request_keys):
+            journal_sql.acknowledge(connection, session_id, request_keys)
         case SessionClosed(session_id):
             session_sql.close_session(connection, session_id)
-        case LocalResults(answers):
-            journal_sql.keep(connection, answers, max_bytes=kept_bytes)
-        case RunTakenUp(call_id, run):
-            run_sql.take_up(connection, call_id, run)
+        case LocalResults(calls):
+            journal_sql.persist_local_results(connection, calls, max_bytes=results_bytes)
+        case RunResumed(call_id, run):
+            run_sql.resume(connection, call_id, run)
         case DaemonRestarted():
-            session_sql.remove_plain(connection)
+            session_sql.delete_orphaned_calls(connection)
         case ConversationUpdate():
-            conversation_sql.go_on(connection, entry)
+            conversation_sql.update(connection, entry)
         case SettledConversationCopies():
             conversation_outbox.settle(connection, entry)

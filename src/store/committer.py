@@ -1,6 +1,6 @@
-"""What is to be committed, and the connection that it is committed on: all that the writer's thread does but wait.
+"""Commits entries: the work of the writer's thread, except for waiting.
 
-What the disk refuses is tried again as long as the process lives, but for what somebody was told is not written.
+Failed writes are retried as long as the process lives, except those that were reported as not written.
 """
 
 import contextlib
@@ -15,32 +15,32 @@ import structlog
 
 from . import audit_sql, commit_group, journal_sql, session_sql, spending_sql
 from .chain_writer import ChainWriter
-from .commit_group import CommitItem, DaemonRestarted, LocalResults, RunTakenUp
+from .commit_group import CommitItem, DaemonRestarted, LocalResults, RunResumed
 from .conversation_sql import ConversationUpdate
 from .database_files import OpenedFiles
 from .journal_sql import InterruptedCall
-from .retention import Retention, keep_bounds
+from .retention import Retention, enforce_retention
 from .store_rows import CallEnd, CallRow, CallStart
-from .store_schema import MEND_DAMAGE, StoreError, is_damaged, open_database, sync_commits, unusable
+from .store_schema import DAMAGE_REMEDY, StoreError, is_damaged, open_database, sync_commits, unusable
 
 RETENTION_EVERY_S: Final = 3600.0
 OVERFULL: Final = 17 / 16
-"""Of the room for audit rows: from here on they are looked through before the hour is over. Not from the bound on, or
-each commit of a database that has reached it would remove a row or two.
+"""The share of the audit rows' size limit beyond which retention runs before the hour is over. Not 1, or each commit to
+a full database would remove a row or two.
 """
-LONGEST_S: Final = 0.1
-"""Removing what one group was too much takes no longer, for there may be somebody who waits for the next; that is some
-ten thousand rows, as many as a group ever has. What is left to remove is made up for after the next.
+MAX_RETENTION_S: Final = 0.1
+"""How long retention may run after one group, because the next group may be awaited: enough for some ten thousand rows,
+the most that a group has. The rest is removed after the next group.
 """
 
 Content = Callable[[Any], str | None]
-"""A call's arguments → what is kept of them, as JSON; called on the writer's thread."""
+"""Reduces a call's arguments to what its audit row shows, as JSON; called on the writer's thread."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Committer:
-    """Items go in, in their order, and are committed together. On one thread at a time.
+    """Collects items in order and commits them together. Used by one thread at a time.
 
     Raises:
         StoreError: the database cannot be opened.
@@ -51,221 +51,228 @@ class Committer:
     ) -> None:
         self._path = path
         self._content = content
-        self._retention = retention
+        self.retention = retention
+        """The retention in force."""
         self._connection = open_database(path)
         self._files = OpenedFiles(path)
         self._syncing = False  # whether the connection's commits are synced
         self.group: list[CommitItem] = []
         """Added and not yet committed."""
         self.problem: str | None = None
-        """Why nothing can be written at present."""
+        """Why writes fail at present; None if they succeed."""
         self.retention_due = 0.0
-        """When there is something to remove, as ``time.monotonic`` has it."""
+        """When retention runs next, in ``time.monotonic`` seconds."""
 
-        # Counted up.
-        self.written = 0
+        # Counters, which only grow.
+        self.rows_written = 0
         """Rows committed."""
         self.unfit = 0
-        """Rows that SQLite cannot hold, or that a damaged file held."""
-        self.copied = 0
-        """Copies committed; also one where the retention may have noted that conversations ended."""
+        """Rows lost because SQLite cannot hold them or the file was damaged."""
+        self.copy_changes = 0
+        """Copies committed, plus one for each retention run, which may record that conversations ended."""
         self.described_bytes = 0
-        """Arguments that were let go of."""
+        """Bytes of arguments that have been reduced and released."""
         self.overflowed = 0
-        """Rows that were not added, since too many waited. The only one that is counted on another thread."""
+        """Rows dropped because the queue was full. The only counter that another thread writes."""
 
-        self._ledger = ChainWriter(key, expects_chain=expects_chain)
-        self.chain = self._ledger.chain
+        self._chain_writer = ChainWriter(key, expects_chain=expects_chain)
+        self.chain = self._chain_writer.chain
         """The chain's name."""
         self.synced_seq = 0
-        """Up to here rows outlive a power cut, as far as this process knows."""
-        self._most_bytes = math.inf  # what audit rows may take: their bound, or what they took once they were above it
-        with contextlib.suppress(sqlite3.Error), self._ledger.extending(self._connection):
-            pass  # so that a crash is noticed as such from now on; where the disk refuses, with the first commit
+        """Rows up to this seq survive a power cut, as far as this process knows."""
+        self._most_bytes = math.inf  # the limit of audit rows, or their size if that was above the limit
+        with contextlib.suppress(sqlite3.Error), self._chain_writer.extending(self._connection):
+            pass  # marks the chain as open, so that a crash is detected; if this fails, the first commit does it
 
     @property
-    def dropped(self) -> int:
-        """Rows lost."""
+    def rows_dropped(self) -> int:
+        """Rows lost since the start."""
         return self.overflowed + self.unfit
 
-    def go_by(self, content: Content, retention: Retention) -> None:
-        """Keep this of arguments from now on, and rows for so long. On any thread."""
+    def apply(self, content: Content, retention: Retention) -> None:
+        """Applies new settings. On any thread."""
         self._content = content
-        self._retention = retention
-        self.retention_due = 0.0  # should it be set on the other thread in this moment, it is looked at within the hour
+        self.retention = retention
+        self.retention_due = 0.0  # if the other thread sets it at the same moment, retention runs within the hour
 
-    def left_over(self) -> list[CommitItem]:
-        """What the process before this one left undone, to be added first.
+    def unfinished_entries(self) -> list[CommitItem]:
+        """Returns what the previous process left unfinished, to be added first.
 
         Raises:
             StoreError: the database cannot be read.
         """
         try:
-            interrupted = journal_sql.started(self._connection, time.time())
-            plain = session_sql.has_plain(self._connection)
+            interrupted = journal_sql.interrupted_calls(self._connection, time.time())
+            orphaned = session_sql.has_orphaned_calls(self._connection)
         except sqlite3.Error as error:
             raise unusable(self._path, error) from None
         if interrupted:
             _log.warning("calls were interrupted when the daemon last ended", calls=len(interrupted))
         lost = sum(call.row is None for call in interrupted)
         if lost:
-            _log.error("audit rows of interrupted calls cannot be read and are lost", rows=lost)
+            _log.error("audit rows of interrupted calls lost; they cannot be decoded", rows=lost)
             self.unfit += lost
-        return [*map(CommitItem, interrupted), *([CommitItem(DaemonRestarted())] if plain else [])]
+        return [*map(CommitItem, interrupted), *([CommitItem(DaemonRestarted())] if orphaned else [])]
 
     def add(self, item: CommitItem) -> None:
-        """Make the item's audit row, let go of its arguments, and have it in the next commit."""
+        """Adds an item to the next commit: builds its audit row and releases its arguments."""
         match item.entry:
             case CallRow() as row:
-                item.row, item.entry = audit_sql.values(row, self._kept(row)), None
+                item.row, item.entry = audit_sql.values(row, self._reduced(row)), None
                 self.described_bytes += row.arguments_bytes
             case CallEnd(row=CallRow() as row) | InterruptedCall(row=CallRow() as row):
-                item.row = audit_sql.values(row, self._kept(row))
+                item.row = audit_sql.values(row, self._reduced(row))
                 self.described_bytes += row.arguments_bytes
         if isinstance(item.entry, CallEnd):
             item.spent = spending_sql.by_day(item.entry.row, item.entry.spent, item.entry.at)
         self.group.append(item)
 
     def attempt(self) -> None:
-        """Commit what was added, and remove what is too old; where the disk refuses, say so in ``problem``."""
+        """Commits the added items and enforces retention. If that fails, sets ``problem``."""
         try:
             if self.group or self.problem:
                 self._commit()
-            self._keep_bounds()
+            self._enforce_retention()
         except (sqlite3.Error, StoreError, OSError) as error:
-            self.refused(error)
+            self.fail(error)
 
-    def refused(self, error: Exception, *, exc_info: bool = False) -> None:
-        """Tell those who wait, and keep what has happened for the next attempt."""
+    def fail(self, error: Exception, *, exc_info: bool = False) -> None:
+        """Fails the awaited items, and retains for the next attempt those that are retried."""
         if not self.problem:
-            told = "the store cannot be written; local calls go on without their audit rows, others are refused"
+            event = "database writes fail; local calls run without audit rows, other calls are refused"
             damaged = isinstance(error, sqlite3.Error) and is_damaged(error)
-            _log.error(told, reason=f"{error}; {MEND_DAMAGE}" if damaged else str(error), exc_info=exc_info)
+            _log.error(event, reason=f"{error}; {DAMAGE_REMEDY}" if damaged else str(error), exc_info=exc_info)
         self.problem = _reason(error)
         for item in self.group:
-            _tell(item, self.problem)
-        self.group = [item for item in self.group if not isinstance(item.entry, CallStart | LocalResults | RunTakenUp)]
+            _fail(item, self.problem)
+        self.group = [item for item in self.group if not isinstance(item.entry, CallStart | LocalResults | RunResumed)]
 
     def close(self) -> None:
-        """Close the file, and sign the chain as ended where nothing is left to write."""
+        """Closes the file. Signs the chain as closed if nothing is left to write."""
         with contextlib.suppress(sqlite3.Error):
             if not self.group and not self.problem:
-                with self._ledger.extending(self._connection, closed=True) as chain:
-                    chain.complete(time.time(), self.dropped)
+                with self._chain_writer.extending(self._connection, closed=True) as chain:
+                    chain.complete(time.time(), self.rows_dropped)
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
 
-    def _kept(self, row: CallRow) -> str | None:
+    def _reduced(self, row: CallRow) -> str | None:
         try:
             return None if row.arguments is None else self._content(row.arguments)
-        except Exception:  # noqa: BLE001 - a row without its arguments is worth more than no row
-            _log.exception("the arguments of a call cannot be described", tool=row.tool)
+        except Exception:  # noqa: BLE001 - a row without its arguments is better than no row
+            _log.exception("call arguments cannot be reduced for the audit row", tool=row.tool)
             return None
 
     def _commit(self) -> None:
-        gone = self._files.gone()
-        if gone:
-            # Not opened anew: another file would know nothing of the calls that run.
-            told = "was removed or replaced under the running daemon: put it back, or restart the daemon"
-            raise StoreError(f"{gone} {told}", f"{gone.name} {told}")
+        missing = self._files.missing()
+        if missing:
+            # Not reopened: another file would know nothing of the running calls.
+            problem = "was removed or replaced under the running daemon: put it back, or restart the daemon"
+            raise StoreError(f"{missing} {problem}", f"{missing.name} {problem}")
         if self.problem:
             self._reconnect()
         try:
-            self._commit_items(self.group)  # with nothing in it the chain's head is written all the same
+            self._commit_items(self.group)  # an empty group still writes the head of the chain
         except Exception as error:
-            if _is_the_disk(error):
+            if _is_transient(error):
                 raise
             self._commit_one_by_one()
         self.group.clear()
         if self.problem:
-            _log.info("the store works again", dropped=self.dropped)
+            _log.info("database writes succeed again", rows_dropped=self.rows_dropped)
             self.problem = None
 
     def _commit_items(self, items: Sequence[CommitItem]) -> None:
-        entered = [item for item in items if item.entry is not None]  # of most there is the row alone
+        entered = [item for item in items if item.entry is not None]  # most items have a row only
         sync = any(item.durable for item in entered)
         if sync != self._syncing:
             sync_commits(self._connection, each=sync)
             self._syncing = sync
         commit_group.write(
-            self._connection, items, self._ledger, dropped=self.dropped, kept_bytes=self._retention.kept_bytes
+            self._connection,
+            items,
+            self._chain_writer,
+            rows_dropped=self.rows_dropped,
+            results_bytes=self.retention.results_bytes,
         )
         if sync:
-            self.synced_seq = self._ledger.last_seq
-        self.written += sum(item.row is not None for item in items)
-        self.copied += sum(len(item.entry.said) for item in entered if isinstance(item.entry, ConversationUpdate))
+            self.synced_seq = self._chain_writer.last_seq
+        self.rows_written += sum(item.row is not None for item in items)
+        self.copy_changes += sum(
+            len(item.entry.copies) for item in entered if isinstance(item.entry, ConversationUpdate)
+        )
         for item in entered:
             if item.done:
-                item.done.set_result(item.answer)
+                item.done.set_result(item.accepted)
 
     def _commit_one_by_one(self) -> None:
-        """One entry spoils its group: leave that one out."""
+        """Commits items one by one, because one of them fails its group, and leaves that one out."""
         while self.group:
             item = self.group[0]
             try:
                 self._commit_items([item])
             except Exception as error:
-                if _is_the_disk(error):
+                if _is_transient(error):
                     raise
-                _log.warning("a call does not fit into the store", reason=str(error))
+                _log.warning("entry cannot be stored", reason=str(error))
                 if item.row is not None:
                     self.unfit += 1
                     item.row = None
                     if item.entry is not None:
-                        continue  # how it ended is worth more than its row
-                _tell(item, "it does not fit into the store")
+                        continue  # its end matters more than its audit row
+                _fail(item, "the entry cannot be stored")
             del self.group[0]
 
     def _reconnect(self) -> None:
-        """A new connection, since after an I/O error the old one may stay broken when the disk is not.
+        """Opens a new connection, because after an I/O error the old one may stay broken although the disk works again.
 
-        The old one is closed last: were there none for a moment, SQLite would read its log anew, and could find there
-        what it had failed to sync and had told us that it was not written.
+        The old one is closed last: without any connection, SQLite would recover the WAL, and could find there what it
+        failed to sync and reported as not written.
         """
         old, self._connection = self._connection, open_database(self._path)
         self._syncing = False
         with contextlib.suppress(sqlite3.Error):
             old.close()
 
-    def _keep_bounds(self) -> None:
-        """Remove a slice of what is past its bounds, where it is time; and where audit rows have grown past theirs, as
-        many as make up for it: with one slice a group, busy callers would fill the disk.
+    def _enforce_retention(self) -> None:
+        """Removes a slice of expired data if retention is due; if audit rows have outgrown their limit, as many rows as
+        were added: with one slice per group, busy clients would fill the disk.
         """
-        now, bound = time.monotonic(), OVERFULL * self._retention.bytes
-        kept = audit_sql.kept_bytes(self._connection)
-        if now >= self.retention_due or kept > bound:
+        now, limit = time.monotonic(), OVERFULL * self.retention.bytes
+        size = audit_sql.stored_bytes(self._connection)
+        if now >= self.retention_due or size > limit:
             self.retention_due = now + RETENTION_EVERY_S
             more = grown = True
             while more and grown:
-                more = keep_bounds(self._connection, self._ledger, self._retention, time.time())
-                kept = audit_sql.kept_bytes(self._connection)
-                grown = kept > max(bound, self._most_bytes) and time.monotonic() - now < LONGEST_S
+                more = enforce_retention(self._connection, self._chain_writer, self.retention, time.time())
+                size = audit_sql.stored_bytes(self._connection)
+                grown = size > max(limit, self._most_bytes) and time.monotonic() - now < MAX_RETENTION_S
             if more:
                 self.retention_due = now
-            self.copied += 1
-        self._most_bytes = max(bound, min(kept, self._most_bytes))
+            self.copy_changes += 1
+        self._most_bytes = max(limit, min(size, self._most_bytes))
 
 
-def _tell(item: CommitItem, reason: str) -> None:
-    """Tell who waits for an item, if anybody does, that it is not written."""
+def _fail(item: CommitItem, reason: str) -> None:
+    """Fails the item's future, if it has one."""
     if item.done:
-        item.done.set_exception(not_written(reason))
+        item.done.set_exception(write_error(reason))
         item.done = None
 
 
-def not_written(reason: str) -> StoreError:
-    """What who waits for the journal is told."""
-    return StoreError(f"the journal cannot be written ({reason})", reason)
+def write_error(reason: str) -> StoreError:
+    """The error of an awaited write."""
+    return StoreError(f"the database cannot be written ({reason})", reason)
 
 
 def _reason(error: Exception) -> str:
-    """What refused, without a path of the server: callers see it."""
+    """Why a write failed, without paths of the server: callers see it."""
     if isinstance(error, StoreError):
         return error.reason
     return str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
 
 
-def _is_the_disk(error: Exception) -> bool:
-    """Whether a later attempt may succeed; otherwise the row itself is at fault."""
+def _is_transient(error: Exception) -> bool:
+    """Whether a later attempt may succeed; otherwise the row itself is invalid."""
     unfit = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
     return isinstance(error, sqlite3.Error | OSError) and not isinstance(error, unfit)

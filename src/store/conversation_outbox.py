@@ -1,7 +1,7 @@
-"""The SQL of copies: what Supabase is to have of conversations and does not have yet.
+"""The SQL of copies: the parts of conversations that still have to be sent to Supabase.
 
-Unlike calls, which are kept here whether they are sent or not, a copy goes as soon as it is there.
-Each function is one short piece of work within a transaction of the caller's.
+Unlike calls, which stay in the database after they are sent, a copy is deleted once Supabase has it.
+Each function takes a few milliseconds and runs within the caller's transaction.
 """
 
 import json
@@ -14,14 +14,14 @@ import msgspec
 from .audit_sql import SLICE
 
 _ROW_BYTES: Final = 400
-"""What a copy takes in the file beside its content, about: ids, names, times, and its places in the indices."""
+"""About how much a copy takes in the file besides its content: ids, names, times, index entries."""
 
 
 class NewCopy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One message, as a call added it to a conversation."""
+    """One message that a call added to a conversation."""
 
     number: int
-    """Its turn's."""
+    """The number of its turn."""
     role: str
     content: dict[str, Any]
     """JSON."""
@@ -32,24 +32,24 @@ class NewCopy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ConversationCopy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What Supabase is to have of a conversation: a message of it, or that it has ended.
+    """A message of a conversation, or the fact that the conversation has ended, to be sent to Supabase.
 
-    Its fields are columns of the table ``copy``.
+    Its fields are the columns of the table ``copy``.
     """
 
     number: int
-    """Its place among the copies."""
+    """Its position among the copies."""
     id: str
-    """The message's, the same each time that it is sent; the conversation's where that has ended."""
+    """The message's id, the same each time it is sent; the conversation's id if it has ended."""
     conversation_id: str
     principal: str
     session_id: str | None
     started_at: float
     """When the conversation began, in Unix seconds."""
     at: float
-    """When the message was added; of a conversation that has ended, when its last one was."""
+    """When the message was added; if the conversation has ended, when its last message was added."""
     ended_at: float | None
-    """When the store let go of the conversation. The fields below are None then."""
+    """When the conversation was deleted. The fields below are None then."""
     position: int | None
     """``NewCopy.number``."""
     call_id: str | None
@@ -64,20 +64,20 @@ _COLUMNS: Final = ConversationCopy.__struct_fields__
 
 
 class SettledConversationCopies(msgspec.Struct, frozen=True, kw_only=True):
-    """What has become of some copies, by their numbers."""
+    """Which copies were sent or refused, by their numbers."""
 
     at: float
-    """When, in Unix seconds."""
+    """Unix time in seconds."""
     sent: Sequence[int] = ()
     refused: dict[int, str] = {}
-    """Number of a copy that was not taken → why."""
+    """Number of a refused copy → reason."""
 
 
 class ConversationOutboxState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the copies have been sent; the numbers count from the first that ever was made."""
+    """How far the copies have been sent; the counts cover all copies ever made."""
 
     backlog: int
-    """Copies still to send."""
+    """Unsent copies."""
     sent: int
     refused: int
     dropped: int
@@ -87,25 +87,25 @@ class ConversationOutboxState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add(
-    connection: sqlite3.Connection, conversation_id: str, said: Sequence[NewCopy], *, session_id: str, call_id: str
+    connection: sqlite3.Connection, conversation_id: str, copies: Sequence[NewCopy], *, session_id: str, call_id: str
 ) -> None:
-    """Have messages of a conversation that is there copied; one whose copy waits already is left as it is."""
-    for one in said:
-        content = msgspec.json.encode(one.content).decode()
+    """Queues copies of messages of an existing conversation; a copy that is already queued stays unchanged."""
+    for copy in copies:
+        content = msgspec.json.encode(copy.content).decode()
         connection.execute(
             "INSERT OR IGNORE INTO copy (id, conversation_id, principal, session_id, started_at, at, position, "
             "call_id, role, provider, model, content, bytes) "
             "SELECT ?, id, principal, ?, started_at, ?, ?, ?, ?, ?, ?, ?, ? FROM conversation WHERE id = ?",
             (
-                *(f"{conversation_id}-{one.number}", session_id, one.at, one.number, call_id, one.role, one.provider),
-                *(one.model, content, _ROW_BYTES + len(content.encode()), conversation_id),
+                *(f"{conversation_id}-{copy.number}", session_id, copy.at, copy.number, call_id, copy.role),
+                *(copy.provider, copy.model, content, _ROW_BYTES + len(content.encode()), conversation_id),
             ),
         )
     connection.execute("UPDATE conversation SET copied = 1 WHERE id = ? AND NOT copied", (conversation_id,))
 
 
-def end(connection: sqlite3.Connection, rowids: Sequence[int], at: float) -> None:
-    """Have it told that conversations, of which there are copies, end at a Unix time; before they are removed."""
+def add_ended(connection: sqlite3.Connection, rowids: Sequence[int], at: float) -> None:
+    """Queues the fact that conversations end at a Unix time, if they have copies; called before they are deleted."""
     connection.execute(
         "INSERT OR IGNORE INTO copy (id, conversation_id, principal, started_at, at, ended_at, bytes) "
         "SELECT id, id, principal, started_at, used_at, ?, ? FROM conversation "
@@ -115,7 +115,7 @@ def end(connection: sqlite3.Connection, rowids: Sequence[int], at: float) -> Non
 
 
 def unsent(connection: sqlite3.Connection, after: int, limit: int, max_bytes: int) -> list[ConversationCopy]:
-    """The oldest copies after a number, in order: so many, and of so many bytes, at most, but one in any case."""
+    """Returns the oldest copies after a number, in order: at most ``limit`` and ``max_bytes``, but at least one."""
     rows = connection.execute(
         f"SELECT bytes, {', '.join(_COLUMNS)} FROM copy "  # noqa: S608 - our own names
         "WHERE number > ? AND reason IS NULL ORDER BY number LIMIT ?",
@@ -134,7 +134,7 @@ def unsent(connection: sqlite3.Connection, after: int, limit: int, max_bytes: in
 
 
 def settle(connection: sqlite3.Connection, settled: SettledConversationCopies) -> None:
-    """Write down what has become of copies. What was sent goes; what was refused stays until retention removes it."""
+    """Deletes sent copies, and marks refused ones, which stay until retention removes them."""
     sent = connection.execute(
         "DELETE FROM copy WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(list(settled.sent)),)
     ).rowcount
@@ -150,7 +150,7 @@ def settle(connection: sqlite3.Connection, settled: SettledConversationCopies) -
 
 
 def state(connection: sqlite3.Connection) -> ConversationOutboxState:
-    """How far the copies have been sent."""
+    """Returns how far the copies have been sent."""
     backlog, sent, refused, dropped, last_sent_at = connection.execute(
         "SELECT (SELECT count(*) FROM copy WHERE reason IS NULL), sent, refused, dropped, last_sent_at FROM copies"
     ).fetchone()
@@ -159,26 +159,26 @@ def state(connection: sqlite3.Connection) -> ConversationOutboxState:
     )
 
 
-def forget_old(connection: sqlite3.Connection, *, before: float, keep_bytes: int) -> int:
-    """Remove a slice of the copies of what was said, or ended, before a Unix time, or the oldest while they come to
-    more than ``keep_bytes``. Those that were not sent count as dropped.
+def delete_expired(connection: sqlite3.Connection, *, before: float, max_bytes: int) -> int:
+    """Deletes a slice of the copies older than a Unix time, and the oldest copies while all take more than
+    ``max_bytes``. Unsent ones count as dropped.
 
-    Returns how many were removed; fewer than ``SLICE`` means that the bounds are kept.
+    Returns the number of deleted copies; fewer than ``SLICE`` means that nothing more has to go.
     """
     (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM copy").fetchone()
-    excess = total - keep_bytes
-    gone: list[int] = []
+    excess = total - max_bytes
+    expired: list[int] = []
     dropped = 0
     oldest = connection.execute(
-        "SELECT number, coalesce(ended_at, at) AS told_at, bytes, reason FROM copy ORDER BY told_at LIMIT ?", (SLICE,)
+        "SELECT number, coalesce(ended_at, at) AS added_at, bytes, reason FROM copy ORDER BY added_at LIMIT ?", (SLICE,)
     )
     for number, at, size, reason in oldest:
         if at >= before and excess <= 0:
             break
         excess -= size
-        gone.append(number)
+        expired.append(number)
         dropped += reason is None
-    if gone:
-        connection.execute("DELETE FROM copy WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(gone),))
+    if expired:
+        connection.execute("DELETE FROM copy WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(expired),))
         connection.execute("UPDATE copies SET dropped = dropped + ?", (dropped,))
-    return len(gone)
+    return len(expired)

@@ -1,6 +1,6 @@
-"""The SQL of conversations: what was said in them, the newest of it, until nobody has gone on with them for long.
+"""The SQL of conversations: their newest turns, until they expire.
 
-Each function is one short piece of work within a transaction of the caller's.
+Each function takes a few milliseconds and runs within the caller's transaction.
 """
 
 import sqlite3
@@ -14,53 +14,53 @@ from .conversation_outbox import NewCopy
 
 
 class StoredTurn(msgspec.Struct, frozen=True, gc=False):
-    """One turn as it is kept. ``body`` is JSON that the store does not look into."""
+    """One stored turn. ``body`` is JSON that is opaque to the store."""
 
     number: int
-    """Its place in the conversation, from 1 and without gaps."""
+    """Its position in the conversation, from 1, without gaps."""
     tokens: int
     body: str
 
 
 class StoredConversation(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation as it is kept."""
+    """A stored conversation."""
 
     id: str
     principal: str
     state: str
     """JSON."""
     last_number: int
-    """Of the last turn that it ever had; 0 before the first."""
+    """The number of its last turn; 0 before the first."""
     turns: list[StoredTurn]
-    """In order. The first ones may be gone."""
+    """In order. The oldest may have been deleted."""
 
 
 class ConversationUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """How a conversation went on, or began."""
+    """The changes that a call makes to a new or existing conversation."""
 
     id: str
     principal: str
     at: float
     """Unix time in seconds."""
     state: str
-    """JSON, in place of what it was."""
+    """JSON; replaces the earlier state."""
     bytes: int
-    """Of the state and of all turns that it has now."""
+    """The size of the state and of all its stored turns."""
     first_number: int
-    """Turns before this one go."""
+    """Turns before this number are deleted."""
     last_number: int
-    """Of the last turn that it ever had."""
+    """The number of its last turn."""
     turns: list[StoredTurn]
-    """New ones."""
+    """The new turns."""
     session_id: str
     call_id: str
-    """By which it went on."""
-    said: Sequence[NewCopy] = ()
-    """What of it is to be copied to Supabase; also turns that are too long to be kept."""
+    """The call that added the turns."""
+    copies: Sequence[NewCopy] = ()
+    """The messages to copy to Supabase; also those that are too long to be stored as turns."""
 
 
-def find(connection: sqlite3.Connection, conversation_id: str, principal: str) -> StoredConversation | None:
-    """A principal's conversation; None where there is none, or it is somebody else's."""
+def load(connection: sqlite3.Connection, conversation_id: str, principal: str) -> StoredConversation | None:
+    """Returns a principal's conversation; None if it does not exist, or is another principal's."""
     found = connection.execute(
         "SELECT state, last_number FROM conversation WHERE id = ? AND principal = ?", (conversation_id, principal)
     ).fetchone()
@@ -69,50 +69,55 @@ def find(connection: sqlite3.Connection, conversation_id: str, principal: str) -
     turns = connection.execute(
         "SELECT number, tokens, body FROM turn WHERE conversation_id = ? ORDER BY number", (conversation_id,)
     )
-    kept = [StoredTurn(*columns) for columns in turns]
     state, last_number = found
-    return StoredConversation(id=conversation_id, principal=principal, state=state, last_number=last_number, turns=kept)
+    return StoredConversation(
+        id=conversation_id,
+        principal=principal,
+        state=state,
+        last_number=last_number,
+        turns=[StoredTurn(*columns) for columns in turns],
+    )
 
 
-def go_on(connection: sqlite3.Connection, spoken: ConversationUpdate) -> None:
-    """Write down how a conversation went on."""
+def update(connection: sqlite3.Connection, update: ConversationUpdate) -> None:
+    """Writes what a call added to a conversation."""
     connection.execute(
         "INSERT INTO conversation (id, principal, started_at, used_at, bytes, state, last_number) "
         "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at, "
         "bytes = excluded.bytes, state = excluded.state, last_number = excluded.last_number",
-        (spoken.id, spoken.principal, spoken.at, spoken.at, spoken.bytes, spoken.state, spoken.last_number),
+        (update.id, update.principal, update.at, update.at, update.bytes, update.state, update.last_number),
     )
-    connection.execute("DELETE FROM turn WHERE conversation_id = ? AND number < ?", (spoken.id, spoken.first_number))
+    connection.execute("DELETE FROM turn WHERE conversation_id = ? AND number < ?", (update.id, update.first_number))
     connection.executemany(
         "INSERT OR REPLACE INTO turn (conversation_id, number, tokens, body) VALUES (?, ?, ?, ?)",
-        [(spoken.id, turn.number, turn.tokens, turn.body) for turn in spoken.turns],
+        [(update.id, turn.number, turn.tokens, turn.body) for turn in update.turns],
     )
-    if spoken.said:
+    if update.copies:
         conversation_outbox.add(
-            connection, spoken.id, spoken.said, session_id=spoken.session_id, call_id=spoken.call_id
+            connection, update.id, update.copies, session_id=update.session_id, call_id=update.call_id
         )
 
 
-def kept_bytes(connection: sqlite3.Connection) -> int:
-    """What all conversations come to."""
+def stored_bytes(connection: sqlite3.Connection) -> int:
+    """Returns the size of all conversations."""
     (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM conversation").fetchone()
     return int(total)
 
 
-def forget_old(connection: sqlite3.Connection, *, before: float, now: float, keep_bytes: int) -> int:
-    """Remove a slice of the conversations that nobody went on with since a Unix time, or the oldest while they come to
-    more than ``keep_bytes``. Where there are copies, it is to be told there that they ended.
+def delete_expired(connection: sqlite3.Connection, *, before: float, now: float, max_bytes: int) -> int:
+    """Deletes a slice of the conversations last used before a Unix time, and the least recently used while all
+    take more than ``max_bytes``. Queues the fact that they ended for those that have copies.
 
-    Returns how many were removed; fewer than ``SLICE`` means that the bounds are kept.
+    Returns the number of deleted conversations; fewer than ``SLICE`` means that nothing more has to go.
     """
     oldest = connection.execute("SELECT rowid, used_at, bytes FROM conversation ORDER BY used_at LIMIT ?", (SLICE,))
-    excess = kept_bytes(connection) - keep_bytes
-    gone: list[int] = []
+    excess = stored_bytes(connection) - max_bytes
+    expired: list[int] = []
     for rowid, used_at, size in oldest:
         if used_at >= before and excess <= 0:
             break
         excess -= size
-        gone.append(rowid)
-    conversation_outbox.end(connection, gone, now)
-    connection.executemany("DELETE FROM conversation WHERE rowid = ?", [(rowid,) for rowid in gone])
-    return len(gone)
+        expired.append(rowid)
+    conversation_outbox.add_ended(connection, expired, now)
+    connection.executemany("DELETE FROM conversation WHERE rowid = ?", [(rowid,) for rowid in expired])
+    return len(expired)

@@ -1,6 +1,6 @@
-"""The database's files: their owner's alone, and at their paths as long as they are open.
+"""Checks of the database files: that only their owner can read them, and that they are still at their paths.
 
-Looked at by ``os.stat`` only. Whoever opens and closes one of them gives up the locks of the whole process on it.
+Uses ``os.stat`` only: opening and closing one of them would release all locks of the process on it.
 """
 
 import os
@@ -13,32 +13,32 @@ import structlog
 _log = structlog.get_logger(__name__)
 
 
-def close_to_others(database: Path) -> None:
-    """Take from others what they may do with the files of a database, as far as they are there and this user's.
+def restrict_to_owner(database: Path) -> None:
+    """Sets mode 0600 on the existing files of a database that belong to this user.
 
     Raises:
-        OSError: it cannot be done.
+        OSError: the mode cannot be set.
     """
     for path, status in _found(database):
         if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) & 0o077:
             path.chmod(0o600)
-            _log.warning("a file of the database was open to others and is closed now", path=str(path))
+            _log.warning("database file was accessible to other users; restricted to its owner", path=str(path))
 
 
 class OpenedFiles:
     """The files of a database that has just been opened.
 
-    Once they are removed or replaced SQLite goes on, with files that nobody will find again.
+    If they are removed or replaced, SQLite continues with files that have no path.
     """
 
     def __init__(self, database: Path) -> None:
         self._opened = dict(_found(database))
 
-    def gone(self) -> Path | None:
-        """The first that is not at its path any more.
+    def missing(self) -> Path | None:
+        """Returns the first file that is no longer at its path.
 
         Raises:
-            OSError: it cannot be told.
+            OSError: the check fails.
         """
         for path, opened in self._opened.items():
             try:

@@ -1,6 +1,6 @@
-"""The SQL of detached calls: those that go on at the next start, with what they were asked for.
+"""The SQL of detached calls: the requests that resume at the next start.
 
-Each function is one short piece of work within a transaction of the caller's.
+Each function takes a few milliseconds and runs within the caller's transaction.
 """
 
 import sqlite3
@@ -11,24 +11,22 @@ from .store_rows import CallStart, SessionRow, StoredDetachedCall
 _SESSION = ", ".join(f"session.{name}" for name in SessionRow.__struct_fields__)
 
 
-def begin(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
-    """Of these calls, which have their rows in the journal, keep what the detached ones were asked for. It goes when
-    they end.
-    """
+def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
+    """Stores the requests of those of these journalled calls that are detached, until they end."""
     connection.executemany(
         "INSERT INTO detached (number, call_id, arguments, client, deadline_at) "
         "SELECT number, ?, ?, ?, ? FROM journal WHERE session_id = ? AND request_key = ?",
         [
-            (call.row.id, order.arguments, order.client, order.deadline_at, call.session_id, call.request_key)
+            (call.row.id, request.arguments, request.client, request.deadline_at, call.session_id, call.request_key)
             for call in calls
-            for order in (call.detached,)
-            if order is not None
+            for request in (call.detached,)
+            if request is not None
         ],
     )
 
 
-def begun(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
-    """Those that have not ended, the oldest first."""
+def unfinished(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
+    """Returns the detached calls that have not ended, oldest first."""
     found = connection.execute(
         "SELECT detached.call_id, journal.request_key, journal.tool, detached.arguments, detached.client, "  # noqa: S608 - our own names
         f"detached.deadline_at, journal.started_at, {_SESSION} "

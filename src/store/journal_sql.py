@@ -1,6 +1,6 @@
-"""The SQL of the journal: calls from before they start until they are forgotten; ``sessions`` reads what is known.
+"""The SQL of the journal: calls, from before they start until their ids expire. ``session_sql`` reads them.
 
-Each function is one short piece of work within a transaction of the caller's.
+Each function takes a few milliseconds and runs within the caller's transaction.
 """
 
 import functools
@@ -16,25 +16,24 @@ from . import detached_sql, run_sql
 from .audit_sql import ROWS_PER_STATEMENT, SLICE, Values
 from .store_rows import CallEnd, CallRow, CallStart, StoredCall
 
-REMEMBERED_S: Final = 7 * 86400.0
-"""How long an id is known after its call ended, and a session after it was last seen: docs/protocol.md, 'The same id
-again'."""
+ID_TTL_S: Final = 7 * 86400.0
+"""How long an id is stored after its call ended, and a session after it was last seen (docs/protocol.md)."""
 
 
 class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A call that had started when the process before this one ended."""
+    """A call that had started and not ended when the previous process ended."""
 
     session_id: str
     request_key: str
     at: float
     """When it was found, in Unix seconds."""
     row: CallRow | None
-    """Its audit row, as ``CallStart`` had it; None where that cannot be read any more."""
+    """Its audit row, as in ``CallStart``; None if it cannot be decoded."""
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
 
-# A local answer that is stored under this id makes way: its call may run again, as another one too.
+# Replaces the result of a local call with this id: it may run again, also as another call.
 _START = """
 INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at, child)
 VALUES {}
@@ -50,7 +49,7 @@ INSERT INTO template (number, audit_row)
 SELECT journal.number, call.audit_row FROM call CROSS JOIN journal USING (session_id, request_key)
 """
 
-# Only what has started ends: an id that was refused as known keeps what it is known for.
+# Only started calls end: an id that was refused as known keeps its earlier call.
 _END = """
 WITH ended (session_id, request_key, state, at, result_bytes) AS (VALUES {})
 UPDATE journal SET state = ended.state, ended_at = ended.at, result_bytes = ended.result_bytes
@@ -58,7 +57,7 @@ FROM ended
 WHERE journal.session_id = ended.session_id AND journal.request_key = ended.request_key AND journal.state = 'started'
 """
 
-# Before they end: they are told from what has ended by that.
+# Runs before _END: the state distinguishes these calls from those that had ended before.
 _RESULTS = """
 WITH ended (session_id, request_key, result) AS (VALUES {})
 INSERT INTO result (number, result)
@@ -66,7 +65,7 @@ SELECT journal.number, ended.result FROM ended CROSS JOIN journal USING (session
 WHERE journal.state = 'started'
 """
 
-_KEEP = """
+_INSERT_LOCAL = """
 WITH answer (session_id, request_key, tool, echo_id, arguments_hash, at, result_bytes) AS (VALUES {})
 INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
                      ended_at, result_bytes)
@@ -80,17 +79,17 @@ ON CONFLICT (session_id, request_key) DO UPDATE SET
 WHERE local
 """
 
-_KEPT_RESULTS = """
+_LOCAL_RESULTS = """
 WITH answer (session_id, request_key, result) AS (VALUES {})
 INSERT OR REPLACE INTO result (number, result)
 SELECT journal.number, answer.result FROM answer CROSS JOIN journal USING (session_id, request_key)
 WHERE journal.local
 """
 
-_MAKE_WAY = """
-WITH again (session_id, request_key) AS (VALUES {})
+_DELETE_REPLACED = """
+WITH replaced (session_id, request_key) AS (VALUES {})
 DELETE FROM journal WHERE state IN ('interrupted', 'expired') AND child
-AND (session_id, request_key) IN (SELECT session_id, request_key FROM again)
+AND (session_id, request_key) IN (SELECT session_id, request_key FROM replaced)
 """
 
 _KNOWN = """
@@ -100,9 +99,9 @@ SELECT session_id, request_key FROM asked JOIN journal USING (session_id, reques
 
 
 def start(connection: sqlite3.Connection, calls: Sequence[CallStart]) -> list[bool]:
-    """Write down that calls start. For each whether it may: False where its id is known, and nothing is written."""
+    """Writes that calls start. Returns for each whether it may: False if its id is known; then nothing is written."""
     keys = [(call.session_id, call.request_key) for call in calls]
-    _execute(connection, _MAKE_WAY, [key for key, call in zip(keys, calls, strict=True) if call.again])
+    _execute(connection, _DELETE_REPLACED, [key for key, call in zip(keys, calls, strict=True) if call.replace])
     known = set(_execute(connection, _KNOWN, keys))
     new: list[bool] = []
     for key in keys:
@@ -115,8 +114,8 @@ def start(connection: sqlite3.Connection, calls: Sequence[CallStart]) -> list[bo
         _TEMPLATES,
         [(call.session_id, call.request_key, msgspec.json.encode(call.row).decode()) for call in starting],
     )
-    run_sql.begin(connection, starting)
-    detached_sql.begin(connection, starting)
+    run_sql.insert(connection, starting)
+    detached_sql.insert(connection, starting)
     return new
 
 
@@ -129,7 +128,7 @@ def _started(call: CallStart) -> Values:
 
 
 def end(connection: sqlite3.Connection, calls: Iterable[CallEnd | InterruptedCall], *, max_bytes: int) -> None:
-    """Write down how calls ended, with their results; one of more than ``max_bytes`` is not kept."""
+    """Writes the ends and results of calls; a result of more than ``max_bytes`` is not stored."""
     ends: list[Values] = []
     results: list[Values] = []
     for call in calls:
@@ -144,8 +143,8 @@ def end(connection: sqlite3.Connection, calls: Iterable[CallEnd | InterruptedCal
     _execute(connection, _END, ends)
 
 
-def keep(connection: sqlite3.Connection, calls: Iterable[StoredCall], *, max_bytes: int) -> None:
-    """Store answers of local calls, each of at most ``max_bytes``; only for sessions that can be come back to."""
+def persist_local_results(connection: sqlite3.Connection, calls: Iterable[StoredCall], *, max_bytes: int) -> None:
+    """Writes results of local calls, of at most ``max_bytes`` each, if their session is stored."""
     rows: list[Values] = []
     results: list[Values] = []
     for call in calls:
@@ -153,16 +152,14 @@ def keep(connection: sqlite3.Connection, calls: Iterable[StoredCall], *, max_byt
             key = (call.session_id, call.request_key)
             rows.append((*key, call.tool, call.echo_id, call.arguments_hash, call.at, len(call.result)))
             results.append((*key, call.result))
-    _execute(connection, _KEEP, rows)
-    _execute(connection, _KEPT_RESULTS, results)
+    _execute(connection, _INSERT_LOCAL, rows)
+    _execute(connection, _LOCAL_RESULTS, results)
 
 
-def started(connection: sqlite3.Connection, at: float) -> list[InterruptedCall]:
-    """The calls that are written down as started, as interrupted ones, but for those that go on; for the start of a
-    daemon.
-    """
+def interrupted_calls(connection: sqlite3.Connection, at: float) -> list[InterruptedCall]:
+    """Returns the calls that have started and not ended, except detached ones, which resume. For the daemon's start."""
     found = connection.execute(
-        # As bytes, for what is no text either is to be found out row by row.
+        # As bytes, so that a row with invalid text fails alone.
         "SELECT session_id, request_key, CAST(audit_row AS BLOB) FROM journal LEFT JOIN template USING (number) "
         "WHERE state = 'started' AND number NOT IN (SELECT number FROM detached) ORDER BY number"
     )
@@ -179,20 +176,20 @@ def _template(json_: bytes | None) -> CallRow | None:
         return None
 
 
-def forget(connection: sqlite3.Connection, session_id: str, keys: Iterable[str]) -> None:
-    """Drop answers that their client has; the ids of journalled calls stay known."""
+def acknowledge(connection: sqlite3.Connection, session_id: str, request_keys: Iterable[str]) -> None:
+    """Deletes results that their client has acknowledged; the ids of journalled calls stay known."""
     (numbers,) = connection.execute(
         "SELECT json_group_array(number) FROM journal WHERE session_id = ? "
         "AND request_key IN (SELECT value FROM json_each(?)) AND state IN ('done', 'interrupted')",
-        (session_id, json.dumps(list(keys))),
+        (session_id, json.dumps(list(request_keys))),
     ).fetchone()
-    _drop(connection, numbers)
+    _delete_results(connection, numbers)
 
 
-def _drop(connection: sqlite3.Connection, numbers: str) -> int:
-    """Drop answers by their numbers, as JSON; returns how many.
+def _delete_results(connection: sqlite3.Connection, numbers: str) -> int:
+    """Deletes the results of calls by their numbers, as JSON; returns how many.
 
-    A journalled call is remembered without its answer, a local one is not remembered.
+    A journalled call stays without its result; a local one is deleted.
     """
     local = connection.execute(
         "DELETE FROM journal WHERE local AND number IN (SELECT value FROM json_each(?))", (numbers,)
@@ -204,14 +201,14 @@ def _drop(connection: sqlite3.Connection, numbers: str) -> int:
     return local.rowcount + journalled.rowcount
 
 
-# --- bounds ----------------------------------------------------------------------------------------------------------
+# --- limits ----------------------------------------------------------------------------------------------------------
 
 
-def keep_bound(connection: sqlite3.Connection, max_bytes: int) -> None:
-    """Drop the oldest results of each principal whose results come to more than ``max_bytes``."""
+def enforce_results_limit(connection: sqlite3.Connection, max_bytes: int) -> None:
+    """Deletes the oldest results of each principal whose results take more than ``max_bytes``."""
     over = connection.execute("SELECT principal, bytes - ? FROM kept WHERE bytes > ?", (max_bytes, max_bytes))
     for principal, excess in over.fetchall():
-        _drop(connection, json.dumps(list(_oldest(connection, principal, excess))))
+        _delete_results(connection, json.dumps(list(_oldest(connection, principal, excess))))
 
 
 def _oldest(connection: sqlite3.Connection, principal: str, excess: int) -> Iterator[int]:
@@ -226,29 +223,29 @@ def _oldest(connection: sqlite3.Connection, principal: str, excess: int) -> Iter
         yield number
 
 
-def forget_old(connection: sqlite3.Connection, now: float, *, result_ttl_s: float) -> int:
-    """Drop results older than ``result_ttl_s``, then ids and sessions older than ``REMEMBERED_S``: a slice of each.
+def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: float) -> int:
+    """Deletes results older than ``result_ttl_s``, and ids and sessions older than ``ID_TTL_S``: a slice of each.
 
-    Returns the most that was removed of one of them; fewer than ``SLICE`` means that no more is too old.
+    Returns the largest number of rows deleted of one kind; fewer than ``SLICE`` means that nothing more has to go.
     """
-    # One row of many numbers: with each row the interpreter lock is given away (``calls.ROWS_PER_STATEMENT``).
+    # One row with many numbers: each row releases the interpreter lock (``audit_sql.ROWS_PER_STATEMENT``).
     (numbers,) = connection.execute(
         "SELECT json_group_array(number) FROM "
         "(SELECT number FROM journal WHERE state = 'done' AND ended_at < ? LIMIT ?)",
         (now - result_ttl_s, SLICE),
     ).fetchone()
-    results = _drop(connection, numbers)
+    results = _delete_results(connection, numbers)
     ids = connection.execute(
         "DELETE FROM journal WHERE number IN (SELECT number FROM journal "
         "WHERE state IN ('expired', 'interrupted') AND ended_at < ? LIMIT ?)",
-        (now - REMEMBERED_S, SLICE),
+        (now - ID_TTL_S, SLICE),
     ).rowcount
     sessions = connection.execute(
         "DELETE FROM session WHERE rowid IN (SELECT rowid FROM session WHERE seen_at < ? "
         "AND NOT EXISTS (SELECT 1 FROM journal WHERE session_id = session.id) LIMIT ?)",
-        (now - REMEMBERED_S, SLICE),
+        (now - ID_TTL_S, SLICE),
     ).rowcount
-    return max(results, ids, sessions, run_sql.forget_old(connection, now - REMEMBERED_S))
+    return max(results, ids, sessions, run_sql.delete_expired(connection, now - ID_TTL_S))
 
 
 @functools.cache
@@ -258,12 +255,12 @@ def _many(statement: str, rows: int, columns: int) -> str:
 
 
 def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[Values]) -> list[Any]:
-    """Run a statement over rows by the hundred (``calls.ROWS_PER_STATEMENT`` says why); returns what it returns."""
+    """Runs a statement over rows in batches (see ``audit_sql.ROWS_PER_STATEMENT``); returns the resulting rows."""
     found: list[Any] = []
     for first in range(0, len(rows), ROWS_PER_STATEMENT):
-        some = rows[first : first + ROWS_PER_STATEMENT]
+        batch = rows[first : first + ROWS_PER_STATEMENT]
         cursor = connection.execute(
-            _many(statement, len(some), len(some[0])), tuple(itertools.chain.from_iterable(some))
+            _many(statement, len(batch), len(batch[0])), tuple(itertools.chain.from_iterable(batch))
         )
         found += cursor.fetchall()
     return found

@@ -1,4 +1,4 @@
-"""What is too old, or too much, goes: a slice at a time, so that the writer is soon back at its queue."""
+"""Deletes data beyond the retention, a slice at a time, so that the writer soon returns to its queue."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -9,49 +9,51 @@ from .chain_writer import ChainWriter
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long what is kept."""
+    """The age and size beyond which stored data is deleted."""
 
     days: int = 30
-    """Audit rows."""
+    """The age of audit rows."""
     bytes: int = 1024**3
-    """Of audit rows; past it the oldest go. What else is in the database is not counted, so that it pushes none out."""
+    """The size of all audit rows; beyond it the oldest are deleted. Other data in the database does not count."""
     result_ttl_s: float = 86400.0
-    """Results, for clients that come back for them."""
-    kept_bytes: int = 128 * 1024**2
-    """Of one principal's results; past it the oldest go. This is kept at each commit."""
+    """The age of results of resumable sessions."""
+    results_bytes: int = 128 * 1024**2
+    """The size of one principal's results; beyond it the oldest are deleted, at each commit."""
     conversation_days: int = 30
-    """Conversations that nobody went on with since, and copies of what was said that were not sent."""
+    """The time since a conversation was last used, and the age of unsent copies."""
     conversation_bytes: int = 256 * 1024**2
-    """Of all conversations; past it those go that nobody went on with for the longest time. Copies that were not sent
-    may take as much again; past it the oldest go."""
+    """The size of all conversations; beyond it the least recently used are deleted. Unsent copies have a limit of the
+    same size; beyond it the oldest are deleted."""
 
 
-def keep_bounds(connection: sqlite3.Connection, ledger: ChainWriter, retention: Retention, now: float) -> bool:
-    """Remove a slice of what is past its bounds at a Unix time; returns whether there may be more."""
-    with ledger.extending(connection) as chain:
-        spending_sql.forget_old(connection, now)
+def enforce_retention(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, retention: Retention, now: float
+) -> bool:
+    """Deletes a slice of the data that is beyond the retention at a Unix time; returns whether there may be more."""
+    with chain_writer.extending(connection) as chain:
+        spending_sql.delete_expired(connection, now)
         removed = max(
-            journal_sql.forget_old(connection, now, result_ttl_s=retention.result_ttl_s),
-            conversation_sql.forget_old(
+            journal_sql.delete_expired(connection, now, result_ttl_s=retention.result_ttl_s),
+            conversation_sql.delete_expired(
                 connection,
                 before=now - retention.conversation_days * 86400,
                 now=now,
-                keep_bytes=retention.conversation_bytes,
+                max_bytes=retention.conversation_bytes,
             ),
-            conversation_outbox.forget_old(
+            conversation_outbox.delete_expired(
                 connection,
                 before=now - retention.conversation_days * 86400,
-                keep_bytes=retention.conversation_bytes,
+                max_bytes=retention.conversation_bytes,
             ),
-            audit_sql.forget(
+            audit_sql.delete_expired(
                 connection,
                 chain,
                 before=now - retention.days * 86400,
                 now=now,
-                keep_bytes=retention.bytes,
+                max_bytes=retention.bytes,
             ),
         )
     if removed:
-        # As a script: the sqlite3 module takes a single step of a statement that returns no columns, here one page.
+        # As a script: for a statement without result columns, the sqlite3 module runs a single step, here one page.
         connection.executescript(f"PRAGMA incremental_vacuum({audit_sql.SLICE})")
     return removed >= audit_sql.SLICE

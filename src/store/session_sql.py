@@ -1,6 +1,6 @@
-"""The SQL of sessions that can be come back to, and of what the journal knows of their calls.
+"""The SQL of resumable sessions, and of their calls in the journal.
 
-Each function is one short piece of work within a transaction of the caller's.
+Each function takes a few milliseconds and runs within the caller's transaction.
 """
 
 import json
@@ -15,7 +15,7 @@ from .store_rows import SessionRow, StoredCall, StoredCallState, StoredSession
 
 
 def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
-    """Add a session; one that is there stays as it is."""
+    """Stores a session; an existing one stays unchanged."""
     connection.execute(
         "INSERT INTO session (id, key_hash, principal, label, toolset, opened_at, seen_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
@@ -23,8 +23,8 @@ def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
     )
 
 
-def see(connection: sqlite3.Connection, session_ids: Sequence[str], at: float) -> None:
-    """Note that clients hold, or held, these sessions at a Unix time."""
+def mark_seen(connection: sqlite3.Connection, session_ids: Sequence[str], at: float) -> None:
+    """Stores that clients held these sessions at a Unix time."""
     connection.execute(
         "UPDATE session SET seen_at = max(seen_at, ?) WHERE id IN (SELECT value FROM json_each(?))",
         (at, json.dumps(session_ids)),
@@ -32,34 +32,34 @@ def see(connection: sqlite3.Connection, session_ids: Sequence[str], at: float) -
 
 
 def close_session(connection: sqlite3.Connection, session_id: str) -> None:
-    """Remove a session and its calls; one that has not ended yet goes when it ends."""
+    """Deletes a session and its calls; running calls are deleted when they end."""
     connection.execute("DELETE FROM session WHERE id = ?", (session_id,))
     connection.execute("DELETE FROM journal WHERE session_id = ? AND state != 'started'", (session_id,))
     connection.execute("UPDATE journal SET session_closed = 1 WHERE session_id = ?", (session_id,))
 
 
-def has_plain(connection: sqlite3.Connection) -> bool:
-    """Whether there are calls of clients that cannot come back: those without a session, but for children."""
+def has_orphaned_calls(connection: sqlite3.Connection) -> bool:
+    """Whether there are calls, other than children, whose session is not stored, so that it cannot be resumed."""
     (found,) = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM journal WHERE NOT child AND session_id NOT IN (SELECT id FROM session))"
     ).fetchone()
     return bool(found)
 
 
-def remove_plain(connection: sqlite3.Connection) -> None:
-    """Remove them, as far as they have ended; for the start of a daemon, when nobody holds such a session."""
+def delete_orphaned_calls(connection: sqlite3.Connection) -> None:
+    """Deletes those of them that have ended. For the daemon's start, when no client holds such a session."""
     connection.execute(
         "DELETE FROM journal WHERE state != 'started' AND NOT child AND session_id NOT IN (SELECT id FROM session)"
     )
 
 
-_FOUND: Final = ("request_key", "echo_id", "tool", "arguments_hash", "local", "state", "result", "ended_at")
+_COLUMNS: Final = ("request_key", "echo_id", "tool", "arguments_hash", "local", "state", "result", "ended_at")
 
 
-def session(connection: sqlite3.Connection, key_hash: bytes, *, results_since: float) -> StoredSession | None:
-    """A session by its key, with those of its calls that ended last, as many as a session has in memory.
+def load_session(connection: sqlite3.Connection, key_hash: bytes, *, results_since: float) -> StoredSession | None:
+    """Returns a session by its key, with as many of its last ended calls as a session has in memory.
 
-    Results that are older than a Unix time count as gone.
+    Results from before ``results_since``, a Unix time, count as expired.
     """
     found = connection.execute(
         "SELECT id, key_hash, principal, label, toolset, opened_at FROM session WHERE key_hash = ?", (key_hash,)
@@ -67,41 +67,41 @@ def session(connection: sqlite3.Connection, key_hash: bytes, *, results_since: f
     if found is None:
         return None
     row = SessionRow(**dict(zip(SessionRow.__struct_fields__, found, strict=True)))
-    # The newest are found without their results, and sorted here: SQLite would carry the results through its sorter.
+    # The newest calls are selected without their results: SQLite would carry the results through its sorter.
     ended = connection.execute(
-        f"SELECT {', '.join(_FOUND)} FROM journal LEFT JOIN result USING (number) WHERE number IN ("  # noqa: S608 - our own names
+        f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) WHERE number IN ("  # noqa: S608 - our own names
         "SELECT number FROM journal WHERE session_id = ? AND state != 'started' "
         "ORDER BY ended_at DESC, number DESC LIMIT ?) ORDER BY number",
         (row.id, REMEMBERED_IDS),
     )
-    kept = [_kept(row.id, fields, results_since) for fields in ended]
+    calls = [_stored_call(row.id, fields, results_since) for fields in ended]
     return StoredSession(
-        row=row, calls=sorted(filter(None, kept), key=lambda call: call.at), more=len(kept) == REMEMBERED_IDS
+        row=row, calls=sorted(filter(None, calls), key=lambda call: call.at), more=len(calls) == REMEMBERED_IDS
     )
 
 
-def answered(
+def ended_call(
     connection: sqlite3.Connection, session_id: str, request_key: str, *, results_since: float
 ) -> StoredCall | None:
-    """A session's journalled call that has ended. What is older than a Unix time counts as gone."""
+    """Returns a session's ended journalled call. A result from before ``results_since`` counts as expired."""
     found = connection.execute(
-        f"SELECT {', '.join(_FOUND)} FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
+        f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
         "WHERE session_id = ? AND request_key = ? AND state != 'started' AND NOT local AND NOT child",
         (session_id, request_key),
     ).fetchone()
     if found is None:
         return None
-    known = _kept(session_id, found, results_since)
-    if known is not None and known.at < results_since:
-        return replace(known, state="expired", result=None)
-    return known
+    call = _stored_call(session_id, found, results_since)
+    if call is not None and call.at < results_since:
+        return replace(call, state="expired", result=None)
+    return call
 
 
-def states(
+def call_states(
     connection: sqlite3.Connection, session_id: str, request_keys: Sequence[str], *, results_since: float
 ) -> dict[str, StoredCallState]:
-    """What is known of a session's journalled calls, of each that is. What is older than a Unix time counts as gone;
-    so does what has not ended, for whoever asks about calls that do not run.
+    """Returns the states of those of a session's journalled calls that are stored. A call that ended before
+    ``results_since``, or has not ended, counts as expired: callers ask only about calls that are not running.
     """
     found = connection.execute(
         "SELECT request_key, CASE WHEN state != 'started' AND ended_at >= ? THEN state ELSE 'expired' END "
@@ -112,25 +112,25 @@ def states(
     return dict(found.fetchall())
 
 
-def child(
+def child_call(
     connection: sqlite3.Connection, run: str, name: str, principal: str, *, results_since: float
 ) -> StoredCall | None:
-    """What is known of a child; one that is written down as started is interrupted. As ``session`` tells of calls."""
+    """Returns a child call as ``load_session`` does; one that has started and not ended counts as interrupted."""
     found = connection.execute(
-        f"SELECT {', '.join(_FOUND)} FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
+        f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
         "WHERE session_id = ? AND request_key = ? AND principal = ? AND child",
         (run, name, principal),
     ).fetchone()
     if found is None:
         return None
-    fields = dict(zip(_FOUND, found, strict=True))
+    fields = dict(zip(_COLUMNS, found, strict=True))
     if fields["state"] == "started":
         fields |= {"state": "interrupted", "ended_at": 0.0}
-    return _kept(run, fields.values(), results_since)
+    return _stored_call(run, fields.values(), results_since)
 
 
-def _kept(session_id: str, columns: Iterable[Any], results_since: float) -> StoredCall | None:
-    fields = dict(zip(_FOUND, columns, strict=True))
+def _stored_call(session_id: str, columns: Iterable[Any], results_since: float) -> StoredCall | None:
+    fields = dict(zip(_COLUMNS, columns, strict=True))
     at = fields.pop("ended_at")
     if fields["state"] == "done" and at < results_since:
         if fields["local"]:

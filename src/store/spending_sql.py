@@ -1,4 +1,4 @@
-"""The SQL of what was spent at the vendors, by day. Each function is one short piece of work."""
+"""The SQL of what was spent at the vendors, by day. Each function takes a few milliseconds."""
 
 import datetime as dt
 import sqlite3
@@ -10,15 +10,15 @@ import msgspec
 from ..protocol.tool_call import ModelUsage
 from .store_rows import CallRow
 
-KEPT_DAYS: Final = 400
-"""Sums are kept for so long: a year can be laid beside the one before."""
+RETENTION_DAYS: Final = 400
+"""How long sums are stored: a year can be compared with the year before."""
 
 MAX_COUNT: Final = 2**53
-"""What a vendor counts beyond this is no count; SQLite's integers, and JSON's in most languages, end not far above."""
+"""The largest accepted count from a vendor, near the largest integers of SQLite, and of JSON in most languages."""
 
 
 class DaySpent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one tool took of one model on one day, for one principal; its fields are the columns of ``day_spent``."""
+    """The spending of one principal, tool and model on one day. Its fields are the columns of ``day_spent``."""
 
     day: str
     """``YYYY-MM-DD`` in UTC; a call belongs to the day on which it ended."""
@@ -29,7 +29,7 @@ class DaySpent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The catalog's id."""
     simulated: bool
     currency: str
-    """Empty where the model has no known price."""
+    """Empty if the model has no known price."""
     completions: int
     input_tokens: int
     output_tokens: int
@@ -37,7 +37,7 @@ class DaySpent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Part of ``input_tokens``."""
     cost: float
     estimated: int
-    """Calls of which some tokens are our own estimate."""
+    """Calls of which some token counts are estimates."""
 
 
 _COLUMNS: Final = DaySpent.__struct_fields__
@@ -55,12 +55,12 @@ ON CONFLICT DO UPDATE SET
 
 
 def day_of(at: float) -> str:
-    """The day in UTC of a Unix time."""
+    """Returns the day in UTC of a Unix time."""
     return dt.datetime.fromtimestamp(at, dt.UTC).date().isoformat()
 
 
 def by_day(row: CallRow, spent: Iterable[ModelUsage], at: float) -> list[DaySpent]:
-    """What a call that ended at a Unix time adds to the sums, by model."""
+    """Returns what a call that ended at a Unix time adds to the sums, by model."""
     return [
         DaySpent(
             day=day_of(at),
@@ -82,13 +82,13 @@ def by_day(row: CallRow, spent: Iterable[ModelUsage], at: float) -> list[DaySpen
 
 
 def add(connection: sqlite3.Connection, sums: Iterable[DaySpent]) -> None:
-    """Add to the sums, within a transaction of the caller's. Calls of vendors are few, so each has its statement."""
-    for one in sums:
-        connection.execute(_ADD, msgspec.structs.astuple(one))
+    """Adds to the sums, within the caller's transaction. Calls of vendors are few, so each has its own statement."""
+    for spent in sums:
+        connection.execute(_ADD, msgspec.structs.astuple(spent))
 
 
 def since(connection: sqlite3.Connection, day: str) -> list[DaySpent]:
-    """The sums of this day and of those after it, the newest day first."""
+    """Returns the sums since a day, newest day first."""
     found = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM day_spent WHERE day >= ? "  # noqa: S608 - our own names
         "ORDER BY day DESC, principal, tool, provider, model",
@@ -103,6 +103,6 @@ def _day_spent(columns: Iterable[Any]) -> DaySpent:
     return DaySpent(**fields)
 
 
-def forget_old(connection: sqlite3.Connection, now: float) -> None:
-    """Remove the sums of days that are ``KEPT_DAYS`` ago or more; they are few."""
-    connection.execute("DELETE FROM day_spent WHERE day <= ?", (day_of(now - KEPT_DAYS * 86400),))
+def delete_expired(connection: sqlite3.Connection, now: float) -> None:
+    """Deletes the sums of days that are ``RETENTION_DAYS`` ago or more; they are few."""
+    connection.execute("DELETE FROM day_spent WHERE day <= ?", (day_of(now - RETENTION_DAYS * 86400),))

@@ -1,4 +1,4 @@
-"""Reads of the store's file, one at a time, beside its writer."""
+"""Reads of the database: one thread, one query at a time, concurrent with the writer."""
 
 import asyncio
 import concurrent.futures
@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 
 import structlog
 
-from .store_schema import MEND_DAMAGE, StoreError, is_damaged, open_for_reading
+from .store_schema import DAMAGE_REMEDY, StoreError, is_damaged, open_for_reading
 
 READER_TIMEOUT_S: Final = 1.0
-"""A read that hangs holds up the daemon's end for no longer."""
+"""How long a hanging read may delay the daemon's shutdown."""
 
 T = TypeVar("T")
 
@@ -21,29 +21,42 @@ _log = structlog.get_logger(__name__)
 
 
 class StoreReader:
-    """One thread with a connection that only reads, opened with the first query."""
+    """One thread with a read-only connection, which it opens with the first query.
 
-    def __init__(self, path: Path) -> None:
+    ``flush`` is the writer's: its future resolves once all earlier entries have been committed.
+    """
+
+    def __init__(self, path: Path, flush: Callable[[], concurrent.futures.Future[None]]) -> None:
         self._path = path
+        self._flush = flush
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._connection: sqlite3.Connection | None = None
         self.damage: str | None = None
-        """What a read found first that is broken in the file, and what to do; None as long as none has."""
+        """The first damage that a read found, and the remedy; None if none was found."""
 
-    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """What the query brings.
+    async def query(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs a query. It may miss rows that are still queued.
 
         Raises:
-            StoreError: the file cannot be read.
+            StoreError: the database cannot be read.
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, query)
 
+    async def query_flushed(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs a query after all earlier entries have been committed.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        await asyncio.wrap_future(self._flush())
+        return await self.query(query)
+
     async def close(self) -> None:
-        """Close the file. A read that takes more than 1 s more is left behind."""
+        """Closes the connection. A read that takes more than 1 s more is abandoned."""
         ending = asyncio.get_running_loop().run_in_executor(self._thread, self._end)
         _, hung = await asyncio.wait([ending], timeout=READER_TIMEOUT_S)
         if hung:
-            _log.warning("a read of the database does not end; it is left behind")
+            _log.warning("database read hangs; abandoned")
         self._thread.shutdown(wait=False)
 
     def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
@@ -53,8 +66,8 @@ class StoreReader:
             return query(self._connection)
         except sqlite3.Error as error:
             if is_damaged(error) and self.damage is None:
-                _log.error("the database is damaged", path=str(self._path), reason=str(error), remedy=MEND_DAMAGE)
-                self.damage = f"the database is damaged ({error}): {MEND_DAMAGE}"
+                _log.error("the database is damaged", path=str(self._path), reason=str(error), remedy=DAMAGE_REMEDY)
+                self.damage = f"the database is damaged ({error}): {DAMAGE_REMEDY}"
             raise StoreError(f"the database cannot be read ({error})", str(error)) from None
 
     def _end(self) -> None:

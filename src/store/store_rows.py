@@ -1,4 +1,4 @@
-"""The rows that the store keeps, and the sums over them."""
+"""The rows of the store, and the sums over them."""
 
 from typing import Any, Literal
 
@@ -9,13 +9,13 @@ from .audit_chain import Checkpoint
 
 
 class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One call as the audit keeps it: who, what, how long, at what price. Written once, when the call has ended.
+    """The audit row of one call: who, what, how long, at what price. Written once, when the call has ended.
 
     Its fields are the columns of the table ``call``.
     """
 
     id: str
-    """The call's id, unique for ever."""
+    """The call id, unique across sessions and restarts."""
     started_at: float
     """Unix time in seconds."""
     transport: str
@@ -24,7 +24,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     session_label: str
     client: str
     request_id: str
-    """As JSON, so that ``7`` and ``"7"`` stay different."""
+    """As JSON, so that ``7`` and ``"7"`` differ."""
     tool: str
     outcome: str
     """``ok``, or the error's code."""
@@ -32,8 +32,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The error's message, bounded."""
     executed: str = "yes"
     arguments: Any = None
-    """On the way in, the arguments themselves; on the way out what the writer kept of them: their shape, or their
-    content where that was asked for."""
+    """When recorded, the arguments themselves; when read, their shape, or their content if the operator chose so."""
     arguments_bytes: int = 0
     result_bytes: int = 0
     latency_ms: float
@@ -50,27 +49,27 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ChainedRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A call with its place in the chain."""
+    """A call with its position in the audit chain."""
 
     seq: int
     mac: bytes | None
-    """None for a row that is older than the chain."""
+    """None if the row is older than the chain."""
     call: CallRow
 
 
 class Sums(msgspec.Struct, kw_only=True):
-    """What some calls come to."""
+    """Sums over some calls."""
 
     calls: int = 0
     errors: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: dict[str, float] = {}
-    """Currency (``USD``, ``CNY``) → amount by list price. What the simulator answered costs nothing."""
+    """Currency (``USD``, ``CNY``) → amount by list price. Simulated calls cost nothing."""
 
 
 class ModelSums(Sums, kw_only=True):
-    """What the calls of one model come to; real and simulated ones apart."""
+    """Sums over the calls of one model; real and simulated calls are separate."""
 
     provider: str
     model: str
@@ -78,41 +77,41 @@ class ModelSums(Sums, kw_only=True):
 
 
 class CallTotals(msgspec.Struct, kw_only=True):
-    """The sums of all calls ever recorded here, those included whose rows retention has removed."""
+    """Sums over all calls ever recorded, including those whose rows retention has removed."""
 
     since: float | None
     """Unix time of the earliest call; None before the first."""
     all: Sums
     by_tool: dict[str, Sums]
-    """Calls of tools that do not exist stand under ``unknown``."""
+    """Calls of tools that do not exist are under ``unknown``."""
     by_outcome: dict[str, int]
     """``ok`` or an error's code → calls."""
     by_model: list[ModelSums]
 
 
 class SettledCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """What has become of some calls of the outbox, up to one of them."""
+    """Which calls of the outbox, up to a seq, were sent, refused or dropped."""
 
     up_to: int
-    """The seq of the last of them."""
+    """The last seq."""
     at: float
-    """When, in Unix seconds."""
+    """Unix time in seconds."""
     sent: int = 0
     refused: dict[int, str] = {}
-    """Seq of a call that was not taken → why."""
+    """Seq of a refused call → reason."""
     dropped: int = 0
-    """Calls that retention removed before they could be sent."""
+    """Calls that retention removed before they were sent."""
     checkpoints: tuple[Checkpoint, ...] = ()
-    """That were sent, as they were then."""
+    """The checkpoints that were sent, as they were then."""
 
 
 class AuditOutboxState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the calls have been sent; the numbers count from the first call that ever was."""
+    """How far the calls have been sent; the counts cover all calls ever recorded."""
 
     settled_seq: int
-    """Up to here nothing is left to send."""
+    """Nothing up to this seq is left to send."""
     backlog: int
-    """Calls still to send."""
+    """Unsent calls."""
     sent: int
     refused: int
     dropped: int
@@ -120,15 +119,15 @@ class AuditOutboxState(msgspec.Struct, frozen=True, kw_only=True):
     """Unix time; None before the first."""
 
 
-# --- the journal: what outlives a connection, and a crash -------------------------------------------------------------
+# --- the journal ------------------------------------------------------------------------------------------------------
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A session that its client may come back to."""
+    """A session that its client can resume."""
 
     id: str
     key_hash: bytes
-    """Of its resume key, which itself is nowhere."""
+    """The hash of its resume key, which itself is not stored."""
     principal: str
     label: str
     toolset: str
@@ -137,38 +136,38 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What is written down before a call that is not local starts."""
+    """The journal entry of a call that is about to start."""
 
     session_id: str
     request_key: str
-    """``decoding.request_key`` of its request id."""
+    """``frame_decoding.request_key`` of its request id."""
     echo_id: bool
-    """Its answer bears the id under the older name as well."""
+    """Its answer has the request id under the older name ``id`` as well."""
     arguments_hash: bytes
     row: CallRow
-    """Its audit row, should nobody live to write a better one: without arguments, outcome ``OUTCOME_UNKNOWN``."""
+    """Its audit row in case the daemon ends abruptly: without arguments, outcome ``OUTCOME_UNKNOWN``."""
     child: bool = False
-    """A call made it: ``session_id`` is its parent's run, ``request_key`` its name there."""
+    """It is a child call: ``session_id`` is its parent's run, ``request_key`` its name there."""
     orchestration: bool = False
-    """It makes calls."""
-    again: bool = False
-    """A child that is known to have been cut off, or is remembered without its result, runs once more."""
-    detached: "CallOrder | None" = None
-    """Of a call that goes on at the next start, where it has not ended."""
+    """It is a call of an orchestration tool."""
+    replace: bool = False
+    """It replaces an earlier run of this child call, which was interrupted, or whose result has expired."""
+    detached: "DetachedRequest | None" = None
+    """The request of a detached call, which resumes at the next start if it has not ended."""
 
 
-class CallOrder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a detached call was asked for, by whom, and until when."""
+class DetachedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The arguments, client and deadline of a detached call."""
 
     arguments: bytes
-    """JSON, as its caller sent them."""
+    """JSON, as the caller sent them."""
     client: bytes
     """JSON."""
     deadline_at: float
     """Unix time in seconds."""
 
 
-class StoredDetachedCall(CallOrder, frozen=True, kw_only=True, gc=False):
+class StoredDetachedCall(DetachedRequest, frozen=True, kw_only=True, gc=False):
     """A detached call that has started and not ended."""
 
     call_id: str
@@ -179,25 +178,25 @@ class StoredDetachedCall(CallOrder, frozen=True, kw_only=True, gc=False):
 
 
 class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How a call of the journal ended."""
+    """The end of a journalled call."""
 
     session_id: str
     request_key: str
     result: bytes | None
-    """The encoded result; None where nobody can come back for it."""
+    """The encoded result; None if its session cannot be resumed."""
     at: float
     """Unix time in seconds."""
     row: CallRow
     spent: tuple[ModelUsage, ...] = ()
-    """What its completions took, by model."""
+    """The usage of its completions, by model."""
 
 
 StoredCallState = Literal["done", "interrupted", "expired"]
-"""Of a journalled call: its result is kept, a crash came between, or it is remembered without its result."""
+"""The state of a stored call: its result is stored, the daemon ended while it ran, or its result was deleted."""
 
 
 class StoredCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A call that has ended, as its session remembers it."""
+    """A stored call that has ended."""
 
     session_id: str
     request_key: str
@@ -207,15 +206,15 @@ class StoredCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     local: bool
     state: StoredCallState
     result: bytes | None = None
-    """The encoded result, where the state is ``done``."""
+    """The encoded result, if the state is ``done``."""
     at: float
     """When it ended, or was found interrupted, in Unix seconds."""
 
 
 class StoredSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as it is found again: its calls in the order in which they ended."""
+    """A stored session, with its calls in the order in which they ended."""
 
     row: SessionRow
     calls: list[StoredCall]
     more: bool = False
-    """There may be earlier ones."""
+    """There may be earlier calls."""

@@ -1,4 +1,4 @@
-"""Opening the database: its file, its settings, and the steps from an older schema to this one.
+"""Opens the database: its file, its settings, and the migration from older schemas.
 
 Exceptions::
 
@@ -15,19 +15,19 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from .database_files import close_to_others
+from .database_files import restrict_to_owner
 
 _SETTINGS = """
-PRAGMA auto_vacuum = INCREMENTAL;         -- before the first table; lets the file shrink where retention empties it
-PRAGMA journal_mode = WAL;                -- readers and the writer do not wait for each other
-PRAGMA synchronous = NORMAL;              -- a crash of the process loses nothing; a power cut may lose the last group
+PRAGMA auto_vacuum = INCREMENTAL;         -- before the first table; lets the file shrink after retention
+PRAGMA journal_mode = WAL;                -- readers and the writer do not block each other
+PRAGMA synchronous = NORMAL;              -- a process crash loses nothing; a power cut may lose the last group
 PRAGMA journal_size_limit = 16777216;
 """
 
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is done within the block, or nothing where it raises."""
+    """Commits all changes made within the block, or none if it raises."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -39,9 +39,9 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def sync_commits(connection: sqlite3.Connection, each: bool) -> None:
-    """Have each commit to come synced to the disk, which costs a wait for it; or none, as ``_SETTINGS`` has it.
+    """Syncs each later commit to disk, which takes time, or none, as ``_SETTINGS`` says.
 
-    The journal's are: undone by a power cut, a call that had an effect would be unknown, and run a second time.
+    Journal commits are synced: if a power cut undid one, a call that had an effect would be unknown and run again.
     """
     connection.execute(f"PRAGMA synchronous = {'FULL' if each else 'NORMAL'}")
 
@@ -52,7 +52,7 @@ class StoreError(Exception):
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
-        """Why, in SQLite's or the system's words: without paths, fit for callers' eyes."""
+        """The message of SQLite or the system, without paths: it may be shown to callers."""
 
 
 class NewerSchemaError(StoreError):
@@ -60,14 +60,14 @@ class NewerSchemaError(StoreError):
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
-            f"{path} has schema {found}, and this toold knows up to {known}: install the newer toold again, "
-            f"or move the file away, and audit.key with it, to start with an empty one",
+            f"{path} has schema {found}, but this toold supports up to schema {known}: install the newer toold again, "
+            f"or move the file and audit.key away to start with an empty database",
             "a newer toold wrote the database",
         )
 
 
 def _shipped_steps() -> tuple[str, ...]:
-    """schema_1.sql, schema_2.sql, …: step n leads from schema n-1 to schema n."""
+    """Returns schema_1.sql, schema_2.sql, …: step n migrates schema n-1 to schema n."""
     directory = resources.files(__package__)
     names = [entry.name for entry in directory.iterdir() if entry.name.startswith("schema_")]
     count = sum(name.endswith(".sql") for name in names)
@@ -77,31 +77,30 @@ def _shipped_steps() -> tuple[str, ...]:
 STEPS: Final = _shipped_steps()
 SCHEMA: Final = len(STEPS)
 """The schema that this toold writes."""
-MEND_DAMAGE: Final = (
-    "stop the daemon and put back a copy that is whole, or move the file away, and audit.key with it, to start with an "
-    "empty one"
+DAMAGE_REMEDY: Final = (
+    "stop the daemon and restore an intact backup, or move the file and audit.key away to start with an empty database"
 )
-"""What to do with a damaged database."""
+"""The remedy for a damaged database."""
 _PRIMARY: Final = 0xFF
-"""The part of an SQLite error's code that says what it is; the rest says more of it."""
-_STEPS_BETWEEN_LOOKS: Final = 10_000
-"""Of SQLite's machine between two looks at the clock: some tenths of a millisecond."""
+"""Masks the primary part of an extended SQLite error code."""
+_STEPS_PER_CLOCK_CHECK: Final = 10_000
+"""SQLite virtual machine instructions between two deadline checks: some tenths of a millisecond."""
 
 
 def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
-    """Open the database for its one writer, made (mode 0600) or brought to the newest schema where needed.
+    """Opens the database for its one writer; creates it (mode 0600) or migrates it to the newest schema if needed.
 
-    Where the files are open to others they are closed to them. Before an older schema is changed, the file is copied to
-    ``<name>.v<schema>.bak`` beside it. The connection may move to another thread; transactions are the caller's to
-    begin and end.
+    Files that other users can access are restricted to their owner. Before a migration, the file is copied to
+    ``<name>.v<schema>.bak`` in the same directory. The connection may move to another thread; the caller begins and
+    ends transactions.
 
     Raises:
-        NewerSchemaError: the file has a schema that ``steps`` do not reach.
-        StoreError: the file cannot be read or written, or is no SQLite database.
+        NewerSchemaError: the file has a newer schema than ``steps`` produce.
+        StoreError: the file cannot be read or written, or is not an SQLite database.
     """
     try:
-        # Only where it is not there: whoever closes a file gives up all locks of its process on it (POSIX), those of
-        # SQLite's other connections too, and the next program that opens the database would take it for abandoned.
+        # Only if it does not exist: closing a file releases all locks of the process on it (POSIX), including those of
+        # other SQLite connections, and the next program that opens the database would consider it unused.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -109,7 +108,7 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
         raise unusable(path, error) from None
     try:
         _prepare(connection, path, steps)
-        close_to_others(path)  # what is refused stays as it is
+        restrict_to_owner(path)  # a refused database stays unchanged
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error | OSError):
@@ -119,19 +118,19 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """Open an existing database to read it, on one thread at a time.
+    """Opens an existing database read-only, for one thread at a time.
 
     Raises:
-        sqlite3.Error: there is none, or it cannot be read.
+        sqlite3.Error: it does not exist, or cannot be read.
     """
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
 
 
 def schema_version(path: Path) -> int:
-    """The schema of an existing database; 0 for one that is empty. Changes nothing.
+    """Returns the schema of an existing database; 0 if it is empty. Changes nothing.
 
     Raises:
-        StoreError: it cannot be read, or is no SQLite database.
+        StoreError: it cannot be read, or is not an SQLite database.
     """
     try:
         with contextlib.closing(open_for_reading(path)) as connection:
@@ -141,13 +140,13 @@ def schema_version(path: Path) -> int:
 
 
 def is_damaged(error: sqlite3.Error) -> bool:
-    """Whether SQLite found that a page of the file is not what it wrote."""
+    """Whether SQLite found a damaged page."""
     return _primary(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def find_damage(path: Path, *, within_s: float) -> str | None:
-    """The first thing that is wrong with the pages of an existing database, in SQLite's words; None where nothing is
-    found within so many seconds. Changes nothing.
+    """Returns the first damage that SQLite finds in the pages of an existing database; None if it finds none within
+    ``within_s`` seconds. Changes nothing.
 
     Raises:
         StoreError: it cannot be read for another reason.
@@ -155,7 +154,7 @@ def find_damage(path: Path, *, within_s: float) -> str | None:
     deadline = time.monotonic() + within_s
     try:
         with contextlib.closing(open_for_reading(path)) as connection:
-            connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CLOCK_CHECK)
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
         if is_damaged(error):
@@ -202,15 +201,14 @@ def _primary(error: BaseException) -> int:
 
 
 def unusable(path: Path, error: sqlite3.Error | OSError) -> StoreError:
-    """Why a database cannot be used, from what SQLite or the system said, and what to do."""
+    """Returns the error for a database that cannot be used: why, and what to do."""
     reason = str(error.strerror if isinstance(error, OSError) else error)
     if isinstance(error, sqlite3.Error) and is_damaged(error):
-        return StoreError(f"{path} is damaged ({reason}); {MEND_DAMAGE}", reason)
+        return StoreError(f"{path} is damaged ({reason}); {DAMAGE_REMEDY}", reason)
     if _primary(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        told = f"{path} is in use by another program ({reason}); end that program, or try again"
-        return StoreError(told, reason)
+        return StoreError(f"{path} is in use by another program ({reason}); end that program, or try again", reason)
     return StoreError(
-        f"{path} cannot be used as the database ({reason}); free the disk or mend its permissions, "
-        "or move the file away, and audit.key with it, to start with an empty one",
+        f"{path} cannot be used as the database ({reason}); free disk space or fix its permissions, "
+        "or move the file and audit.key away to start with an empty database",
         reason,
     )

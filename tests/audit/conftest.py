@@ -75,7 +75,11 @@ def table() -> Table:
 @pytest.fixture
 async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
     store = Store(
-        tmp_path / "toold.db", content=json.dumps, retention=Retention(days=20_000), key=audit_key, copying=True
+        tmp_path / "toold.db",
+        content=json.dumps,
+        retention=Retention(days=20_000),
+        key=audit_key,
+        copy_conversations=True,
     )
     yield store
     await store.close()
@@ -96,7 +100,7 @@ def record(store: Store, row: Callable[..., CallRow]) -> Callable[..., None]:
 
     def put(*ids: object) -> None:
         for name in ids:
-            store.record(row(id=str(name), started_at=1_800_000_000.0))
+            store.audit.record(row(id=str(name), started_at=1_800_000_000.0))
 
     return put
 
@@ -106,7 +110,7 @@ def say(store: Store) -> Callable[..., Awaitable[None]]:
     """A function that has a message added to a conversation, by its number."""
 
     async def go_on(conversation_id: str, number: int, text: str = "Hello") -> None:
-        await store.go_on(
+        await store.conversations.update(
             ConversationUpdate(
                 id=conversation_id,
                 principal="local",
@@ -118,7 +122,7 @@ def say(store: Store) -> Callable[..., Awaitable[None]]:
                 turns=[StoredTurn(number, 5, "{}")],
                 session_id="s-1",
                 call_id=f"call-{number}",
-                said=[NewCopy(number=number, role="user", content={"text": text}, at=time.time())],
+                copies=[NewCopy(number=number, role="user", content={"text": text}, at=time.time())],
             )
         )
 

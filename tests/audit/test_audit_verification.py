@@ -27,17 +27,17 @@ async def written(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> 
         store = Store(path, content=json.dumps, retention=retention, key=audit_key)
         for name in ids:
             at = {"started_at": 1e9} if len(name) > 1 else {}
-            store.record(row(id=name, arguments={"n": 1.0, "text": "\0"}, **at))
+            store.audit.record(row(id=name, arguments={"n": 1.0, "text": "\0"}, **at))
         await store.flush()
         for _ in range(2):  # told twice it is noted once
-            store.settle(SettledCalls(up_to=2, at=1.0, refused={1: "no", 2: "no"}))
+            store.audit.settle(SettledCalls(up_to=2, at=1.0, refused={1: "no", 2: "no"}))
         await store.close()
     return path
 
 
 def verified(path: Path, key: bytes) -> ChainFindings:
     with open_archive(path) as archive:
-        return verify_local(ChainSeal(key), archive.trail(), archive.chained())
+        return verify_local(ChainSeal(key), archive.trail(), archive.chained_rows())
 
 
 def tamper(path: Path, *statements: str) -> None:
@@ -111,7 +111,7 @@ async def test_an_older_head_does_not_hide_newer_rows(
     with closing(sqlite3.connect(written)) as connection:
         (old,) = connection.execute("SELECT * FROM head").fetchall()
     store = Store(written, content=json.dumps, retention=Retention(), key=audit_key)
-    store.record(row(id="new"))
+    store.audit.record(row(id="new"))
     await store.close()
     with closing(sqlite3.connect(written)) as connection, connection:
         connection.execute("REPLACE INTO head VALUES (?, ?, ?, ?, ?, ?, ?, ?)", old)
@@ -124,7 +124,7 @@ async def test_rows_of_another_key(written: Path, row: Callable[..., CallRow], a
     with pytest.raises(ChainKeyError, match="put its key back"):
         verified(written, other)
     store = Store(written, content=json.dumps, retention=Retention(), key=other)
-    store.record(row(id="new"))
+    store.audit.record(row(id="new"))
     await store.close()
     with pytest.raises(ChainKeyError):
         verified(written, audit_key)
@@ -137,11 +137,11 @@ async def test_rows_of_before_the_chain(path: Path, row: Callable[..., CallRow],
     """They are counted, and nothing is held against them."""
     await Store(path, content=json.dumps, retention=Retention(), key=b"o" * 32).close()
     store = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
-    store.record(row())
+    store.audit.record(row())
     await store.close()
     tamper(path, "UPDATE call SET mac = NULL", "DELETE FROM head", "DELETE FROM checkpoint")
     store = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
-    store.record(row())
+    store.audit.record(row())
     await store.close()
     findings = verified(path, audit_key)
     assert (findings.intact, findings.checked, findings.older) == (True, 1, 1)
@@ -176,7 +176,7 @@ async def test_no_start_signs_what_was_forged(
     with capture_logs() as lines:
         store = Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
     assert "`toold audit verify` reports it" in lines[0]["event"]
-    store.record(row(id="new"))
+    store.audit.record(row(id="new"))
     await store.close()
     findings = verified(written, audit_key)
     assert [one.fault for one in findings.problems] == ["missing"]

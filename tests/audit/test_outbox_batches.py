@@ -32,7 +32,7 @@ async def test_what_retention_removed_is_counted(
     """A gap in the numbers is calls that were removed before they could be sent."""
     record(*"abcde")
     await store.flush()
-    store.settle(SettledCalls(up_to=1, at=1.0, sent=1))
+    store.audit.settle(SettledCalls(up_to=1, at=1.0, sent=1))
     await store.flush()
     connection = sqlite3.connect(tmp_path / "toold.db")
     with connection:
@@ -42,7 +42,7 @@ async def test_what_retention_removed_is_counted(
     await until(lambda: table.ids == ["d", "e"])
     await lane.close(30)
     await store.flush()
-    outbox = await store.outbox()
+    outbox = await store.audit.outbox_state()
     assert (outbox.sent, outbox.dropped, outbox.backlog) == (3, 2, 0)
 
 
@@ -61,7 +61,7 @@ async def test_checkpoints_go_too(lane: CallLane, store: Store, record: Record, 
     assert {(one.kind, one.number, one.first_seq) for one in refused} == {("refused", 2, 2)}
     assert [one.calls for one in refused] in ([2], [1, 2])  # as it is extended, but never the same twice
     await store.flush()
-    assert await store.unsent_checkpoints(10) == []
+    assert await store.audit.unsent_checkpoints(10) == []
 
 
 async def test_a_refused_checkpoint_holds_up_nothing(lane: CallLane, store: Store, record: Record, table: Any) -> None:
@@ -74,8 +74,8 @@ async def test_a_refused_checkpoint_holds_up_nothing(lane: CallLane, store: Stor
         await until(lambda: lines)
     await lane.close(30)
     await store.flush()
-    assert await store.unsent_checkpoints(10) == []
-    assert (await store.outbox()).backlog == 0
+    assert await store.audit.unsent_checkpoints(10) == []
+    assert (await store.audit.outbox_state()).backlog == 0
 
 
 async def test_copies_go_once_and_leave(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
@@ -89,7 +89,7 @@ async def test_copies_go_once_and_leave(copying: CopyLane, store: Store, say: Sa
     assert table.copies == ["c-1-1", "c-1-2", "c-1-3", "c-2-1"]
     await copying.close(30)
     await store.flush()
-    assert await store.unsent_copies(0, 10, 10**6) == []
+    assert await store.conversations.unsent_copies(0, 10, 10**6) == []
     status = await copying.status()
     assert (status["sent"], status["backlog"], status["last_error"]) == (4, 0, None)
 
@@ -107,7 +107,7 @@ async def test_a_refused_copy_keeps_no_other_back(copying: CopyLane, store: Stor
     assert [(line["of"], line["reason"]) for line in lines if "of" in line] == [("c-1-2", "not this one")]
     status = await copying.status()
     assert (status["sent"], status["refused"], status["backlog"]) == (2, 1, 0)
-    assert await store.unsent_copies(0, 10, 10**6) == []
+    assert await store.conversations.unsent_copies(0, 10, 10**6) == []
 
 
 async def test_long_messages_go_a_few_at_once(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
@@ -133,11 +133,11 @@ async def test_nothing_goes_while_nothing_is_to_be_copied(
 ) -> None:
     """What waits stays here, and the status says that copying is off; turned on again, it goes."""
     await say("c-1", 1)
-    store.copying = False
+    store.conversations.copy_enabled = False
     copying.start()
     await say("c-1", 2)
     await until(lambda: copying._state == "idle")
     status = await copying.status()
     assert (table.copies, status["state"], status["backlog"]) == ([], "off", 2)
-    store.copying = True
+    store.conversations.copy_enabled = True
     await until(lambda: len(table.copies) == 2)

@@ -39,7 +39,7 @@ async def test_a_restart_goes_on_where_the_last_one_was(
     """What was sent before is not sent again."""
     record(*"abc")
     await store.flush()
-    store.settle(SettledCalls(up_to=2, at=1.0, sent=2))
+    store.audit.settle(SettledCalls(up_to=2, at=1.0, sent=2))
     await store.flush()
     lane.start()
     await until(lambda: table.ids)
@@ -105,7 +105,7 @@ async def test_refused_calls_are_found_by_halves(lane: CallLane, store: Store, r
     assert len(table.sizes) < 50
     await lane.close(30)
     await store.flush()
-    outbox = await store.outbox()
+    outbox = await store.audit.outbox_state()
     assert (outbox.sent, outbox.refused, outbox.backlog) == (97, 3, 0)
 
 

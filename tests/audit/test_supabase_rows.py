@@ -194,6 +194,6 @@ def test_a_checkpoint_comes_back_signed() -> None:
         )
     )  # fmt: skip
     back = checkpoint_of(json.loads(json.dumps(checkpoint_record(checkpoint, seal.chain))))
-    assert seal.signed(back)
+    assert seal.is_signed(back)
     assert (back.number, back.kind, back.first_seq, back.last_seq, back.after) == (7, "unsent", 3, 9, b"b" * 32)
-    assert not seal.signed(msgspec.structs.replace(back, calls=8))
+    assert not seal.is_signed(msgspec.structs.replace(back, calls=8))

@@ -37,7 +37,7 @@ async def kept(bare_environment: Path, row: Callable[..., CallRow], audit_key: b
     ]  # fmt: skip
     store = Store(bare_environment / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
     for one in rows:
-        store.record(one)
+        store.audit.record(one)
     await store.close()
     return rows
 

@@ -27,7 +27,7 @@ async def kept(bare_environment: Path, row: Callable[..., CallRow]) -> Path:
         key = state.load_or_create_audit_key()
         store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
         for name in "abc":
-            store.record(row(id=name))
+            store.audit.record(row(id=name))
         await store.close()
     return bare_environment
 
@@ -71,8 +71,8 @@ def test_gaps_are_shown_with_their_time(run: Run, kept: Path) -> None:
                 number=number, kind="gap", first_seq=4, last_seq=3, calls=None, since=at + number, until=at + number,
                 before=head.last_mac, after=head.last_mac,
             )  # fmt: skip
-            chain_checkpoints.put_checkpoint(connection, seal.checkpoint(gap))
-        chain_checkpoints.put_head(connection, seal.head(msgspec.structs.replace(head, checkpoints=13)))
+            chain_checkpoints.write_checkpoint(connection, seal.checkpoint(gap))
+        chain_checkpoints.write_head(connection, seal.head(msgspec.structs.replace(head, checkpoints=13)))
     lines = run("audit", "verify").stdout.splitlines()
     assert [line.split()[:3] for line in lines if line.startswith("gap  ")] == [["gap", "12", "unknown"]]
     last = when(at + 13)

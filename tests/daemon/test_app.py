@@ -161,7 +161,7 @@ async def test_a_store_that_cannot_be_read_is_a_problem_and_no_failure(
     async def refuse() -> None:
         raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
 
-    monkeypatch.setattr(daemon._store, "totals", refuse)
+    monkeypatch.setattr(daemon._store.audit, "totals", refuse)
     shown = await daemon.view.status(recent=5, days=7)
     assert shown["problems"] == ["the database cannot be read (disk I/O error)"]
     assert shown["status"] == "ready"
@@ -304,7 +304,7 @@ async def test_reloaded_audit_content_counts_for_the_next_row(run_with: Any, con
     await daemon.reload()
     await call(daemon, "echo", text="second")
     await daemon._store.flush()
-    kept = [row.arguments for row in await daemon._store.recent(2)]
+    kept = [row.arguments for row in await daemon._store.audit.recent(2)]
     assert kept[0] == {"text": "second"}
     assert "first" not in str(kept[1])
 

@@ -153,7 +153,7 @@ async def test_a_database_that_cannot_be_read_is_said(
     async def refuse(_: int) -> None:
         raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
 
-    monkeypatch.setattr(daemon._store, "recent", refuse)
+    monkeypatch.setattr(daemon._store.audit, "recent", refuse)
     with pytest.raises(ServiceUnavailableError, match="disk I/O error"):
         await operations.calls(1)
     assert await operations.calls(0) == {"running": [], "recent": []}

@@ -24,7 +24,9 @@ SECRET = "sk-0123456789abcdef0123"
 
 @pytest.fixture
 async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
-    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key, copying=True)
+    store = Store(
+        tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key, copy_conversations=True
+    )
     yield store
     await store.close()
 
@@ -35,7 +37,7 @@ async def sender(
 ) -> AsyncIterator[AuditSender]:
     """One that has not started; it pauses shortly after failures."""
     monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.05)
-    sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), store.chain))
+    sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), store.audit.chain))
     yield sender
     await sender.close(30)
 
@@ -44,7 +46,7 @@ async def say(store: Store, conversation_id: str, number: int, at: float | None 
     """A call adds one message to a conversation."""
     at = time.time() if at is None else at
     text = f"{conversation_id} says {number}"
-    await store.go_on(
+    await store.conversations.update(
         ConversationUpdate(
             id=conversation_id,
             principal="local",
@@ -56,7 +58,7 @@ async def say(store: Store, conversation_id: str, number: int, at: float | None 
             turns=[StoredTurn(number, 5, "{}")],
             session_id="s-1",
             call_id=f"call-{number}",
-            said=[NewCopy(number=number, role=role, content={"tool": "chat", "text": text}, at=at)],
+            copies=[NewCopy(number=number, role=role, content={"tool": "chat", "text": text}, at=at)],
         )
     )
 
@@ -65,7 +67,7 @@ async def settled(store: Store, copies: int) -> None:
     """Wait until so many copies are sent or refused."""
 
     async def reached() -> bool:
-        state = await store.copies()
+        state = await store.conversations.outbox_state()
         return state.sent + state.refused >= copies
 
     await until(reached)
@@ -141,7 +143,7 @@ async def test_the_end_of_a_conversation_arrives(store: Store, sender: AuditSend
     await say(store, "young", 1)
     sender.start()
     await settled(store, 2)
-    store.go_by(json.dumps, Retention(conversation_days=1), copying=True)
+    store.apply(json.dumps, Retention(conversation_days=1), copy_conversations=True)
     await settled(store, 3)
     asked = "SELECT id, ended_at > now() - interval '1 hour' FROM toold_conversations ORDER BY id"
     assert database.sql(asked) == "old|t\nyoung|"

@@ -34,7 +34,7 @@ async def start(store: Store, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> 
     senders = []
 
     def begin(key: str) -> AuditSender:
-        sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(key), store.chain))
+        sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(key), store.audit.chain))
         sender.start()
         senders.append(sender)
         return sender
@@ -48,7 +48,7 @@ async def settled(store: Store, rows: int) -> None:
     """Wait until so many calls are sent or refused."""
 
     async def reached() -> bool:
-        outbox = await store.outbox()
+        outbox = await store.audit.outbox_state()
         return outbox.sent + outbox.refused >= rows
 
     await until(reached)
@@ -75,7 +75,7 @@ async def test_every_call_arrives_once(
         provider_ms=9.5,
     )
     for one in (*rows, asked):
-        store.record(one)
+        store.audit.record(one)
     start(service_key)
     await settled(store, 451)
     assert database.sql("SELECT count(*), count(DISTINCT id) FROM toold_calls") == "451|451"
@@ -92,7 +92,7 @@ async def test_every_call_arrives_once(
         == "asked|kimi|kimi-k2|t|9.5|3|4|0.5|USD"
     )
     assert database.sql("SELECT arguments->>'text', latency_ms FROM toold_calls WHERE id = 'asked'") == "str[3]|1.5"
-    outbox = await store.outbox()
+    outbox = await store.audit.outbox_state()
     assert (outbox.sent, outbox.backlog, outbox.refused, outbox.dropped) == (451, 0, 0, 0)
 
 
@@ -123,7 +123,7 @@ async def test_stopped_and_started_under_load(
 
     def calls(first: int, last: int) -> None:
         for number in range(first, last):
-            store.record(row(id=f"call-{number}"))
+            store.audit.record(row(id=f"call-{number}"))
 
     for start_at in (0, 600):
         calls(start_at, start_at + 300)
@@ -156,7 +156,7 @@ async def test_a_project_with_older_migrations_loses_nothing(
     """Calls wait, and the status says to apply the migrations; once they are applied the calls go by themselves."""
     database.sql(OLD_PROJECT)
     try:
-        store.record(row())
+        store.audit.record(row())
         await store.flush()
         sender = start(service_key)
 
@@ -164,7 +164,7 @@ async def test_a_project_with_older_migrations_loses_nothing(
             return "apply all files of supabase/migrations" in str((await sender.status())["last_error"])
 
         await until(told)
-        outbox = await store.outbox()
+        outbox = await store.audit.outbox_state()
         assert (outbox.backlog, outbox.refused) == (1, 0)
     finally:
         database.migrate()
@@ -177,7 +177,7 @@ async def test_a_slow_supabase_holds_up_nobody(
 ) -> None:
     """While an answer is awaited calls are recorded as ever; they go when it has come."""
     gateway.open.clear()
-    store.record(row(id="first"))
+    store.audit.record(row(id="first"))
     await store.flush()
     sender = start(service_key)
 
@@ -186,9 +186,9 @@ async def test_a_slow_supabase_holds_up_nobody(
 
     await until(asked)
     for number in range(300):
-        store.record(row(id=f"call-{number}"))
+        store.audit.record(row(id=f"call-{number}"))
     await store.flush()
-    assert (store.written, sender.backlog, (await sender.status())["state"]) == (301, 301, "sending")
+    assert (store.audit.rows_written, sender.backlog, (await sender.status())["state"]) == (301, 301, "sending")
     gateway.open.set()
     await settled(store, 301)
     assert database.sql("SELECT count(*) FROM toold_calls") == "301"
@@ -199,7 +199,7 @@ async def test_a_refused_call_keeps_no_other_back(
 ) -> None:
     """Calls that a constraint forbids are set aside and counted, with PostgreSQL's reason; all others arrive."""
     for number in range(100):
-        store.record(row(id=f"call-{number}", latency_ms=-1.0 if number in {0, 41, 99} else 1.0))
+        store.audit.record(row(id=f"call-{number}", latency_ms=-1.0 if number in {0, 41, 99} else 1.0))
     sender = start(service_key)
     await settled(store, 100)
     assert database.sql("SELECT count(*), count(DISTINCT id) FROM toold_calls") == "97|97"
@@ -211,7 +211,7 @@ async def test_nul_characters_keep_no_call_out(
     store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
 ) -> None:
     """PostgreSQL takes no NUL in a text; a caller who sends some is in the audit all the same."""
-    store.record(row(tool="ec\0ho", arguments={"a\0": ["\0"]}))
+    store.audit.record(row(tool="ec\0ho", arguments={"a\0": ["\0"]}))
     start(service_key)
     await settled(store, 1)
     assert database.sql("SELECT tool, arguments FROM toold_calls") == 'ec\ufffdho|{"a\ufffd": ["\ufffd"]}'
@@ -221,7 +221,7 @@ async def test_the_anon_key_loses_nothing(
     store: Store, start: StartSender, anon_key: str, service_key: str, database: Any, row: MakeRow
 ) -> None:
     """With the wrong key calls wait, and the status says which setting to mend; with the right one they go."""
-    store.record(row())
+    store.audit.record(row())
     await store.flush()
     sender = start(anon_key)
 
@@ -229,7 +229,7 @@ async def test_the_anon_key_loses_nothing(
         return "TOOLD_SUPABASE_SERVICE_ROLE_KEY" in str((await sender.status())["last_error"])
 
     await until(told)
-    assert (await store.outbox()).backlog == 1
+    assert (await store.audit.outbox_state()).backlog == 1
     await sender.close(30)
     start(service_key)
     await settled(store, 1)
@@ -242,11 +242,11 @@ async def test_closing_sends_what_is_left(
     """What was recorded before the end is in Supabase after it, more than a batch too."""
     sender = start(service_key)
     for number in range(450):
-        store.record(row(id=f"call-{number}"))
+        store.audit.record(row(id=f"call-{number}"))
     await sender.close(60)
     assert database.sql("SELECT count(*) FROM toold_calls") == "450"
     await store.flush()
-    assert (await store.outbox()).backlog == 0
+    assert (await store.audit.outbox_state()).backlog == 0
 
 
 async def test_closing_waits_for_no_dead_supabase(
@@ -255,10 +255,10 @@ async def test_closing_waits_for_no_dead_supabase(
     """Where no answer comes the end is not held up past its time, and the calls stay unsent."""
     gateway.open.clear()
     sender = start(service_key)
-    store.record(row())
+    store.audit.record(row())
     async with asyncio.timeout(30):
         await sender.close(0.2)
-    assert (await store.outbox()).backlog == 1
+    assert (await store.audit.outbox_state()).backlog == 1
 
 
 async def test_the_daemon_sends(gateway: Any, service_key: str, database: Any, tmp_path: Path) -> None:

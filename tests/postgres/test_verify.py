@@ -52,7 +52,7 @@ def send(
 
     async def all_of_it() -> None:
         for _ in range(2):  # what is noted of the rows in the first round goes in the second
-            sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), store.chain))
+            sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), store.audit.chain))
             sender.start()
             await sender.close(60)
             await store.flush()
@@ -149,10 +149,10 @@ async def sent(store: Store, send: Callable[[], Awaitable[None]], database: Any,
     for number in range(1, 10):
         asked = {"provider": "kimi", "model": "k2", "cost_amount": 0.1} if number % 2 else {}
         odd = {"latency_ms": -1.0} if number == 5 else {}
-        store.record(row(id=f"call-{number}", arguments={"b": 1e23, "a\0": [1.0]}, **asked, **odd))
+        store.audit.record(row(id=f"call-{number}", arguments={"b": 1e23, "a\0": [1.0]}, **asked, **odd))
     await send()
     for number in (10, 11):
-        store.record(row(id=f"call-{number}"))
+        store.audit.record(row(id=f"call-{number}"))
     await store.flush()
 
 
@@ -231,17 +231,17 @@ async def test_what_expired_before_it_was_sent(
     database: Any,
 ) -> None:  # fmt: skip
     """Calls that retention removed here before they could be sent are not missed there."""
-    store.record(row(id="sent"))
+    store.audit.record(row(id="sent"))
     await send()
     for number in range(3):
-        store.record(row(id=f"unsent-{number}", started_at=1.0))
-    store.record(row(id="young"))
+        store.audit.record(row(id=f"unsent-{number}", started_at=1.0))
+    store.audit.record(row(id="young"))
     await store.close()
     short = Store(path, content=json.dumps, retention=Retention(bytes=1), key=audit_key)
     await short.flush()
     await short.close()
     again = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
-    again.record(row(id="late"))
+    again.audit.record(row(id="late"))
     await again.close()
     findings = await verified()
     assert findings.problems == []
@@ -252,11 +252,11 @@ async def test_a_database_that_was_set_back(
     path: Path, store: Store, verified: Verified, send: Callable[[], Awaitable[None]], database: Any, row: MakeRow
 ) -> None:
     """Where Supabase has calls that the database does not know, it says so."""
-    store.record(row(id="a"))
+    store.audit.record(row(id="a"))
     await store.flush()
     with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(path.with_name("old.db"))) as copy:
         connection.backup(copy)
-    store.record(row(id="b"))
+    store.audit.record(row(id="b"))
     await send()
     await store.close()
     path.write_bytes(path.with_name("old.db").read_bytes())
@@ -271,7 +271,7 @@ async def test_a_chain_that_began_again(
     back; the calls from before it are not taken for added ones.
     """
     for name in "ab":
-        store.record(row(id=name))
+        store.audit.record(row(id=name))
     await send()
     await store.close()
     with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(path.with_name("old.db"))) as copy:
@@ -279,9 +279,9 @@ async def test_a_chain_that_began_again(
         connection.execute("DELETE FROM head")
         connection.commit()
     again = Store(path, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
-    again.record(row(id="c"))
+    again.audit.record(row(id="c"))
     await again.flush()
-    sender = AuditSender(again, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), again.chain))
+    sender = AuditSender(again, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), again.audit.chain))
     sender.start()
     await sender.close(60)
     await again.close()
@@ -328,8 +328,8 @@ def test_the_command(
             key = state.load_or_create_audit_key()
             store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
             for name in "abc":
-                store.record(row(id=name))
-            sender = AuditSender(store, lambda: SupabaseWriter(way_in, SecretStr(service_key), store.chain))
+                store.audit.record(row(id=name))
+            sender = AuditSender(store, lambda: SupabaseWriter(way_in, SecretStr(service_key), store.audit.chain))
             sender.start()
             await sender.close(60)
             await store.close()

@@ -59,7 +59,7 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(audit_key: bytes) -> ChainWriter:
+def chain_writer(audit_key: bytes) -> ChainWriter:
     return ChainWriter(audit_key)
 
 

@@ -18,13 +18,13 @@ async def test_it_is_read_beside_a_running_daemon(
     store = open_store()
     rows = [row(id=name, started_at=4e9 + number) for number, name in enumerate("abc")]
     for one in rows:
-        store.record(one)
+        store.audit.record(one)
     await store.flush()
     with open_archive(database) as archive:
         assert archive.recent(2) == [rows[2], rows[1]]
-        later = list(archive.since(4e9 + 1))
+        later = list(archive.calls_since(4e9 + 1))
         assert [(one.seq, one.call) for one in later] == [(2, rows[1]), (3, rows[2])]
-        assert [one.mac for one in later] == [mac for _, _, mac in archive.chained()][1:]
+        assert [one.mac for one in later] == [mac for _, _, mac in archive.chained_rows()][1:]
         assert archive.totals().all.calls == 3
     await store.close()
 
@@ -34,9 +34,9 @@ async def test_journalled_calls_are_read_like_others(
 ) -> None:
     """A call that has ended is there beside the running daemon; one that runs is not yet."""
     store = open_store()
-    assert await store.start(call.starts("1"))
-    assert await store.start(call.starts("2"))
-    await store.end(call.ends("1"))
+    assert await store.journal.start(call.starts("1"))
+    assert await store.journal.start(call.starts("2"))
+    await store.journal.end(call.ends("1"))
     with open_archive(database) as archive:
         assert [row.id for row in archive.recent(5)] == ["call-1"]
     await store.close()
@@ -44,7 +44,7 @@ async def test_journalled_calls_are_read_like_others(
 
 def test_without_a_database_it_says_so(database: Path) -> None:
     """No file is made by looking."""
-    with pytest.raises(StoreError, match="first start makes one"), open_archive(database):
+    with pytest.raises(StoreError, match="first start creates one"), open_archive(database):
         pass
     assert not database.exists()
 

@@ -132,19 +132,19 @@ def test_other_arguments_are_other_bytes(one: Any, other: Any) -> None:
 def test_a_note_is_signed_whole(note: Checkpoint | ChainHead) -> None:
     """Whichever field is changed, the signature is not good any more."""
     signed = SEAL.head(note) if isinstance(note, ChainHead) else SEAL.checkpoint(note)
-    assert SEAL.signed(signed)
-    assert not SEAL.signed(note)
+    assert SEAL.is_signed(signed)
+    assert not SEAL.is_signed(note)
     changes = {"kind": "dropped", "calls": 0, "closed": False, "chain": "other"}
     for name in note.__struct_fields__:
         value = getattr(signed, name)
         other = changes[name] if name in changes else b"other" if isinstance(value, bytes) else value + 1
-        assert not SEAL.signed(msgspec.structs.replace(signed, **{name: other})), name
+        assert not SEAL.is_signed(msgspec.structs.replace(signed, **{name: other})), name
 
 
 def test_what_no_daemon_wrote_is_not_signed() -> None:
     """Values of other types than a daemon's are no error."""
     for field, value in (("since", "x"), ("before", "x"), ("since", math.inf), ("calls", object())):
-        assert not SEAL.signed(msgspec.structs.replace(CHECKPOINT, **{field: value}))
+        assert not SEAL.is_signed(msgspec.structs.replace(CHECKPOINT, **{field: value}))
 
 
 def test_each_key_has_its_chain() -> None:
@@ -152,5 +152,5 @@ def test_each_key_has_its_chain() -> None:
     other = ChainSeal(b"l" * 32)
     assert other.chain != SEAL.chain
     assert other.row(GENESIS, b"") != SEAL.row(GENESIS, b"")
-    assert not other.signed(SEAL.head(HEAD))
+    assert not other.is_signed(SEAL.head(HEAD))
     assert (b"k" * 32).hex() not in SEAL.chain

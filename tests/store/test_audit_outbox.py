@@ -27,7 +27,7 @@ def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
 
 def forget(connection: sqlite3.Connection, *, before: float = 2.0) -> int:
     with ChainWriter(KEY).extending(connection) as chain:
-        return audit_sql.forget(connection, chain, before=before, now=1e9, keep_bytes=2**40)
+        return audit_sql.delete_expired(connection, chain, before=before, now=1e9, max_bytes=2**40)
 
 
 def seqs(connection: sqlite3.Connection, after: int, limit: int = 100) -> list[int]:
@@ -134,14 +134,14 @@ async def test_the_store_settles(open_store: Callable[..., Store], row: MakeRow)
     """What the store is told is written by its writer and there at the next start."""
     store = open_store()
     for name in "abc":
-        store.record(row(id=name))
+        store.audit.record(row(id=name))
     await store.flush()
-    store.settle(SettledCalls(up_to=2, at=1.0, sent=2))
+    store.audit.settle(SettledCalls(up_to=2, at=1.0, sent=2))
     await store.flush()
-    assert [kept.call.id for kept in await store.unsent(2, 10)] == ["c"]
+    assert [kept.call.id for kept in await store.audit.unsent_calls(2, 10)] == ["c"]
     await store.close()
     again = open_store()
-    assert (await again.outbox()).settled_seq == 2
+    assert (await again.audit.outbox_state()).settled_seq == 2
     await again.close()
 
 
@@ -152,15 +152,15 @@ async def test_settling_survives_a_locked_file(
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, **{"timeout": 0, **options}))
     store = open_store()
-    store.record(row())
+    store.audit.record(row())
     await store.flush()
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        store.settle(SettledCalls(up_to=1, at=1.0, sent=1))
+        store.audit.settle(SettledCalls(up_to=1, at=1.0, sent=1))
         await store.flush()
         assert store.problem
         other.execute("ROLLBACK")
     await store.flush()
-    assert (await store.outbox()).sent == 1
+    assert (await store.audit.outbox_state()).sent == 1
     assert not store.problem
     await store.close()

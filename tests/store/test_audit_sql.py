@@ -31,7 +31,7 @@ def add(connection: sqlite3.Connection, *rows: CallRow) -> None:
 
 def forget(connection: sqlite3.Connection, *, before: float = 2.0, keep_bytes: int = 2**40) -> int:
     with ChainWriter(KEY).extending(connection) as chain:
-        return audit_sql.forget(connection, chain, before=before, now=1e9, keep_bytes=keep_bytes)
+        return audit_sql.delete_expired(connection, chain, before=before, now=1e9, max_bytes=keep_bytes)
 
 
 def test_a_group_is_added_whole_or_not_at_all(connection: sqlite3.Connection, row: MakeRow) -> None:
@@ -107,9 +107,9 @@ def test_a_file_within_its_bounds_keeps_all(connection: sqlite3.Connection, row:
 def test_no_more_is_forgotten_than_must_be(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Rows that are a little too many lose a little: a row is removed only where it must be, sent or not."""
     add(connection, *(row(id=f"{number:03}", started_at=5.0) for number in range(100)))
-    size = audit_sql.kept_bytes(connection) // 100
+    size = audit_sql.stored_bytes(connection) // 100
     assert forget(connection, keep_bytes=90 * size) == 10
-    assert audit_sql.kept_bytes(connection) == 90 * size
+    assert audit_sql.stored_bytes(connection) == 90 * size
     assert forget(connection, keep_bytes=90 * size) == 0
     assert audit_sql.recent(connection, 100)[-1].id == "010"
 
@@ -118,7 +118,7 @@ def test_a_bound_on_bytes_is_kept_slice_by_slice(connection: sqlite3.Connection,
     """However much is too much, a step removes no more than a slice."""
     add(connection, *(row(started_at=5.0) for _ in range(audit_sql.SLICE + 10)))
     assert [forget(connection, keep_bytes=0) for _ in range(3)] == [audit_sql.SLICE, 10, 0]
-    assert audit_sql.kept_bytes(connection) == 0
+    assert audit_sql.stored_bytes(connection) == 0
 
 
 @pytest.mark.parametrize("text", ["", "word " * 100, "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 300])
@@ -137,7 +137,7 @@ def test_what_rows_take_is_known(connection: sqlite3.Connection, row: MakeRow, t
         audit_sql.add(
             connection, chain, [audit_sql.values(row(**usual, message=text), '{"a": "int"}') for _ in range(3000)]
         )
-    assert audit_sql.kept_bytes(connection) == pytest.approx(used() - before, rel=0.2)
+    assert audit_sql.stored_bytes(connection) == pytest.approx(used() - before, rel=0.2)
 
 
 OUTCOMES = st.sampled_from(["ok", "TIMEOUT", "TOOL_NOT_FOUND"])
@@ -181,7 +181,7 @@ def test_a_principals_last_calls_by_tool_and_outcome(connection: sqlite3.Connect
     def ids(
         limit: int = 10, tool: str | None = None, outcome: str | None = None, principal: str = "local"
     ) -> list[str]:
-        return [one.id for one in audit_sql.ended(connection, principal, limit, tool, outcome)]
+        return [one.id for one in audit_sql.ended_calls(connection, principal, limit, tool, outcome)]
 
     assert ids() == ["4", "3", "2", "1"]
     assert (ids(2), ids(tool="chat"), ids(outcome="ok")) == (["4", "3"], ["3", "2"], ["3", "1"])
@@ -192,4 +192,4 @@ def test_a_principals_last_calls_by_tool_and_outcome(connection: sqlite3.Connect
 def test_only_the_newest_calls_are_looked_through(connection: sqlite3.Connection, row: MakeRow) -> None:
     """So that a filter that nothing fits takes no longer with a large trail."""
     add(connection, row(id="old", tool="rare"), *(row() for _ in range(audit_sql.SEARCHED_ROWS)))
-    assert audit_sql.ended(connection, "local", 5, "rare", None) == []
+    assert audit_sql.ended_calls(connection, "local", 5, "rare", None) == []

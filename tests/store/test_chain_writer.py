@@ -40,8 +40,8 @@ def seal(audit_key: bytes) -> ChainSeal:
     return ChainSeal(audit_key)
 
 
-def add(connection: sqlite3.Connection, ledger: ChainWriter, *rows: CallRow) -> None:
-    with ledger.extending(connection) as chain:
+def add(connection: sqlite3.Connection, chain_writer: ChainWriter, *rows: CallRow) -> None:
+    with chain_writer.extending(connection) as chain:
         audit_sql.add(connection, chain, [audit_sql.values(row, None) for row in rows])
 
 
@@ -54,11 +54,11 @@ def kinds(connection: sqlite3.Connection) -> list[tuple[str, int, int, int | Non
 
 
 def test_each_row_follows_from_the_one_before(
-    connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow, seal: ChainSeal
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
 ) -> None:
     """Within a group and from one to the next; the head has the last one, signed."""
-    add(connection, ledger, row(id="a"), row(id="b"))
-    add(connection, ledger, row(id="c"))
+    add(connection, chain_writer, row(id="a"), row(id="b"))
+    add(connection, chain_writer, row(id="c"))
     before = GENESIS
     for number, one in enumerate(audit_outbox.unsent(connection, 0, 10), 1):
         before = seal.row(before, canonical(audit_sql.values(one.call, None)))
@@ -66,27 +66,29 @@ def test_each_row_follows_from_the_one_before(
     head = chain_checkpoints.head(connection)
     assert head
     assert (head.last_seq, head.last_mac, head.closed) == (3, before, False)
-    assert seal.signed(head)
+    assert seal.is_signed(head)
 
 
 def test_what_is_rolled_back_is_not_in_the_chain(
-    connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
     """A group that was not written leaves no number and no mac behind."""
-    add(connection, ledger, row(id="a"))
+    add(connection, chain_writer, row(id="a"))
     with pytest.raises(OverflowError):
-        add(connection, ledger, row(id="bad", input_tokens=2**70))
-    add(connection, ledger, row(id="b"))
+        add(connection, chain_writer, row(id="bad", input_tokens=2**70))
+    add(connection, chain_writer, row(id="b"))
     assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 2]
-    assert ledger.last_seq == 2
+    assert chain_writer.last_seq == 2
 
 
-def test_a_first_start_begins_the_chain(connection: sqlite3.Connection, ledger: ChainWriter, seal: ChainSeal) -> None:
+def test_a_first_start_begins_the_chain(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, seal: ChainSeal
+) -> None:
     """An empty database has a signed beginning before its first row."""
-    with ledger.extending(connection):
+    with chain_writer.extending(connection):
         pass
     assert kinds(connection) == [("began", 1, 0, 0)]
-    assert all(seal.signed(one) for one in noted(connection))
+    assert all(seal.is_signed(one) for one in noted(connection))
 
 
 async def test_a_database_of_before_the_chain(open_store: OpenStore, row: MakeRow, database: Path) -> None:
@@ -98,7 +100,7 @@ async def test_a_database_of_before_the_chain(open_store: OpenStore, row: MakeRo
             [audit_sql.values(row(id=name), None) for name in "ab"],
         )
     store = open_store()
-    store.record(row(id="c"))
+    store.audit.record(row(id="c"))
     await store.close()
     with closing(open_database(database)) as connection:
         found = audit_outbox.unsent(connection, 0, 10)
@@ -111,7 +113,7 @@ async def test_an_end_in_order_leaves_no_gap(open_store: OpenStore, row: MakeRow
     """After a clean stop the next start goes on in the chain without a word."""
     for name in "ab":
         store = open_store()
-        store.record(row(id=name))
+        store.audit.record(row(id=name))
         await store.close()
     with closing(open_database(database)) as connection:
         assert kinds(connection) == [("began", 1, 0, 0)]
@@ -125,7 +127,7 @@ async def test_a_crash_is_noted_at_the_next_start(
 ) -> None:
     """From shortly before the last commit until now rows may be missing: nobody knows how many."""
     store = open_store()
-    store.record(row(id="a"))
+    store.audit.record(row(id="a"))
     await store.flush()
     crashed = tmp_path / "crashed"
     crashed.mkdir()
@@ -148,64 +150,66 @@ async def test_a_crash_is_noted_at_the_next_start(
 async def test_dropped_rows_are_noted(open_store: OpenStore, row: MakeRow, database: Path) -> None:
     """What never was written leaves a checkpoint that says how many, where they would stand."""
     store = open_store()
-    store.record(row(id="a"))
+    store.audit.record(row(id="a"))
     await store.flush()
     with capture_logs():
-        store.record(row(id="bad", input_tokens=2**70))
-        store.record(row(id="bad", message="\ud800"))
+        store.audit.record(row(id="bad", input_tokens=2**70))
+        store.audit.record(row(id="bad", message="\ud800"))
         await store.flush()
-    store.record(row(id="b"))
+    store.audit.record(row(id="b"))
     await store.close()
     with closing(open_database(database)) as connection:
         assert kinds(connection)[1:] == [("dropped", 2, 1, 2)]
 
 
 def test_retention_extends_its_checkpoint(
-    connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow, seal: ChainSeal
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
 ) -> None:
     """However often rows expire there is one checkpoint, and one for those that were not sent; the chain goes on."""
-    add(connection, ledger, *(row(id=str(at), started_at=float(at)) for at in range(1, 10)))
-    with ledger.extending(connection):
+    add(connection, chain_writer, *(row(id=str(at), started_at=float(at)) for at in range(1, 10)))
+    with chain_writer.extending(connection):
         audit_outbox.settle(connection, [SettledCalls(up_to=3, at=1.0, sent=3)])
     macs = {one.seq: one.mac for one in audit_outbox.unsent(connection, 0, 10)}
     for before in (3.0, 6.0, 8.0):
-        with ledger.extending(connection) as chain:
-            audit_sql.forget(connection, chain, before=before, now=1e9, keep_bytes=2**40)
+        with chain_writer.extending(connection) as chain:
+            audit_sql.delete_expired(connection, chain, before=before, now=1e9, max_bytes=2**40)
     assert kinds(connection)[1:] == [("expired", 1, 7, 7), ("unsent", 4, 7, 4)]
     _, expired, unsent = noted(connection)
     assert (expired.before, expired.after) == (GENESIS, macs[7])
     assert (unsent.before, unsent.after) == (macs[3], macs[7])
-    assert all(seal.signed(one) for one in noted(connection))
+    assert all(seal.is_signed(one) for one in noted(connection))
 
 
-def test_refused_rows_are_noted(connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow) -> None:
+def test_refused_rows_are_noted(connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow) -> None:
     """Those side by side share a checkpoint, also when they come one after the other."""
-    add(connection, ledger, *(row(id=str(number)) for number in range(9)))
+    add(connection, chain_writer, *(row(id=str(number)) for number in range(9)))
     macs = {one.seq: one.mac for one in audit_outbox.unsent(connection, 0, 10)}
     for some in ([2, 3, 5], [6], [8]):
-        with ledger.extending(connection) as chain:
-            chain.refused(some)
+        with chain_writer.extending(connection) as chain:
+            chain.add_refused(some)
     assert kinds(connection)[1:] == [("refused", 2, 3, 2), ("refused", 5, 6, 2), ("refused", 8, 8, 1)]
     assert [(one.before, one.after) for one in noted(connection)[1:]] == [
         (macs[1], macs[3]), (macs[4], macs[6]), (macs[7], macs[8]),
     ]  # fmt: skip
 
 
-def test_what_is_sent_is_noted_as_it_was(connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow) -> None:
+def test_what_is_sent_is_noted_as_it_was(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
+) -> None:
     """A checkpoint that was extended while it was on its way is sent again."""
-    add(connection, ledger, *(row(id=str(number)) for number in range(3)))
-    with ledger.extending(connection) as chain:
-        chain.refused([1])
+    add(connection, chain_writer, *(row(id=str(number)) for number in range(3)))
+    with chain_writer.extending(connection) as chain:
+        chain.add_refused([1])
     on_its_way = chain_checkpoints.unsent(connection, 10)
-    with ledger.extending(connection) as chain:
-        chain.refused([2])
-        chain_checkpoints.sent(connection, on_its_way)
+    with chain_writer.extending(connection) as chain:
+        chain.add_refused([2])
+        chain_checkpoints.mark_sent(connection, on_its_way)
     assert [(one.kind, one.last_seq) for one in chain_checkpoints.unsent(connection, 10)] == [("refused", 2)]
 
 
-def test_another_key_begins_anew(connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow) -> None:
+def test_another_key_begins_anew(connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow) -> None:
     """What another key signed is left as it is: the chain begins after it, and the log says so."""
-    add(connection, ledger, row(id="a"))
+    add(connection, chain_writer, row(id="a"))
     with capture_logs() as lines:
         other = ChainWriter(b"o" * 32)
         add(connection, other, row(id="b"))
@@ -218,10 +222,10 @@ def test_another_key_begins_anew(connection: sqlite3.Connection, ledger: ChainWr
     "change", ["UPDATE head SET last_seq = 1", "DELETE FROM head", "UPDATE head SET closed = 1, at = 'x'"]
 )
 def test_a_head_that_was_changed_is_not_signed_again(
-    connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow, audit_key: bytes, change: str
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes, change: str
 ) -> None:
     """At a start nothing that is not signed is made good: the chain begins again, and nothing is numbered twice."""
-    add(connection, ledger, row(id="a"), row(id="b"))
+    add(connection, chain_writer, row(id="a"), row(id="b"))
     connection.execute(change)
     with capture_logs() as lines:
         add(connection, ChainWriter(audit_key, expects_chain=True), row(id="c"))
@@ -231,11 +235,11 @@ def test_a_head_that_was_changed_is_not_signed_again(
 
 
 def test_a_chain_that_goes_on_says_nothing(
-    connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow, audit_key: bytes
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
     """A key that is older than the start finds the end that it signed, and no second beginning."""
-    add(connection, ledger, row(id="a"))
-    with ledger.extending(connection, closed=True):
+    add(connection, chain_writer, row(id="a"))
+    with chain_writer.extending(connection, closed=True):
         pass
     with capture_logs() as lines:
         add(connection, ChainWriter(audit_key, expects_chain=True), row(id="b"))
@@ -251,60 +255,62 @@ def test_an_empty_database_beside_an_older_key(
         pass
     assert [line["log_level"] for line in lines] == ["error"]
     assert kinds(connection) == [("begun again", 1, 0, 0)]
-    assert all(seal.signed(one) for one in noted(connection))
+    assert all(seal.is_signed(one) for one in noted(connection))
 
 
 def test_a_checkpoint_of_the_chain_before_is_not_extended(
-    connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow, audit_key: bytes
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
     """What expires after the chain began again has a checkpoint of its own, which is checked with it."""
-    add(connection, ledger, *(row(id=str(at), started_at=float(at)) for at in (1, 2)))
-    with ledger.extending(connection) as chain:
-        audit_sql.forget(connection, chain, before=2.0, now=1e9, keep_bytes=2**40)
+    add(connection, chain_writer, *(row(id=str(at), started_at=float(at)) for at in (1, 2)))
+    with chain_writer.extending(connection) as chain:
+        audit_sql.delete_expired(connection, chain, before=2.0, now=1e9, max_bytes=2**40)
     connection.execute("DELETE FROM head")
     with capture_logs():
         again = ChainWriter(audit_key, expects_chain=True)
         add(connection, again, row(id="3", started_at=3.0))
     with again.extending(connection) as chain:
-        audit_sql.forget(connection, chain, before=4.0, now=1e9, keep_bytes=2**40)
+        audit_sql.delete_expired(connection, chain, before=4.0, now=1e9, max_bytes=2**40)
     assert [one for one in kinds(connection) if one[0] == "expired"] == [("expired", 1, 1, 1), ("expired", 2, 3, 2)]
 
 
-def test_a_running_writer_believes_itself(connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow) -> None:
+def test_a_running_writer_believes_itself(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
+) -> None:
     """Whoever sets the head and the last row back while it runs gains nothing: the hole stays."""
-    add(connection, ledger, row(id="a"))
+    add(connection, chain_writer, row(id="a"))
     old = chain_checkpoints.head(connection)
     assert old
-    add(connection, ledger, row(id="b"))
+    add(connection, chain_writer, row(id="b"))
     connection.execute("DELETE FROM call WHERE id = 'b'")
-    chain_checkpoints.put_head(connection, old)
-    add(connection, ledger, row(id="c"))
+    chain_checkpoints.write_head(connection, old)
+    add(connection, chain_writer, row(id="c"))
     assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 3]
 
 
 def test_a_commit_that_went_through_all_the_same(
-    connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow, audit_key: bytes
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
     """Where the disk said that it failed and it had not, the next row gets a number of its own."""
-    add(connection, ledger, row(id="a"))
+    add(connection, chain_writer, row(id="a"))
     twin = ChainWriter(audit_key)
-    twin._head = ledger._head
+    twin._head = chain_writer._head
     add(connection, twin, row(id="b"))
-    add(connection, ledger, row(id="c"))
+    add(connection, chain_writer, row(id="c"))
     assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 2, 3]
 
 
 def test_a_checkpoint_of_other_hands_is_not_extended(
-    connection: sqlite3.Connection, ledger: ChainWriter, row: MakeRow, seal: ChainSeal
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
 ) -> None:
     """What somebody changed is not signed as ours: a new one is made beside it."""
-    add(connection, ledger, *(row(id=str(number)) for number in range(3)))
-    with ledger.extending(connection) as chain:
-        chain.refused([1])
+    add(connection, chain_writer, *(row(id=str(number)) for number in range(3)))
+    with chain_writer.extending(connection) as chain:
+        chain.add_refused([1])
     connection.execute("UPDATE checkpoint SET calls = 9 WHERE kind = 'refused'")
-    with ledger.extending(connection) as chain:
-        chain.refused([2])
-    assert [seal.signed(one) for one in noted(connection)] == [True, False, True]
+    with chain_writer.extending(connection) as chain:
+        chain.add_refused([2])
+    assert [seal.is_signed(one) for one in noted(connection)] == [True, False, True]
 
 
 async def test_a_row_is_offered_once_it_outlives_a_power_cut(
@@ -321,11 +327,11 @@ async def test_a_row_is_offered_once_it_outlives_a_power_cut(
 
     monkeypatch.setattr(ChainExtension, "complete", watched)
     store = open_store()
-    store.record(row(id="a"))
+    store.audit.record(row(id="a"))
     await store.flush()
     assert synced == [1]  # NORMAL, as SQLite numbers it
     for _ in range(3):
-        assert [one.call.id for one in await store.unsent(0, 10)] == ["a"]
+        assert [one.call.id for one in await store.audit.unsent_calls(0, 10)] == ["a"]
     assert synced == [1, 2]  # FULL
     await store.close()
 
@@ -333,12 +339,12 @@ async def test_a_row_is_offered_once_it_outlives_a_power_cut(
 async def test_the_archive_reads_one_moment(open_store: OpenStore, row: MakeRow, database: Path) -> None:
     """What is written while somebody reads does not make the rows and the head contradict each other."""
     store = open_store()
-    store.record(row(id="a"))
+    store.audit.record(row(id="a"))
     await store.flush()
     with open_archive(database) as archive:
         head = archive.trail().head
-        store.record(row(id="b"))
+        store.audit.record(row(id="b"))
         await asyncio.wait_for(store.flush(), 30)
-        assert len(list(archive.chained())) == 1
+        assert len(list(archive.chained_rows())) == 1
         assert archive.trail().head == head
     await store.close()

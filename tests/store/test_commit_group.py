@@ -14,7 +14,7 @@ from toold.store.commit_group import (
     DaemonRestarted,
     Entry,
     LocalResults,
-    ResultsForgotten,
+    ResultsAcknowledged,
     SessionClosed,
     SessionsSeen,
     write,
@@ -54,30 +54,38 @@ def test_a_block_that_raises_leaves_nothing(connection: sqlite3.Connection) -> N
     assert not connection.in_transaction
 
 
-def test_a_result_comes_with_its_audit_row(connection: sqlite3.Connection, ledger: ChainWriter, call: Call) -> None:
+def test_a_result_comes_with_its_audit_row(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
+) -> None:
     """Where the row cannot be written the call has not ended either; then both are there."""
-    write(connection, [CommitItem(call.session), CommitItem(call.starts())], ledger, dropped=0, kept_bytes=PLENTY)
+    write(
+        connection,
+        [CommitItem(call.session), CommitItem(call.starts())],
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=PLENTY,
+    )
     ended = item(call.ends(result=b"[1]"))
     assert ended.row
     whole = ended.row
     ended.row = (2**70, *whole[1:])
     with pytest.raises(OverflowError):
-        write(connection, [ended], ledger, dropped=0, kept_bytes=PLENTY)
+        write(connection, [ended], chain_writer, rows_dropped=0, results_bytes=PLENTY)
     assert (states(connection), count(connection, "call")) == ({"1": "started"}, 0)
     ended.row = whole
-    write(connection, [ended], ledger, dropped=0, kept_bytes=PLENTY)
+    write(connection, [ended], chain_writer, rows_dropped=0, results_bytes=PLENTY)
     assert (states(connection), count(connection, "call")) == ({"1": "done"}, 1)
 
 
-def test_who_may_start_is_answered(connection: sqlite3.Connection, ledger: ChainWriter, call: Call) -> None:
+def test_who_may_start_is_answered(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """Each call that starts gets its own answer, wherever it stands in the group."""
-    write(connection, [CommitItem(call.starts("1"))], ledger, dropped=0, kept_bytes=PLENTY)
+    write(connection, [CommitItem(call.starts("1"))], chain_writer, rows_dropped=0, results_bytes=PLENTY)
     items = [CommitItem(call.session), CommitItem(call.starts("1")), item(call.ends("1")), CommitItem(call.starts("2"))]
-    write(connection, items, ledger, dropped=0, kept_bytes=PLENTY)
-    assert [one.answer for one in items] == [True, False, True, True]
+    write(connection, items, chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    assert [one.accepted for one in items] == [True, False, True, True]
 
 
-def test_order_is_kept(connection: sqlite3.Connection, ledger: ChainWriter, call: Call) -> None:
+def test_order_is_kept(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """In one group a session is opened, its calls come and go, an id is used again, and the session is closed."""
     group = [
         CommitItem(call.session),
@@ -85,21 +93,25 @@ def test_order_is_kept(connection: sqlite3.Connection, ledger: ChainWriter, call
         CommitItem(call.starts("a")),
         CommitItem(call.starts("b")),
         item(call.ends("a")),
-        CommitItem(ResultsForgotten("s-1", ["a", "local"])),
+        CommitItem(ResultsAcknowledged("s-1", ["a", "local"])),
         CommitItem(call.starts("local")),
         item(call.ends("b")),
     ]
-    write(connection, group, ledger, dropped=0, kept_bytes=PLENTY)
-    assert [one.answer for one in group] == [True] * len(group)
+    write(connection, group, chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    assert [one.accepted for one in group] == [True] * len(group)
     assert states(connection) == {"a": "expired", "b": "done", "local": "started"}
     write(
-        connection, [item(call.ends("local")), CommitItem(SessionClosed("s-1"))], ledger, dropped=0, kept_bytes=PLENTY
+        connection,
+        [item(call.ends("local")), CommitItem(SessionClosed("s-1"))],
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=PLENTY,
     )
     assert (states(connection), count(connection, "session")) == ({}, 0)
 
 
 def test_rows_are_numbered_in_the_order_in_which_they_came(
-    connection: sqlite3.Connection, ledger: ChainWriter, call: Call
+    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
     """Rows of journalled calls and others are one sequence."""
     group = [
@@ -107,12 +119,20 @@ def test_rows_are_numbered_in_the_order_in_which_they_came(
         CommitItem(None, row=audit_sql.values(call.ends("b").row, None)),
         item(call.ends("c")),
     ]
-    write(connection, [*group, CommitItem(SettledCalls(up_to=1, at=1.0, sent=1))], ledger, dropped=0, kept_bytes=PLENTY)
+    write(
+        connection,
+        [*group, CommitItem(SettledCalls(up_to=1, at=1.0, sent=1))],
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=PLENTY,
+    )
     assert [row.id for row in audit_sql.recent(connection, 5)] == ["call-c", "call-b", "call-a"]
     assert count(connection, "outbox") == 1
 
 
-def test_bytes_are_bounded_within_the_commit(connection: sqlite3.Connection, ledger: ChainWriter, call: Call) -> None:
+def test_bytes_are_bounded_within_the_commit(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
+) -> None:
     """Past the bound the oldest results are gone as soon as the new one is there, local ones as well."""
     group = [
         CommitItem(call.session),
@@ -120,32 +140,40 @@ def test_bytes_are_bounded_within_the_commit(connection: sqlite3.Connection, led
         CommitItem(call.starts("2")),
         item(call.ends("1", b"123")),
     ]
-    write(connection, group, ledger, dropped=0, kept_bytes=4)
-    write(connection, [item(call.ends("2", b"12"))], ledger, dropped=0, kept_bytes=4)
+    write(connection, group, chain_writer, rows_dropped=0, results_bytes=4)
+    write(connection, [item(call.ends("2", b"12"))], chain_writer, rows_dropped=0, results_bytes=4)
     assert states(connection) == {"1": "expired", "2": "done"}
-    write(connection, [CommitItem(LocalResults([call.local("3", b"1234")]))], ledger, dropped=0, kept_bytes=4)
+    write(
+        connection,
+        [CommitItem(LocalResults([call.local("3", b"1234")]))],
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=4,
+    )
     assert states(connection) == {"1": "expired", "2": "expired", "3": "done"}
 
 
 def test_at_a_start_plain_calls_go_and_others_stay(
-    connection: sqlite3.Connection, ledger: ChainWriter, call: Call
+    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
     """Seen sessions and what belongs to them outlive a restart."""
-    write(connection, [CommitItem(call.starts()), item(call.ends())], ledger, dropped=0, kept_bytes=PLENTY)
+    write(
+        connection, [CommitItem(call.starts()), item(call.ends())], chain_writer, rows_dropped=0, results_bytes=PLENTY
+    )
     write(
         connection,
         [CommitItem(DaemonRestarted()), CommitItem(call.session), CommitItem(SessionsSeen(["s-1"], 9e9))],
-        ledger,
-        dropped=0,
-        kept_bytes=PLENTY,
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=PLENTY,
     )
     assert (states(connection), count(connection, "session")) == ({}, 1)
     write(
         connection,
         [CommitItem(call.starts()), item(call.ends()), CommitItem(DaemonRestarted())],
-        ledger,
-        dropped=0,
-        kept_bytes=PLENTY,
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=PLENTY,
     )
     assert states(connection) == {"1": "done"}
 

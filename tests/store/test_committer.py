@@ -13,10 +13,10 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 from toold.store import CallRow, Retention, StoreError
-from toold.store.audit_sql import kept_bytes
-from toold.store.commit_group import CommitItem, Entry, LocalResults, ResultsForgotten, SessionClosed
+from toold.store.audit_sql import stored_bytes
+from toold.store.commit_group import CommitItem, Entry, LocalResults, ResultsAcknowledged, SessionClosed
 from toold.store.committer import Committer
-from toold.store.retention import keep_bounds
+from toold.store.retention import enforce_retention
 
 Call = Any  # conftest.Journalled
 MakeRow = Callable[..., CallRow]
@@ -80,7 +80,7 @@ def test_who_waits_is_told_after_the_commit(committer: Committer, call: Call, da
     assert result(end)
     assert read(database, JOURNAL) == [("1", "done")]
     assert read(database, CALLS) == [("call-1", "ok", '{"a": 1}')]
-    assert committer.written == 1
+    assert committer.rows_written == 1
 
 
 def test_what_was_refused_is_not_started_later(
@@ -90,7 +90,7 @@ def test_what_was_refused_is_not_started_later(
     start, keep = asked(call.starts()), asked(LocalResults([call.local("2")]))
     waiting = [item.done for item in (start, keep) if item.done]
     attempt(committer, CommitItem(call.session), start, keep)
-    assert [str(done.exception(0)) for done in waiting] == ["the journal cannot be written (database is locked)"] * 2
+    assert [str(done.exception(0)) for done in waiting] == ["the database cannot be written (database is locked)"] * 2
     refusing.execute("ROLLBACK")
     committer.attempt()
     assert committer.problem is None
@@ -198,7 +198,7 @@ def test_the_log_is_not_read_anew_after_an_error(
 
     monkeypatch.setattr(sqlite3, "connect", connect)
     committer._connection = Watched()  # type: ignore[assignment] # as far as it is used
-    committer.refused(OSError())
+    committer.fail(OSError())
     committer.attempt()
     assert events == ["opened", "closed"]
 
@@ -215,7 +215,7 @@ def test_a_start_that_does_not_fit_is_refused(
     with capture_logs() as lines:
         attempt(committer, spoilt, good)
     assert result(good)
-    with pytest.raises(StoreError, match="does not fit"):
+    with pytest.raises(StoreError, match="cannot be stored"):
         done.result(0)
     assert read(database, JOURNAL) == [("1", "started")]
     assert (committer.problem, [line["log_level"] for line in lines]) == (None, ["warning"])
@@ -228,7 +228,7 @@ def test_an_end_whose_row_does_not_fit(committer: Committer, call: Call, databas
         attempt(committer, CommitItem(call.session), CommitItem(call.starts()), end)
     assert result(end)
     assert read(database, JOURNAL) == [("1", "done")]
-    assert (committer.unfit, committer.written) == (1, 0)
+    assert (committer.unfit, committer.rows_written) == (1, 0)
 
 
 def test_an_end_without_a_start_leaves_its_row(committer: Committer, call: Call, database: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_crash_is_found_at_the_next_start(
     for start in range(2):
         again = open_committer()
         with capture_logs() as lines:
-            attempt(again, *again.left_over())
+            attempt(again, *again.unfinished_entries())
         again.close()
         assert [line.get("calls") for line in lines] == ([2] if start == 0 else [])
         assert read(database, JOURNAL) == [("1", "done"), ("2", "interrupted")]
@@ -270,10 +270,10 @@ def test_a_crash_is_found_however_bad_the_disk(
     attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")))
     again = open_committer()
     refusing.execute("BEGIN IMMEDIATE")
-    attempt(again, *again.left_over())
+    attempt(again, *again.unfinished_entries())
     assert read(database, JOURNAL) == [("1", "started")]
     refusing.execute("ROLLBACK")
-    attempt(again, CommitItem(ResultsForgotten("s-1", [])))
+    attempt(again, CommitItem(ResultsAcknowledged("s-1", [])))
     assert read(database, JOURNAL) == [("1", "interrupted")]
     assert len(read(database, CALLS)) == 1
     again.close()
@@ -288,12 +288,12 @@ def test_a_template_that_cannot_be_read_stops_no_start(
         other.execute("UPDATE template SET audit_row = '{}' WHERE number = 1")
     with capture_logs() as lines:
         again = open_committer()
-        attempt(again, *again.left_over())
+        attempt(again, *again.unfinished_entries())
     assert [line.get("rows") for line in lines if line["log_level"] == "error"] == [1]
     assert read(database, JOURNAL) == [("1", "interrupted"), ("2", "interrupted")]
     assert [row[:2] for row in read(database, CALLS)] == [("call-2", "OUTCOME_UNKNOWN")]
     assert read(database, "SELECT calls FROM checkpoint WHERE kind = 'dropped'") == [(1,)]
-    assert (again.written, again.dropped) == (1, 1)
+    assert (again.rows_written, again.rows_dropped) == (1, 1)
     again.close()
 
 
@@ -314,12 +314,12 @@ def test_a_bound_holds_between_two_looks_at_the_hour(
     looks: list[bool] = []
 
     def note(*given: Any) -> bool:
-        looks.append(keep_bounds(*given))
+        looks.append(enforce_retention(*given))
         return looks[-1]
 
-    monkeypatch.setattr("toold.store.committer.keep_bounds", note)
+    monkeypatch.setattr("toold.store.committer.enforce_retention", note)
     bound = 200_000
-    committer.go_by(json.dumps, Retention(bytes=bound))
+    committer.apply(json.dumps, Retention(bytes=bound))
     attempt(committer)
     assert len(looks) == 1
     most = 0
@@ -328,7 +328,7 @@ def test_a_bound_holds_between_two_looks_at_the_hour(
             committer, *(CommitItem(row(id=f"{group}-{number}", arguments={"text": "x" * 1000})) for number in range(5))
         )
         with closing(sqlite3.connect(database)) as connection:
-            most = max(most, kept_bytes(connection))
+            most = max(most, stored_bytes(connection))
     assert bound / 2 < most <= bound * 17 / 16
     assert 1 < len(looks) < 40  # not at each of the 80 commits
 
@@ -338,17 +338,17 @@ def test_a_bound_holds_however_many_rows_come_at_once(
     committer: Committer, row: MakeRow, monkeypatch: pytest.MonkeyPatch, patience_s: float
 ) -> None:
     """A group of more rows than a slice is made up for by as many slices; where that takes too long, after the next."""
-    monkeypatch.setattr("toold.store.committer.LONGEST_S", patience_s)
+    monkeypatch.setattr("toold.store.committer.MAX_RETENTION_S", patience_s)
     monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
     bound = 20_000
-    committer.go_by(json.dumps, Retention(bytes=bound))
+    committer.apply(json.dumps, Retention(bytes=bound))
     sizes = []
     for group in range(20):
         attempt(committer, *(CommitItem(row(id=f"{group}-{number}")) for number in range(30)))
-        sizes.append(kept_bytes(committer._connection))
-    monkeypatch.setattr("toold.store.committer.LONGEST_S", 60.0)
+        sizes.append(stored_bytes(committer._connection))
+    monkeypatch.setattr("toold.store.committer.MAX_RETENTION_S", 60.0)
     attempt(committer, CommitItem(row()))
-    assert kept_bytes(committer._connection) <= bound * 17 / 16
+    assert stored_bytes(committer._connection) <= bound * 17 / 16
     assert (max(sizes) <= bound * 17 / 16) is bool(patience_s)
 
 
@@ -358,7 +358,7 @@ def test_a_bound_that_is_lowered_is_reached_a_slice_at_a_time(
     """Nobody waits for all that is too much now to be removed; no more is removed at once than came, and a slice."""
     monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
     attempt(committer, *(CommitItem(row()) for _ in range(300)))
-    committer.go_by(json.dumps, Retention(bytes=1))
+    committer.apply(json.dumps, Retention(bytes=1))
     left = []
     for _ in range(3):
         attempt(committer, *(CommitItem(row()) for _ in range(5)))

@@ -45,7 +45,7 @@ def spoken(*numbers: int, conversation_id: str = "c", at: float = 1000.0, **fiel
         "turns": [StoredTurn(number, 5, "{}") for number in numbers],
         "session_id": "s-1",
         "call_id": "call-1",
-        "said": [NewCopy(number=number, role="user", content={"text": str(number)}, at=at) for number in numbers],
+        "copies": [NewCopy(number=number, role="user", content={"text": str(number)}, at=at) for number in numbers],
     }
     return ConversationUpdate(**plain | fields)
 
@@ -61,9 +61,9 @@ def state(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
 
 def test_a_copy_has_what_was_said_and_whose_it_is(connection: sqlite3.Connection) -> None:
     """With when the conversation began, though it was gone on with later."""
-    conversation_sql.go_on(connection, spoken(1, said=[]))
+    conversation_sql.update(connection, spoken(1, copies=[]))
     said = NewCopy(number=2, role="assistant", content={"text": "Hi"}, at=2000.5, provider="kimi", model="k")
-    conversation_sql.go_on(connection, spoken(2, at=2001.0, said=[said]))
+    conversation_sql.update(connection, spoken(2, at=2001.0, copies=[said]))
     (copy,) = conversation_outbox.unsent(connection, 0, 10, PLENTY)
     assert (copy.id, copy.conversation_id, copy.principal, copy.session_id) == ("c-2", "c", "local", "s-1")
     assert (copy.started_at, copy.at, copy.ended_at, copy.call_id) == (1000.0, 2000.5, None, "call-1")
@@ -74,13 +74,13 @@ def test_a_copy_has_what_was_said_and_whose_it_is(connection: sqlite3.Connection
 def test_what_is_written_again_is_copied_once(connection: sqlite3.Connection) -> None:
     """A commit of which the disk said that it failed may have gone through."""
     for _ in range(2):
-        conversation_sql.go_on(connection, spoken(1, 2))
+        conversation_sql.update(connection, spoken(1, 2))
     assert unsent(connection) == ["c-1", "c-2"]
 
 
 def test_copies_come_oldest_first_within_bounds(connection: sqlite3.Connection) -> None:
     """After a number, so many, of so many bytes; but one in any case."""
-    conversation_sql.go_on(connection, spoken(1, 2, 3))
+    conversation_sql.update(connection, spoken(1, 2, 3))
     assert unsent(connection, after=1) == ["c-2", "c-3"]
     assert unsent(connection, limit=2) == ["c-1", "c-2"]
     assert unsent(connection, max_bytes=1) == ["c-1"]
@@ -92,7 +92,7 @@ def test_what_was_sent_goes_and_what_was_refused_stays(connection: sqlite3.Conne
     assert conversation_outbox.state(connection) == ConversationOutboxState(
         backlog=0, sent=0, refused=0, dropped=0, last_sent_at=None
     )
-    conversation_sql.go_on(connection, spoken(1, 2, 3))
+    conversation_sql.update(connection, spoken(1, 2, 3))
     for _ in range(2):
         conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, sent=[1]))
         conversation_outbox.settle(connection, SettledConversationCopies(at=8.0, refused={2: "why"}))
@@ -104,42 +104,42 @@ def test_what_was_sent_goes_and_what_was_refused_stays(connection: sqlite3.Conne
 
 def test_no_number_is_given_twice(connection: sqlite3.Connection) -> None:
     """Where all were sent the next one is still past them: who sends knows them by that."""
-    conversation_sql.go_on(connection, spoken(1))
+    conversation_sql.update(connection, spoken(1))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, sent=[1]))
-    conversation_sql.go_on(connection, spoken(2))
+    conversation_sql.update(connection, spoken(2))
     assert unsent(connection, after=1) == ["c-2"]
 
 
 def test_the_end_of_a_conversation_is_told(connection: sqlite3.Connection) -> None:
     """Of those that were copied, when the store lets go of them."""
-    conversation_sql.go_on(connection, spoken(1))
-    conversation_sql.go_on(connection, spoken(1, conversation_id="quiet", said=[]))
-    conversation_sql.go_on(connection, spoken(1, conversation_id="young", at=5000.0))
+    conversation_sql.update(connection, spoken(1))
+    conversation_sql.update(connection, spoken(1, conversation_id="quiet", copies=[]))
+    conversation_sql.update(connection, spoken(1, conversation_id="young", at=5000.0))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, sent=[1, 2]))
-    assert conversation_sql.forget_old(connection, before=2000.0, now=9000.0, keep_bytes=PLENTY) == 2
+    assert conversation_sql.delete_expired(connection, before=2000.0, now=9000.0, max_bytes=PLENTY) == 2
     (copy,) = conversation_outbox.unsent(connection, 0, 10, PLENTY)
     assert (copy.id, copy.conversation_id, copy.position) == ("c", "c", None)
     assert (copy.started_at, copy.at, copy.ended_at) == (1000.0, 1000.0, 9000.0)
-    assert conversation_outbox.forget_old(connection, before=2000.0, keep_bytes=PLENTY) == 0
+    assert conversation_outbox.delete_expired(connection, before=2000.0, max_bytes=PLENTY) == 0
 
 
 def test_past_their_days_copies_go(connection: sqlite3.Connection) -> None:
     """Those that were not sent count as dropped; those that were refused are counted already."""
-    conversation_sql.go_on(connection, spoken(1, 2))
-    conversation_sql.go_on(connection, spoken(3, at=3000.0))
+    conversation_sql.update(connection, spoken(1, 2))
+    conversation_sql.update(connection, spoken(3, at=3000.0))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, refused={1: "why"}))
-    assert conversation_outbox.forget_old(connection, before=2000.0, keep_bytes=PLENTY) == 2
+    assert conversation_outbox.delete_expired(connection, before=2000.0, max_bytes=PLENTY) == 2
     assert unsent(connection) == ["c-3"]
     assert state(connection) == (1, 0, 1, 1)
 
 
 def test_past_their_bytes_the_oldest_copies_go(connection: sqlite3.Connection) -> None:
     """No more of them than must, a slice at a time."""
-    conversation_sql.go_on(connection, spoken(*range(1, SLICE + 11)))
+    conversation_sql.update(connection, spoken(*range(1, SLICE + 11)))
     (size,) = connection.execute("SELECT max(bytes) FROM copy").fetchone()
-    assert conversation_outbox.forget_old(connection, before=0.0, keep_bytes=4 * size) == SLICE
-    assert conversation_outbox.forget_old(connection, before=0.0, keep_bytes=4 * size) == 6
-    assert conversation_outbox.forget_old(connection, before=0.0, keep_bytes=4 * size) == 0
+    assert conversation_outbox.delete_expired(connection, before=0.0, max_bytes=4 * size) == SLICE
+    assert conversation_outbox.delete_expired(connection, before=0.0, max_bytes=4 * size) == 6
+    assert conversation_outbox.delete_expired(connection, before=0.0, max_bytes=4 * size) == 0
     assert unsent(connection)[0] == f"c-{SLICE + 7}"
     assert state(connection)[3] == SLICE + 6
 
@@ -152,7 +152,7 @@ def test_a_conversation_of_schema_8_goes_on_with_its_numbers(database: Path) -> 
         )
         connection.execute("INSERT INTO turn VALUES ('c', 4, 1, '{}'), ('c', 5, 1, '{}')")
     with closing(open_database(database)) as connection:
-        found = [conversation_sql.find(connection, *whose) for whose in (("c", "local"), ("d", "p"))]
+        found = [conversation_sql.load(connection, *whose) for whose in (("c", "local"), ("d", "p"))]
         assert [one.last_number for one in found if one] == [5, 0]
         assert unsent(connection) == []
 
@@ -162,19 +162,19 @@ async def test_the_store_copies_and_tells_when(open_store: Callable[..., Store])
     copying is off.
     """
     store = open_store()
-    before = store.copied
-    await store.go_on(spoken(1, at=time.time()))
-    assert store.copied != before
-    assert await store.unsent_copies(0, 10, PLENTY) == []
+    before = store.conversations.copy_changes
+    await store.conversations.update(spoken(1, at=time.time()))
+    assert store.conversations.copy_changes != before
+    assert await store.conversations.unsent_copies(0, 10, PLENTY) == []
     await store.close()
     again = open_store()
-    again.go_by(str, Retention(), copying=True)
-    assert [copy.id for copy in await again.unsent_copies(0, 10, PLENTY)] == ["c-1"]
-    again.settle(SettledConversationCopies(at=7.0, sent=[1]))
+    again.apply(str, Retention(), copy_conversations=True)
+    assert [copy.id for copy in await again.conversations.unsent_copies(0, 10, PLENTY)] == ["c-1"]
+    again.conversations.settle(SettledConversationCopies(at=7.0, sent=[1]))
     await again.flush()
-    assert (await again.copies()).sent == 1
-    again.go_by(str, Retention())
-    assert not again.copying
+    assert (await again.conversations.outbox_state()).sent == 1
+    again.apply(str, Retention())
+    assert not again.conversations.copy_enabled
     await again.close()
 
 
@@ -182,12 +182,12 @@ async def test_the_retention_of_conversations_bounds_copies(open_store: Callable
     """By their days; and ``copied`` changes when it may have noted an end."""
     store = open_store(Retention(conversation_days=8))
     old = spoken(1, at=time.time() - 9 * DAY)
-    await store.go_on(old)
-    before = store.copied
-    store.go_by(str, Retention(conversation_days=8), copying=True)
-    while (await store.copies()).dropped < 1:
+    await store.conversations.update(old)
+    before = store.conversations.copy_changes
+    store.apply(str, Retention(conversation_days=8), copy_conversations=True)
+    while (await store.conversations.outbox_state()).dropped < 1:
         pass
-    while store.copied == before:
+    while store.conversations.copy_changes == before:
         pass
-    assert await store.conversation("c", "local") is None
+    assert await store.conversations.load("c", "local") is None
     await store.close()

@@ -37,12 +37,12 @@ async def store(open_store: OpenStore) -> AsyncIterator[Store]:
 async def kept(store: Store, number: int) -> list[str]:
     """Which of so many conversations are there."""
     names = [f"c-{n}" for n in range(1, number + 1)]
-    return [name for name in names if await store.conversation(name, "local")]
+    return [name for name in names if await store.conversations.load(name, "local")]
 
 
 async def forgotten(store: Store, retention: Retention, number: int, left: int) -> list[str]:
     """Which conversations are left once the retention has come to that number."""
-    store.go_by(str, retention)
+    store.apply(str, retention)
     while len(names := await kept(store, number)) > left:
         pass
     return names
@@ -50,9 +50,9 @@ async def forgotten(store: Store, retention: Retention, number: int, left: int) 
 
 async def test_what_was_said_is_found_in_order(store: Store) -> None:
     """Turns come back as they went in, those of a later call after those of an earlier one."""
-    await store.go_on(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
-    await store.go_on(spoken(state='{"n":1}', turns=[StoredTurn(3, 7, '"c"')]))
-    found = await store.conversation("c-1", "local")
+    await store.conversations.update(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
+    await store.conversations.update(spoken(state='{"n":1}', turns=[StoredTurn(3, 7, '"c"')]))
+    found = await store.conversations.load("c-1", "local")
     assert found is not None
     assert found.turns == [StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"'), StoredTurn(3, 7, '"c"')]
     assert found.state == '{"n":1}'
@@ -60,43 +60,43 @@ async def test_what_was_said_is_found_in_order(store: Store) -> None:
 
 async def test_turns_before_the_first_number_go(store: Store) -> None:
     """A conversation that has become too long loses its beginning."""
-    await store.go_on(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
-    await store.go_on(spoken(first_number=2, last_number=3, turns=[StoredTurn(3, 7, '"c"')]))
-    found = await store.conversation("c-1", "local")
+    await store.conversations.update(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
+    await store.conversations.update(spoken(first_number=2, last_number=3, turns=[StoredTurn(3, 7, '"c"')]))
+    found = await store.conversations.load("c-1", "local")
     assert found is not None
     assert [turn.number for turn in found.turns] == [2, 3]
-    await store.go_on(spoken(first_number=5, last_number=4, turns=[]))
-    found = await store.conversation("c-1", "local")
+    await store.conversations.update(spoken(first_number=5, last_number=4, turns=[]))
+    found = await store.conversations.load("c-1", "local")
     assert found is not None
     assert (found.turns, found.last_number) == ([], 4)
 
 
 async def test_another_principal_finds_nothing(store: Store) -> None:
     """A conversation is its principal's alone."""
-    await store.go_on(spoken())
-    assert await store.conversation("c-1", "somebody") is None
-    assert await store.conversation("c-2", "local") is None
+    await store.conversations.update(spoken())
+    assert await store.conversations.load("c-1", "somebody") is None
+    assert await store.conversations.load("c-2", "local") is None
 
 
 async def test_a_conversation_outlives_the_store(open_store: OpenStore) -> None:
     """It is on the disk: the next process finds it."""
     first = open_store()
-    await first.go_on(spoken())
+    await first.conversations.update(spoken())
     await first.close()
     second = open_store()
-    assert await second.conversation("c-1", "local") is not None
+    assert await second.conversations.load("c-1", "local") is not None
     await second.close()
 
 
 async def test_what_nobody_goes_on_with_is_removed(store: Store) -> None:
     """Past their days conversations go, with their turns; others stay."""
     day = 86400.0
-    await store.go_on(spoken("c-1", at=time.time() - 9 * day))
-    await store.go_on(spoken("c-2", at=time.time() - 9 * day))
-    await store.go_on(spoken("c-2", turns=[]))
+    await store.conversations.update(spoken("c-1", at=time.time() - 9 * day))
+    await store.conversations.update(spoken("c-2", at=time.time() - 9 * day))
+    await store.conversations.update(spoken("c-2", turns=[]))
     assert await forgotten(store, Retention(conversation_days=8), 2, 1) == ["c-2"]
-    await store.go_on(spoken("c-1", turns=[]))
-    again = await store.conversation("c-1", "local")
+    await store.conversations.update(spoken("c-1", turns=[]))
+    again = await store.conversations.load("c-1", "local")
     assert again is not None
     assert again.turns == []
 
@@ -105,16 +105,16 @@ async def test_past_their_bytes_the_longest_unused_go(store: Store) -> None:
     """All conversations together keep within their bound."""
     now = time.time()
     for number, age in ((1, 10), (2, 30), (3, 20)):
-        await store.go_on(spoken(f"c-{number}", at=now - age, bytes=100))
+        await store.conversations.update(spoken(f"c-{number}", at=now - age, bytes=100))
     assert await forgotten(store, Retention(conversation_bytes=150), 3, 1) == ["c-1"]
 
 
 async def test_conversations_push_out_no_audit_rows(store: Store, row: Callable[..., Any]) -> None:
     """The bound on the database is that of the audit: what conversations take does not count."""
-    store.record(row())
+    store.audit.record(row())
     await store.flush()
     body = '"' + "x" * 1_000_000 + '"'
-    await store.go_on(spoken("c-1", bytes=len(body), turns=[StoredTurn(1, 5, body)]))
-    await store.go_on(spoken("c-2", at=0.0, turns=[]))
+    await store.conversations.update(spoken("c-1", bytes=len(body), turns=[StoredTurn(1, 5, body)]))
+    await store.conversations.update(spoken("c-2", at=0.0, turns=[]))
     await forgotten(store, Retention(bytes=800_000), 2, 1)  # the retention has been here once c-2 is gone
-    assert len(await store.recent(10)) == 1
+    assert len(await store.audit.recent(10)) == 1

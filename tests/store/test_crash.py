@@ -31,16 +31,16 @@ async def caller(store, round, name):
         key = f"{round}-{name}-{number}"
         started = CallStart(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"h",
                           row=row(key, "OUTCOME_UNKNOWN"))
-        if not await store.start(started):
+        if not await store.journal.start(started):
             raise SystemExit(f"{key} may not start")
         print("started", key, flush=True)
-        await store.end(CallEnd(session_id="s-1", request_key=key, result=key.encode(), at=time.time(),
+        await store.journal.end(CallEnd(session_id="s-1", request_key=key, result=key.encode(), at=time.time(),
                               row=row(key, "ok")))
         print("ended", key, flush=True)
 
 async def main():
     store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
-    store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard",
+    store.sessions.open(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard",
                                   opened_at=time.time()))
     await asyncio.gather(*(caller(store, sys.argv[2], name) for name in range(CALLERS)))
 
@@ -76,7 +76,7 @@ async def test_what_was_told_outlives_kill_9(open_store: Callable[..., Store], d
     assert len(ended) > 100
 
     store = open_store()
-    assert await store.session(b"key")
+    assert await store.sessions.find_by_key_hash(b"key")
     await store.close()
     calls = {key: (state, result) for key, state, result in read(database, CALLS)}
     assert started <= set(calls)
@@ -94,10 +94,10 @@ async def test_a_copy_of_the_files_has_what_was_told(
 ) -> None:
     """The files as they are at any moment after the answer hold it: nothing waits in memory for a later commit."""
     store = open_store()
-    store.open_session(call.session)
-    assert await store.start(call.starts("1"))
-    assert await store.start(call.starts("2"))
-    await store.end(call.ends("1", b"[1]"))
+    store.sessions.open(call.session)
+    assert await store.journal.start(call.starts("1"))
+    assert await store.journal.start(call.starts("2"))
+    await store.journal.end(call.ends("1", b"[1]"))
     directory = tmp_path / "after the crash"
     directory.mkdir()
     for file in database.parent.glob("toold.db*"):
@@ -135,19 +135,19 @@ async def refused(waiting):
 
 async def main():
     store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
-    store.open_session(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard",
+    store.sessions.open(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard",
                                   opened_at=time.time()))
-    assert await store.start(starts("runs")) and await store.start(starts("small"))
+    assert await store.journal.start(starts("runs")) and await store.journal.start(starts("small"))
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
-    print("end refused", await refused(store.end(ends("runs", 500_000))))
-    print("start refused", await refused(store.start(starts("new"))))
-    print("next end refused", await refused(store.end(ends("small", 1))))
+    print("end refused", await refused(store.journal.end(ends("runs", 500_000))))
+    print("start refused", await refused(store.journal.start(starts("new"))))
+    print("next end refused", await refused(store.journal.end(ends("small", 1))))
     print("problem", bool(store.problem))
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     while store.problem:
         await asyncio.sleep(0.01)
-    print("start", await store.start(starts("new")))
+    print("start", await store.journal.start(starts("new")))
     await store.close()
 
 asyncio.run(main())
@@ -159,7 +159,7 @@ async def test_a_full_disk_refuses_starts_and_keeps_ends(open_store: Callable[..
     # The bound on file sizes is a process's own, so this runs in one of its own.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = [line for line in done.stdout.splitlines() if "store" not in line]
+    told = [line for line in done.stdout.splitlines() if "database" not in line]
     assert told == [
         "end refused True",
         "start refused True",

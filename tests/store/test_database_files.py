@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from toold.store.database_files import OpenedFiles, close_to_others
+from toold.store.database_files import OpenedFiles, restrict_to_owner
 from toold.store.store_schema import open_database
 
 SUFFIXES = ["", "-wal", "-shm"]
@@ -30,15 +30,15 @@ def test_files_that_are_open_to_others_are_closed(database: Path) -> None:
         for suffix in SUFFIXES:
             database.with_name(f"toold.db{suffix}").chmod(0o644)
         with capture_logs() as lines:
-            close_to_others(database)
-            close_to_others(database)
+            restrict_to_owner(database)
+            restrict_to_owner(database)
         assert modes(database) == [0o600] * 3
     assert [Path(line["path"]).name for line in lines] == [f"toold.db{suffix}" for suffix in SUFFIXES]
 
 
 def test_what_was_opened_is_there(opened: OpenedFiles) -> None:
     """Nothing is missed where nobody touched anything."""
-    assert opened.gone() is None
+    assert opened.missing() is None
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -46,7 +46,7 @@ def test_a_file_that_was_removed_is_missed(opened: OpenedFiles, database: Path, 
     """Whichever of them it is."""
     path = database.with_name(f"toold.db{suffix}")
     path.unlink()
-    assert opened.gone() == path
+    assert opened.missing() == path
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -55,14 +55,14 @@ def test_a_file_that_was_replaced_is_missed(opened: OpenedFiles, database: Path,
     path = database.with_name(f"toold.db{suffix}")
     kept = path.rename(path.with_name("kept"))
     path.write_bytes(kept.read_bytes())
-    assert opened.gone() == path
+    assert opened.missing() == path
     kept.replace(path)
-    assert opened.gone() is None
+    assert opened.missing() is None
 
 
 def test_a_directory_that_was_moved_is_missed(opened: OpenedFiles, database: Path) -> None:
     """All of it is gone from where the next daemon looks for it."""
     directory = database.parent
     moved = directory.rename(directory.with_name(f"{directory.name}-moved"))
-    assert opened.gone() == database
+    assert opened.missing() == database
     os.replace(moved, directory)  # noqa: PTH105 - pytest removes it there

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from toold.store import (
     CallEnd,
-    CallOrder,
     CallRow,
     CallStart,
+    DetachedRequest,
     SessionRow,
     Store,
     detached_sql,
@@ -24,7 +24,7 @@ PLENTY = 2**30
 MakeRow = Callable[..., CallRow]
 
 SESSION = SessionRow(id="s", key_hash=b"k", principal="ann", label="l", toolset="lean", opened_at=1.0)
-ORDER = CallOrder(arguments=b'{"items":[1]}', client=b"{}", deadline_at=99.0)
+ORDER = DetachedRequest(arguments=b'{"items":[1]}', client=b"{}", deadline_at=99.0)
 
 
 @pytest.fixture
@@ -47,11 +47,11 @@ def call(row: MakeRow) -> CallStart:
 def test_what_has_not_ended_is_found_with_all_that_it_needs(connection: sqlite3.Connection, call: CallStart) -> None:
     """Its order, its session and its tool, under its id; and it is not taken for a call that a crash cut off."""
     journal_sql.start(connection, [call])
-    (found,) = detached_sql.begun(connection)
+    (found,) = detached_sql.unfinished(connection)
     assert (found.call_id, found.request_key, found.tool, found.started_at) == ("e-1", "n1", "execute_batch", 10.0)
     assert (found.arguments, found.client, found.deadline_at) == (ORDER.arguments, ORDER.client, ORDER.deadline_at)
     assert found.session == SESSION
-    assert journal_sql.started(connection, 20.0) == []
+    assert journal_sql.interrupted_calls(connection, 20.0) == []
 
 
 def test_what_it_was_asked_for_goes_when_it_ends(connection: sqlite3.Connection, call: CallStart) -> None:
@@ -59,9 +59,9 @@ def test_what_it_was_asked_for_goes_when_it_ends(connection: sqlite3.Connection,
     journal_sql.start(connection, [call])
     end = CallEnd(session_id="s", request_key="n1", result=b"{}", at=12.0, row=call.row)
     journal_sql.end(connection, [end], max_bytes=PLENTY)
-    assert detached_sql.begun(connection) == []
+    assert detached_sql.unfinished(connection) == []
     assert connection.execute("SELECT count(*) FROM detached").fetchone() == (0,)
-    kept = session_sql.session(connection, b"k", results_since=0.0)
+    kept = session_sql.load_session(connection, b"k", results_since=0.0)
     assert kept is not None
     assert [one.result for one in kept.calls] == [b"{}"]
 
@@ -69,21 +69,21 @@ def test_what_it_was_asked_for_goes_when_it_ends(connection: sqlite3.Connection,
 async def test_a_next_process_finds_it(open_store: Callable[..., Store], call: CallStart) -> None:
     """What started before the end of a process, and did not end, is there at the next start."""
     store = open_store()
-    store.open_session(SESSION)
-    assert await store.start(call)
+    store.sessions.open(SESSION)
+    assert await store.journal.start(call)
     await store.close()
     again = open_store()
-    assert [one.call_id for one in await again.detached()] == ["e-1"]
+    assert [one.call_id for one in await again.journal.detached_calls()] == ["e-1"]
     await again.close()
 
 
 async def test_a_call_is_found_by_its_id_and_principal(open_store: Callable[..., Store], row: MakeRow) -> None:
     """One that has ended; by nobody else, and not under another id."""
     store = open_store()
-    store.record(row(id="e-7", principal="ann", outcome="ok"))
-    found = await store.call("e-7", "ann")
+    store.audit.record(row(id="e-7", principal="ann", outcome="ok"))
+    found = await store.audit.find_call("e-7", "ann")
     assert found is not None
     assert found.outcome == "ok"
-    assert await store.call("e-7", "bob") is None
-    assert await store.call("e-8", "ann") is None
+    assert await store.audit.find_call("e-7", "bob") is None
+    assert await store.audit.find_call("e-8", "ann") is None
     await store.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toold.protocol.session_calls import REMEMBERED_IDS
 from toold.store import CallEnd, CallRow, CallStart, SessionRow, StoredCall, journal_sql, session_sql
 from toold.store.audit_sql import ROWS_PER_STATEMENT, SLICE
-from toold.store.journal_sql import REMEMBERED_S, InterruptedCall
+from toold.store.journal_sql import ID_TTL_S, InterruptedCall
 from toold.store.store_schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]
@@ -85,7 +85,7 @@ def kept_bytes(connection: sqlite3.Connection) -> int:
 
 
 def results(connection: sqlite3.Connection, since: float = 0.0) -> dict[str, tuple[str, bytes | None]]:
-    found = session_sql.session(connection, b"s", results_since=since)
+    found = session_sql.load_session(connection, b"s", results_since=since)
     assert found
     return {call.request_key: (call.state, call.result) for call in found.calls}
 
@@ -97,7 +97,7 @@ def test_a_call_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
     """A session is found by its key's hash, with all that is needed to answer a repeat of its calls."""
     session_sql.open_session(connection, session_row(at=3.0))
     run(connection, ending("a", b"[1]"))
-    found = session_sql.session(connection, b"s", results_since=0.0)
+    found = session_sql.load_session(connection, b"s", results_since=0.0)
     assert found
     assert found.row == session_row(at=3.0)
     assert found.calls == [
@@ -113,7 +113,7 @@ def test_a_call_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
             at=10.0,
         )
     ]
-    assert session_sql.session(connection, b"other", results_since=0.0) is None
+    assert session_sql.load_session(connection, b"other", results_since=0.0) is None
 
 
 @pytest.mark.parametrize("end", [None, ending("a"), ending("a", None)])
@@ -145,9 +145,11 @@ def test_many_at_once(connection: sqlite3.Connection) -> None:
 def test_an_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
     """The audit row for a crash is there while the call runs, and only then."""
     journal_sql.start(connection, starting("a"))
-    assert journal_sql.started(connection, 7.0) == [InterruptedCall(session_id="s", request_key="a", at=7.0, row=ROW)]
+    assert journal_sql.interrupted_calls(connection, 7.0) == [
+        InterruptedCall(session_id="s", request_key="a", at=7.0, row=ROW)
+    ]
     journal_sql.end(connection, [ending("a")], max_bytes=PLENTY)
-    assert journal_sql.started(connection, 7.0) == []
+    assert journal_sql.interrupted_calls(connection, 7.0) == []
     assert connection.execute("SELECT * FROM template").fetchall() == []
 
 
@@ -156,8 +158,8 @@ def test_a_remembered_id_takes_little(connection: sqlite3.Connection) -> None:
     many = 2000
     for number in range(many):
         run(connection, ending(f"{number:032}", b"x" * 700))
-    assert journal_sql.forget_old(connection, 10.0 + DAY, result_ttl_s=DAY - 1) == SLICE
-    while journal_sql.forget_old(connection, 10.0 + DAY, result_ttl_s=DAY - 1):
+    assert journal_sql.delete_expired(connection, 10.0 + DAY, result_ttl_s=DAY - 1) == SLICE
+    while journal_sql.delete_expired(connection, 10.0 + DAY, result_ttl_s=DAY - 1):
         pass
     pages, free, size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
@@ -171,7 +173,7 @@ def test_a_template_that_cannot_be_read(connection: sqlite3.Connection) -> None:
     for number, damaged in enumerate(["{", "{}", b'"\xff"'], start=1):
         connection.execute("UPDATE template SET audit_row = CAST(? AS TEXT) WHERE number = ?", (damaged, number))
     connection.execute("DELETE FROM template WHERE number = 4")
-    found = {call.request_key: call.row for call in journal_sql.started(connection, 7.0)}
+    found = {call.request_key: call.row for call in journal_sql.interrupted_calls(connection, 7.0)}
     assert found == {"a": None, "b": None, "c": None, "d": None, "e": ROW}
 
 
@@ -196,8 +198,8 @@ def test_an_interrupted_call_is_remembered_so(connection: sqlite3.Connection) ->
     """What a crash left started becomes interrupted, without a result."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a"))
-    journal_sql.end(connection, journal_sql.started(connection, 7.0), max_bytes=PLENTY)
-    found = session_sql.session(connection, b"s", results_since=100.0)
+    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 7.0), max_bytes=PLENTY)
+    found = session_sql.load_session(connection, b"s", results_since=100.0)
     assert found
     assert [(call.state, call.result, call.at) for call in found.calls] == [("interrupted", None, 7.0)]
 
@@ -218,7 +220,7 @@ def test_a_session_comes_back_with_its_last_calls(connection: sqlite3.Connection
     assert len(found) == REMEMBERED_IDS
     assert "0" not in found
     assert journal_sql.start(connection, starting("0")) == [False]
-    known = session_sql.session(connection, b"s", results_since=0.0)
+    known = session_sql.load_session(connection, b"s", results_since=0.0)
     assert known
     assert known.more
 
@@ -230,9 +232,9 @@ def test_any_journalled_call_of_a_session_can_be_asked_for(connection: sqlite3.C
     journal_sql.start(connection, starting("cut-off", "runs"))
     cut_off = InterruptedCall(session_id="s", request_key="cut-off", at=10.0, row=None)
     journal_sql.end(connection, [cut_off], max_bytes=PLENTY)
-    journal_sql.keep(connection, [answer("local")], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("local")], max_bytes=PLENTY)
     keys = ["old", "kept", "too-large", "cut-off", "runs", "local", "never"]
-    known = {key: session_sql.answered(connection, "s", key, results_since=6.0) for key in keys}
+    known = {key: session_sql.ended_call(connection, "s", key, results_since=6.0) for key in keys}
     assert {key: (call.state, call.result) for key, call in known.items() if call} == {
         "old": ("expired", None),
         "kept": ("done", b"[1]"),
@@ -240,8 +242,8 @@ def test_any_journalled_call_of_a_session_can_be_asked_for(connection: sqlite3.C
         "cut-off": ("interrupted", None),
     }
     told = {"old": "expired", "kept": "done", "too-large": "expired", "cut-off": "interrupted", "runs": "expired"}
-    assert session_sql.states(connection, "s", keys, results_since=6.0) == told
-    assert session_sql.states(connection, "other", keys, results_since=6.0) == {}
+    assert session_sql.call_states(connection, "s", keys, results_since=6.0) == told
+    assert session_sql.call_states(connection, "other", keys, results_since=6.0) == {}
 
 
 # --- answers of local calls ------------------------------------------------------------------------------------------
@@ -251,8 +253,8 @@ def test_local_answers_are_stored_for_sessions_that_are_there(connection: sqlite
     """The answer of a local call comes back as such; where nobody can come back, or it is too large, none is stored."""
     session_sql.open_session(connection, session_row())
     kept = [answer("a", b"12"), answer("b", b"123"), answer("c", session="plain")]
-    journal_sql.keep(connection, kept, max_bytes=2)
-    found = session_sql.session(connection, b"s", results_since=0.0)
+    journal_sql.persist_local_results(connection, kept, max_bytes=2)
+    found = session_sql.load_session(connection, b"s", results_since=0.0)
     assert found
     assert found.calls == kept[:1]
     assert states(connection, "plain") == {}
@@ -261,11 +263,11 @@ def test_local_answers_are_stored_for_sessions_that_are_there(connection: sqlite
 def test_a_local_answer_gives_way(connection: sqlite3.Connection) -> None:
     """A later answer under its id takes its place, and a call that writes may start; a journalled call stays."""
     session_sql.open_session(connection, session_row())
-    journal_sql.keep(connection, [answer("a", b"1")], max_bytes=PLENTY)
-    journal_sql.keep(connection, [answer("a", b"2")], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("a", b"1")], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("a", b"2")], max_bytes=PLENTY)
     assert results(connection) == {"a": ("done", b"2")}
     assert journal_sql.start(connection, starting("a")) == [True]
-    journal_sql.keep(connection, [answer("a", b"3")], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("a", b"3")], max_bytes=PLENTY)
     assert states(connection) == {"a": "started"}
     assert kept_bytes(connection) == 0
 
@@ -275,10 +277,10 @@ def test_forgetting(connection: sqlite3.Connection) -> None:
     session_sql.open_session(connection, session_row())
     run(connection, ending("a"), ending("b"))
     journal_sql.start(connection, starting("crash", "runs"))
-    journal_sql.end(connection, journal_sql.started(connection, 11.0)[:1], max_bytes=PLENTY)
-    journal_sql.keep(connection, [answer("local")], max_bytes=PLENTY)
+    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 11.0)[:1], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("local")], max_bytes=PLENTY)
     run(connection, ending("a", session="t"))
-    journal_sql.forget(connection, "s", ["a", "local", "crash", "runs", "never"])
+    journal_sql.acknowledge(connection, "s", ["a", "local", "crash", "runs", "never"])
     assert states(connection) == {"a": "expired", "b": "done", "crash": "expired", "runs": "started"}
     assert states(connection, "t") == {"a": "done"}
 
@@ -291,14 +293,14 @@ def test_the_oldest_results_of_a_principal_go_first(connection: sqlite3.Connecti
     session_sql.open_session(connection, session_row())
     session_sql.open_session(connection, session_row("t", principal="other"))
     run(connection, ending("b", b"22", at=2.0), ending("c", b"333", at=3.0), ending("d", b"44", at=4.0))
-    journal_sql.keep(
+    journal_sql.persist_local_results(
         connection, [answer("a", b"1", at=1.0), answer("z", b"9" * 7, at=0.0, session="t")], max_bytes=PLENTY
     )
-    journal_sql.keep_bound(connection, 8)
+    journal_sql.enforce_results_limit(connection, 8)
     assert states(connection) == {"a": "done", "b": "done", "c": "done", "d": "done"}
-    journal_sql.keep_bound(connection, 7)
+    journal_sql.enforce_results_limit(connection, 7)
     assert states(connection) == {"b": "done", "c": "done", "d": "done"}
-    journal_sql.keep_bound(connection, 6)
+    journal_sql.enforce_results_limit(connection, 6)
     assert states(connection) == {"b": "expired", "c": "done", "d": "done"}
     assert states(connection, "t") == {}
     assert results(connection)["b"] == ("expired", None)
@@ -308,11 +310,11 @@ def test_results_are_gone_after_their_time(connection: sqlite3.Connection) -> No
     """For who asks at once, and from the disk when the retention comes: journalled ids stay, local ones do not."""
     session_sql.open_session(connection, session_row(at=1e9))
     run(connection, ending("old", at=1e9), ending("new", at=1e9 + DAY))
-    journal_sql.keep(connection, [answer("local", at=1e9)], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("local", at=1e9)], max_bytes=PLENTY)
     now = 1e9 + DAY + 1
     gone = {"old": ("expired", None), "new": ("done", b"{}")}
     assert results(connection, since=now - DAY) == gone
-    assert journal_sql.forget_old(connection, now, result_ttl_s=DAY) == 2
+    assert journal_sql.delete_expired(connection, now, result_ttl_s=DAY) == 2
     assert results(connection) == gone
     assert kept_bytes(connection) == 2
 
@@ -324,11 +326,11 @@ def test_ids_and_sessions_are_remembered_for_a_week(connection: sqlite3.Connecti
     session_sql.open_session(connection, session_row("held", at=0.0))
     run(connection, ending("a", at=DAY))
     journal_sql.start(connection, starting("runs"))
-    session_sql.see(connection, ["held", "never"], REMEMBERED_S)
-    journal_sql.forget_old(connection, REMEMBERED_S + 1, result_ttl_s=DAY)
+    session_sql.mark_seen(connection, ["held", "never"], ID_TTL_S)
+    journal_sql.delete_expired(connection, ID_TTL_S + 1, result_ttl_s=DAY)
     assert states(connection) == {"a": "expired", "runs": "started"}
     assert {name for (name,) in connection.execute("SELECT id FROM session")} == {"s", "held"}
-    journal_sql.forget_old(connection, REMEMBERED_S + DAY + 1, result_ttl_s=DAY)
+    journal_sql.delete_expired(connection, ID_TTL_S + DAY + 1, result_ttl_s=DAY)
     assert states(connection) == {"runs": "started"}
 
 
@@ -336,7 +338,7 @@ def test_the_retention_stops_at_a_slice(connection: sqlite3.Connection) -> None:
     """One step removes no more than a slice of each, so that calls that start need not wait for it."""
     session_sql.open_session(connection, session_row())
     run(connection, *(ending(str(number), at=0.0) for number in range(SLICE + 10)))
-    steps = [journal_sql.forget_old(connection, 2 * REMEMBERED_S, result_ttl_s=DAY) for _ in range(4)]
+    steps = [journal_sql.delete_expired(connection, 2 * ID_TTL_S, result_ttl_s=DAY) for _ in range(4)]
     assert steps == [SLICE, 10, 0, 0]
     assert states(connection) == {}
 
@@ -369,20 +371,22 @@ def test_the_sums_are_those_of_the_results(steps: list[tuple[str, ...]]) -> None
                 case "end", [key, size]:
                     journal_sql.end(connection, [ending(key, b"x" * int(size), float(at))], max_bytes=8)
                 case "keep", [key, size]:
-                    journal_sql.keep(connection, [answer(key, b"x" * int(size), float(at))], max_bytes=8)
+                    journal_sql.persist_local_results(
+                        connection, [answer(key, b"x" * int(size), float(at))], max_bytes=8
+                    )
                 case "forget", [key]:
-                    journal_sql.forget(connection, "s", [key])
+                    journal_sql.acknowledge(connection, "s", [key])
                 case "bound", [most]:
-                    journal_sql.keep_bound(connection, int(most))
+                    journal_sql.enforce_results_limit(connection, int(most))
                     assert kept_bytes(connection) <= int(most)
                 case "close", _:
                     session_sql.close_session(connection, "s")
                     session_sql.open_session(connection, session_row())
                 case "crash", _:
-                    journal_sql.end(connection, journal_sql.started(connection, float(at)), max_bytes=8)
-                    session_sql.remove_plain(connection)
+                    journal_sql.end(connection, journal_sql.interrupted_calls(connection, float(at)), max_bytes=8)
+                    session_sql.delete_orphaned_calls(connection)
                 case _:
-                    journal_sql.forget_old(connection, float(at), result_ttl_s=5.0)
+                    journal_sql.delete_expired(connection, float(at), result_ttl_s=5.0)
             (sizes,) = connection.execute("SELECT coalesce(sum(length(result)), 0) FROM result").fetchone()
             assert kept_bytes(connection) == sizes
             assert connection.execute(

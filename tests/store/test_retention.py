@@ -11,7 +11,7 @@ import pytest
 from toold.store import Retention, audit_sql
 from toold.store.chain_writer import ChainWriter
 from toold.store.commit_group import CommitItem, write
-from toold.store.retention import keep_bounds
+from toold.store.retention import enforce_retention
 from toold.store.store_schema import open_database
 
 Call = Any  # conftest.Journalled
@@ -24,31 +24,33 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def test_there_is_more_after_a_full_slice(connection: sqlite3.Connection, ledger: ChainWriter, call: Call) -> None:
+def test_there_is_more_after_a_full_slice(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
+) -> None:
     """Results and rows are both removed in one step, and it says whether another step is needed."""
     row = audit_sql.values(call.ends(started_at=1.0).row, None)
     write(
         connection,
         [CommitItem(None, row=row) for _ in range(audit_sql.SLICE + 1)],
-        ledger,
-        dropped=0,
-        kept_bytes=PLENTY,
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=PLENTY,
     )
     write(
         connection,
         [CommitItem(call.session), CommitItem(call.starts()), CommitItem(call.ends())],
-        ledger,
-        dropped=0,
-        kept_bytes=PLENTY,
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=PLENTY,
     )
     later = time.time() + 1.5 * 86400
-    assert keep_bounds(connection, ledger, Retention(days=30), later)
-    assert not keep_bounds(connection, ledger, Retention(days=30), later)
+    assert enforce_retention(connection, chain_writer, Retention(days=30), later)
+    assert not enforce_retention(connection, chain_writer, Retention(days=30), later)
     assert audit_sql.recent(connection, 5) == []
     assert connection.execute("SELECT state FROM journal").fetchall() == [("expired",)]
 
 
-def test_results_cost_no_audit_rows(connection: sqlite3.Connection, ledger: ChainWriter, call: Call) -> None:
+def test_results_cost_no_audit_rows(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """Kept results have a bound of their own: however large, they do not push rows out of the database."""
     row = audit_sql.values(call.ends().row, None)
     group = [
@@ -57,30 +59,44 @@ def test_results_cost_no_audit_rows(connection: sqlite3.Connection, ledger: Chai
         CommitItem(call.ends(result=b"x" * 10_000_000)),
         CommitItem(None, row=row),
     ]
-    write(connection, group, ledger, dropped=0, kept_bytes=PLENTY)
-    keep_bounds(connection, ledger, Retention(bytes=1_000_000), time.time())
+    write(connection, group, chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    enforce_retention(connection, chain_writer, Retention(bytes=1_000_000), time.time())
     assert len(audit_sql.recent(connection, 5)) == 1
-    keep_bounds(connection, ledger, Retention(bytes=100), time.time())
+    enforce_retention(connection, chain_writer, Retention(bytes=100), time.time())
     assert audit_sql.recent(connection, 5) == []
 
 
-def test_remembered_ids_cost_no_audit_rows(connection: sqlite3.Connection, ledger: ChainWriter, call: Call) -> None:
+def test_remembered_ids_cost_no_audit_rows(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
+) -> None:
     """However many ids the journal remembers, they stay their time, and push no rows out of the database."""
     keys = [str(number) for number in range(3000)]
-    write(connection, [CommitItem(call.session)], ledger, dropped=0, kept_bytes=PLENTY)
-    write(connection, [CommitItem(call.starts(key)) for key in keys], ledger, dropped=0, kept_bytes=PLENTY)
-    write(connection, [CommitItem(call.ends(key, None)) for key in keys], ledger, dropped=0, kept_bytes=PLENTY)
+    write(connection, [CommitItem(call.session)], chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    write(
+        connection, [CommitItem(call.starts(key)) for key in keys], chain_writer, rows_dropped=0, results_bytes=PLENTY
+    )
+    write(
+        connection,
+        [CommitItem(call.ends(key, None)) for key in keys],
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=PLENTY,
+    )
     row = audit_sql.values(call.ends().row, None)
-    write(connection, [CommitItem(None, row=row) for _ in range(10)], ledger, dropped=0, kept_bytes=PLENTY)
-    assert not keep_bounds(connection, ledger, Retention(bytes=10_000), time.time())
+    write(
+        connection, [CommitItem(None, row=row) for _ in range(10)], chain_writer, rows_dropped=0, results_bytes=PLENTY
+    )
+    assert not enforce_retention(connection, chain_writer, Retention(bytes=10_000), time.time())
     assert len(audit_sql.recent(connection, 20)) == 10
 
 
-def test_the_file_shrinks(connection: sqlite3.Connection, ledger: ChainWriter, call: Call, database: Path) -> None:
+def test_the_file_shrinks(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call, database: Path
+) -> None:
     """What results took is given back to the disk."""
     group = [CommitItem(call.session), CommitItem(call.starts()), CommitItem(call.ends(result=b"x" * 1_000_000))]
-    write(connection, group, ledger, dropped=0, kept_bytes=PLENTY)
+    write(connection, group, chain_writer, rows_dropped=0, results_bytes=PLENTY)
     (before,) = connection.execute("PRAGMA page_count").fetchone()
-    keep_bounds(connection, ledger, Retention(result_ttl_s=0.0), time.time() + 1)
+    enforce_retention(connection, chain_writer, Retention(result_ttl_s=0.0), time.time() + 1)
     (after,) = connection.execute("PRAGMA page_count").fetchone()
     assert after < before / 2

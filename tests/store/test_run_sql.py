@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from toold.store import CallEnd, CallRow, CallStart, Store, StoredCall, journal_sql, run_sql, session_sql
-from toold.store.journal_sql import REMEMBERED_S
+from toold.store.journal_sql import ID_TTL_S
 from toold.store.store_schema import open_database
 
 DAY = 86400.0
@@ -35,11 +35,11 @@ def parent(row: MakeRow) -> CallStart:
 
 @pytest.fixture
 def child(row: MakeRow) -> Callable[..., CallStart]:
-    def make(name: str = "step", *, again: bool = False, orchestration: bool = False) -> CallStart:
+    def make(name: str = "step", *, replace: bool = False, orchestration: bool = False) -> CallStart:
         started = row(id=f"e-1/{name}", tool="write", principal="ann", started_at=11.0)
         return CallStart(
             session_id="e-1", request_key=name, echo_id=False, arguments_hash=b"h", row=started, child=True,
-            orchestration=orchestration, again=again,
+            orchestration=orchestration, replace=replace,
         )  # fmt: skip
 
     return make
@@ -52,22 +52,22 @@ def ended(started: CallStart, at: float = 12.0) -> CallEnd:
 def known(
     connection: sqlite3.Connection, name: str = "step", principal: str = "ann", since: float = 0
 ) -> StoredCall | None:
-    return session_sql.child(connection, "e-1", name, principal, results_since=since)
+    return session_sql.child_call(connection, "e-1", name, principal, results_since=since)
 
 
 def test_a_run_is_found_by_its_tool_and_principal(connection: sqlite3.Connection, parent: CallStart) -> None:
     """And by nobody else, and under no other tool."""
     journal_sql.start(connection, [parent])
-    assert run_sql.find(connection, "e-1", "ann", "execute_pipeline") == "e-1"
-    assert run_sql.find(connection, "e-1", "bob", "execute_pipeline") is None
-    assert run_sql.find(connection, "e-1", "ann", "execute_batch") is None
-    assert run_sql.find(connection, "e-2", "ann", "execute_pipeline") is None
+    assert run_sql.find_run(connection, "e-1", "ann", "execute_pipeline") == "e-1"
+    assert run_sql.find_run(connection, "e-1", "bob", "execute_pipeline") is None
+    assert run_sql.find_run(connection, "e-1", "ann", "execute_batch") is None
+    assert run_sql.find_run(connection, "e-2", "ann", "execute_pipeline") is None
 
 
 def test_a_child_is_no_run_by_itself(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
     """What it makes is known under the run of its parent, so that is what is taken up."""
     journal_sql.start(connection, [child(orchestration=True)])
-    assert run_sql.find(connection, "e-1/step", "ann", "write") is None
+    assert run_sql.find_run(connection, "e-1/step", "ann", "write") is None
 
 
 def test_who_takes_up_a_run_leads_to_it(connection: sqlite3.Connection, parent: CallStart, row: MakeRow) -> None:
@@ -78,8 +78,8 @@ def test_who_takes_up_a_run_leads_to_it(connection: sqlite3.Connection, parent: 
         session_id="s", request_key="n2", echo_id=False, arguments_hash=b"h", row=again, orchestration=True
     )
     journal_sql.start(connection, [second])
-    run_sql.take_up(connection, "e-2", "e-1")
-    assert run_sql.find(connection, "e-2", "ann", "execute_pipeline") == "e-1"
+    run_sql.resume(connection, "e-2", "e-1")
+    assert run_sql.find_run(connection, "e-2", "ann", "execute_pipeline") == "e-1"
 
 
 def test_a_child_is_known_with_its_result(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
@@ -100,7 +100,7 @@ def test_a_child_is_known_with_its_result(connection: sqlite3.Connection, child:
 def test_a_call_of_a_session_is_no_child(connection: sqlite3.Connection, parent: CallStart) -> None:
     """A client that names its request like a child's finds nothing of a run by that, nor a run anything of it."""
     journal_sql.start(connection, [parent])
-    assert session_sql.child(connection, "s", "n1", "ann", results_since=0) is None
+    assert session_sql.child_call(connection, "s", "n1", "ann", results_since=0) is None
 
 
 @pytest.mark.parametrize("state", ["interrupted", "done"])
@@ -112,9 +112,9 @@ def test_only_what_was_cut_off_starts_again(
     if state == "done":
         journal_sql.end(connection, [ended(child())], max_bytes=PLENTY)
     else:
-        journal_sql.end(connection, journal_sql.started(connection, 12.0), max_bytes=PLENTY)
+        journal_sql.end(connection, journal_sql.interrupted_calls(connection, 12.0), max_bytes=PLENTY)
     assert journal_sql.start(connection, [child()]) == [False]
-    assert journal_sql.start(connection, [child(again=True)]) == [state == "interrupted"]
+    assert journal_sql.start(connection, [child(replace=True)]) == [state == "interrupted"]
 
 
 def test_children_outlive_their_session(
@@ -123,10 +123,10 @@ def test_children_outlive_their_session(
     """The run of a plain client can be taken up by its next connection, and after a restart."""
     journal_sql.start(connection, [parent, child()])
     journal_sql.end(connection, [ended(parent), ended(child())], max_bytes=PLENTY)
-    assert session_sql.has_plain(connection)
+    assert session_sql.has_orphaned_calls(connection)
     session_sql.close_session(connection, "s")
-    assert not session_sql.has_plain(connection)
-    session_sql.remove_plain(connection)
+    assert not session_sql.has_orphaned_calls(connection)
+    session_sql.delete_orphaned_calls(connection)
     assert known(connection) is not None
 
 
@@ -136,11 +136,11 @@ def test_runs_are_forgotten_with_their_children(
     """A run is known for as long as one of its children is."""
     journal_sql.start(connection, [parent, child()])
     journal_sql.end(connection, [ended(parent), ended(child(), at=2 * DAY)], max_bytes=PLENTY)
-    journal_sql.forget_old(connection, REMEMBERED_S + DAY, result_ttl_s=1)
-    assert run_sql.find(connection, "e-1", "ann", "execute_pipeline") == "e-1"
-    journal_sql.forget_old(connection, REMEMBERED_S + 3 * DAY, result_ttl_s=1)
-    journal_sql.forget_old(connection, REMEMBERED_S + 3 * DAY, result_ttl_s=1)
-    assert run_sql.find(connection, "e-1", "ann", "execute_pipeline") is None
+    journal_sql.delete_expired(connection, ID_TTL_S + DAY, result_ttl_s=1)
+    assert run_sql.find_run(connection, "e-1", "ann", "execute_pipeline") == "e-1"
+    journal_sql.delete_expired(connection, ID_TTL_S + 3 * DAY, result_ttl_s=1)
+    journal_sql.delete_expired(connection, ID_TTL_S + 3 * DAY, result_ttl_s=1)
+    assert run_sql.find_run(connection, "e-1", "ann", "execute_pipeline") is None
     assert known(connection) is None
 
 
@@ -149,14 +149,14 @@ async def test_a_store_answers_what_it_has_of_a_run(
 ) -> None:
     """It says so of what was written a moment before, and after it was closed and opened again."""
     store = open_store()
-    await store.start(replace(parent, row=replace(parent.row, started_at=time.time())))
-    await store.start(child())
-    found = await store.child("e-1", "step", "ann")
+    await store.journal.start(replace(parent, row=replace(parent.row, started_at=time.time())))
+    await store.journal.start(child())
+    found = await store.journal.child_call("e-1", "step", "ann")
     assert found is not None
-    await store.take_up("e-1", "e-0")
+    await store.journal.resume_run("e-1", "e-0")
     await store.close()
     later = open_store()
-    again = await later.child("e-1", "step", "ann")
+    again = await later.journal.child_call("e-1", "step", "ann")
     assert (found.state, again and again.state) == ("interrupted", "interrupted")
-    assert await later.run("e-1", "ann", "execute_pipeline") == "e-0"
+    assert await later.journal.find_run("e-1", "ann", "execute_pipeline") == "e-0"
     await later.close()

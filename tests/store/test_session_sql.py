@@ -39,7 +39,7 @@ def test_a_closed_session_is_gone(connection: sqlite3.Connection, call: "Call") 
         session_sql.open_session(connection, replace(call.session, id=name, key_hash=name.encode()))
         make_calls(connection, call, name)
     session_sql.close_session(connection, "s")
-    assert session_sql.session(connection, b"s", results_since=0.0) is None
+    assert session_sql.load_session(connection, b"s", results_since=0.0) is None
     assert states(connection, "s") == {"runs": "started"}
     journal_sql.end(connection, [replace(call.ends("runs"), session_id=name) for name in "st"], max_bytes=PLENTY)
     assert states(connection, "s") == {}
@@ -52,26 +52,26 @@ def test_a_plain_clients_ids_are_known_as_long_as_it_is_there(connection: sqlite
     for name in (call.session.id, "plain"):
         make_calls(connection, call, name)
     assert journal_sql.start(connection, [replace(call.starts("ended"), session_id="plain")]) == [False]
-    assert session_sql.has_plain(connection)
-    session_sql.remove_plain(connection)
+    assert session_sql.has_orphaned_calls(connection)
+    session_sql.delete_orphaned_calls(connection)
     assert states(connection, call.session.id) == {"ended": "done", "runs": "started"}
     assert states(connection, "plain") == {"runs": "started"}
     session_sql.close_session(connection, "plain")
-    journal_sql.end(connection, journal_sql.started(connection, 1.0), max_bytes=PLENTY)
-    assert not session_sql.has_plain(connection)
+    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 1.0), max_bytes=PLENTY)
+    assert not session_sql.has_orphaned_calls(connection)
 
 
 def test_opening_a_session_again_changes_nothing(connection: sqlite3.Connection, call: "Call") -> None:
     """The key that counts is the first."""
     session_sql.open_session(connection, call.session)
     session_sql.open_session(connection, replace(call.session, key_hash=b"another"))
-    assert session_sql.session(connection, b"another", results_since=0.0) is None
-    assert session_sql.session(connection, call.session.key_hash, results_since=0.0)
+    assert session_sql.load_session(connection, b"another", results_since=0.0) is None
+    assert session_sql.load_session(connection, call.session.key_hash, results_since=0.0)
 
 
 def test_seeing_never_goes_back(connection: sqlite3.Connection, call: "Call") -> None:
     """Told late of an earlier time, a session counts as seen at the later one."""
     session_sql.open_session(connection, replace(call.session, opened_at=0.0))
-    session_sql.see(connection, [call.session.id], 9.0)
-    session_sql.see(connection, [call.session.id], 5.0)
+    session_sql.mark_seen(connection, [call.session.id], 9.0)
+    session_sql.mark_seen(connection, [call.session.id], 5.0)
     assert connection.execute("SELECT seen_at FROM session").fetchone() == (9.0,)

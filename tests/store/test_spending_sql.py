@@ -62,16 +62,16 @@ def test_a_count_that_is_none_fits_all_the_same(database: Path, row: MakeRow) ->
 def test_old_days_go(database: Path, row: MakeRow) -> None:
     """A year and some days are kept."""
     with closing(open_database(database)) as connection:
-        for days in (0, spending_sql.KEPT_DAYS - 1, spending_sql.KEPT_DAYS):
+        for days in (0, spending_sql.RETENTION_DAYS - 1, spending_sql.RETENTION_DAYS):
             spending_sql.add(connection, spending_sql.by_day(row(), [DOLLAR], NOON - days * 86400))
-        spending_sql.forget_old(connection, NOON)
+        spending_sql.delete_expired(connection, NOON)
         assert len(spending_sql.since(connection, "")) == 2
 
 
 async def spent_of(open_store: Callable[..., Store]) -> list[DaySpent]:
     store = open_store()
     try:
-        return await store.spent_since("")
+        return await store.audit.spent_since("")
     finally:
         await store.close()
 
@@ -79,10 +79,10 @@ async def spent_of(open_store: Callable[..., Store]) -> list[DaySpent]:
 async def test_what_a_call_took_is_there_with_its_end(open_store: Callable[..., Store], call: Call) -> None:
     """And after a restart, once; a call that starts has taken nothing yet."""
     store = open_store()
-    await store.start(call.starts())
-    assert await store.spent_since("") == []
-    await store.end(call.ends(spent=(DOLLAR,)))
-    assert [one.completions for one in await store.spent_since("")] == [1]
+    await store.journal.start(call.starts())
+    assert await store.audit.spent_since("") == []
+    await store.journal.end(call.ends(spent=(DOLLAR,)))
+    assert [one.completions for one in await store.audit.spent_since("")] == [1]
     await store.close()
     for _ in range(2):
         (found,) = await spent_of(open_store)
@@ -92,9 +92,9 @@ async def test_what_a_call_took_is_there_with_its_end(open_store: Callable[..., 
 async def test_a_call_that_a_crash_interrupted_counts_nothing(open_store: Callable[..., Store], call: Call) -> None:
     """Nobody knows what it took; and what had ended before is not added again."""
     store = open_store()
-    await store.start(call.starts("1"))
-    await store.start(call.starts("2"))
-    await store.end(call.ends("1", spent=(DOLLAR,)))
+    await store.journal.start(call.starts("1"))
+    await store.journal.start(call.starts("2"))
+    await store.journal.end(call.ends("1", spent=(DOLLAR,)))
     await store.close()  # with call 2 still started, as a crash leaves it
     for _ in range(2):
         assert [one.completions for one in await spent_of(open_store)] == [1]
@@ -113,10 +113,10 @@ async def test_an_end_that_the_disk_refused_counts_once(
             refusals.pop()
             raise sqlite3.OperationalError("disk I/O error")
 
-    await store.start(call.starts())
+    await store.journal.start(call.starts())
     monkeypatch.setattr(spending_sql, "add", refuse_once)
     with pytest.raises(Exception, match="disk I/O error"):
-        await store.end(call.ends(spent=(DOLLAR,)))
+        await store.journal.end(call.ends(spent=(DOLLAR,)))
     await store.flush()
     await store.close()
     assert [one.completions for one in await spent_of(open_store)] == [1]

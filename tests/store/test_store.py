@@ -44,64 +44,66 @@ async def test_the_last_calls_come_out_as_they_went_in(store: Store, row: MakeRo
         ),
     ]
     for one in rows:
-        store.record(one)
+        store.audit.record(one)
     await store.flush()
-    assert await store.recent(2) == [rows[2], rows[1]]
-    assert await store.recent(10) == rows[::-1]
-    assert store.written == 3
+    assert await store.audit.recent(2) == [rows[2], rows[1]]
+    assert await store.audit.recent(10) == rows[::-1]
+    assert store.audit.rows_written == 3
 
 
 async def test_a_flush_that_is_not_awaited_any_more(store: Store, row: MakeRow) -> None:
     """Who stops waiting for a flush ends his own waiting, and neither the writer nor anybody else's."""
     for number in range(3):
-        store.record(row(id=str(number)))
+        store.audit.record(row(id=str(number)))
         flushing = asyncio.create_task(store.flush())
         await asyncio.sleep(0)  # it has asked the writer, and waits
         flushing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await flushing
     await store.flush()
-    assert (store.written, store.problem) == (3, None)
+    assert (store.audit.rows_written, store.problem) == (3, None)
 
 
 async def test_what_is_kept_can_be_changed(store: Store, row: MakeRow) -> None:
     """Rows from then on are kept as the new rule has it, and old ones go that it would not keep."""
-    store.record(row(id="old", started_at=time.time() - 5 * 86_400, arguments="x"))
+    store.audit.record(row(id="old", started_at=time.time() - 5 * 86_400, arguments="x"))
     await store.flush()
-    store.go_by(lambda _: '"kept otherwise"', Retention(days=3))
-    store.record(row(id="new", arguments="x"))
+    store.apply(lambda _: '"kept otherwise"', Retention(days=3))
+    store.audit.record(row(id="new", arguments="x"))
     await store.flush()
-    assert [(kept.id, kept.arguments) for kept in await store.recent(5)] == [("new", "kept otherwise")]
+    assert [(kept.id, kept.arguments) for kept in await store.audit.recent(5)] == [("new", "kept otherwise")]
 
 
 async def test_the_time_of_results_can_be_changed(store: Store, call: Call) -> None:
     """What is given out goes by the new time at once."""
-    store.open_session(call.session)
-    await store.keep([msgspec.structs.replace(call.local("1"), at=time.time() - 60)])
-    store.go_by(json.dumps, Retention(result_ttl_s=30.0))
-    found = await store.session(b"key")
+    store.sessions.open(call.session)
+    await store.journal.persist_local_results([msgspec.structs.replace(call.local("1"), at=time.time() - 60)])
+    store.apply(json.dumps, Retention(result_ttl_s=30.0))
+    found = await store.sessions.find_by_key_hash(b"key")
     assert found
     assert found.calls == []
 
 
 async def test_an_empty_store_has_no_calls(store: Store) -> None:
     """Before the first call all sums are zero."""
-    totals = await store.totals()
-    assert await store.recent(5) == []
+    totals = await store.audit.totals()
+    assert await store.audit.recent(5) == []
     assert (totals.since, totals.all, totals.by_tool, totals.by_model) == (None, Sums(), {}, [])
 
 
 async def test_sums(store: Store, row: MakeRow) -> None:
     """Sums are kept by tool, outcome and model, cost by currency; simulated models stand apart and cost nothing."""
     paid = {"tool": "chat", "provider": "kimi", "model": "k2", "input_tokens": 10, "output_tokens": 5}
-    store.record(row(**paid, cost_amount=0.25, cost_currency="USD", started_at=200.0))
-    store.record(row(**paid, cost_amount=0.25, cost_currency="USD", started_at=100.0, outcome="TIMEOUT"))
+    store.audit.record(row(**paid, cost_amount=0.25, cost_currency="USD", started_at=200.0))
+    store.audit.record(row(**paid, cost_amount=0.25, cost_currency="USD", started_at=100.0, outcome="TIMEOUT"))
     await store.flush()
-    store.record(row(**paid, cost_amount=9.0, cost_currency="USD", simulated=True))
-    store.record(row(tool="chat", provider="glm", model="g", input_tokens=1, cost_amount=2.0, cost_currency="CNY"))
-    store.record(row(tool="no such tool", outcome="TOOL_NOT_FOUND"))
+    store.audit.record(row(**paid, cost_amount=9.0, cost_currency="USD", simulated=True))
+    store.audit.record(
+        row(tool="chat", provider="glm", model="g", input_tokens=1, cost_amount=2.0, cost_currency="CNY")
+    )
+    store.audit.record(row(tool="no such tool", outcome="TOOL_NOT_FOUND"))
     await store.flush()
-    totals = await store.totals()
+    totals = await store.audit.totals()
     assert totals.since == 100.0
     assert totals.all == Sums(calls=5, errors=2, input_tokens=31, output_tokens=15, cost={"USD": 0.5, "CNY": 2.0})
     assert totals.by_tool["chat"].calls == 4
@@ -127,17 +129,17 @@ async def test_rows_and_sums_outlive_the_process(open_store: Callable[..., Store
     """Closing writes what is left; the next store finds it and goes on from there."""
     for number in range(2):
         store = open_store()
-        store.record(row(id=str(number)))
+        store.audit.record(row(id=str(number)))
         await store.close()
     store = open_store()
-    assert [one.id for one in await store.recent(5)] == ["1", "0"]
-    assert (await store.totals()).all.calls == 2
+    assert [one.id for one in await store.audit.recent(5)] == ["1", "0"]
+    assert (await store.audit.totals()).all.calls == 2
     await store.close()
 
 
 async def test_the_file_is_its_owners(store: Store, row: MakeRow, database: Path) -> None:
     """The database and what SQLite keeps beside it can be read by nobody else."""
-    store.record(row())
+    store.audit.record(row())
     await store.flush()
     files = sorted(database.parent.glob("toold.db*"))
     assert len(files) == 3
@@ -146,19 +148,21 @@ async def test_the_file_is_its_owners(store: Store, row: MakeRow, database: Path
 
 async def test_reading_does_not_wait_for_writers(store: Store, row: MakeRow, database: Path) -> None:
     """While another connection writes, reads answer with what was there before."""
-    store.record(row())
+    store.audit.record(row())
     await store.flush()
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        assert len(await store.recent(5)) == 1
+        assert len(await store.audit.recent(5)) == 1
         other.execute("ROLLBACK")
 
 
 async def test_many_readers_at_once(store: Store, row: MakeRow) -> None:
     """Reads asked for together all answer."""
-    store.record(row())
+    store.audit.record(row())
     await store.flush()
-    answers = await asyncio.gather(*(store.recent(1) for _ in range(20)), *(store.totals() for _ in range(20)))
+    answers = await asyncio.gather(
+        *(store.audit.recent(1) for _ in range(20)), *(store.audit.totals() for _ in range(20))
+    )
     assert len(answers) == 40
 
 
@@ -167,31 +171,31 @@ async def test_a_broken_file_is_told_to_readers(store: Store, database: Path) ->
     with closing(sqlite3.connect(database)) as other:
         other.execute("DROP TABLE call_total")
     with pytest.raises(StoreError, match="cannot be read"):
-        await store.totals()
+        await store.audit.totals()
 
 
 async def test_a_session_is_found_with_what_was_recorded_before(store: Store, call: Call) -> None:
     """What was told the store before the question is in the answer, waited for or not."""
-    store.open_session(call.session)
-    assert await store.start(call.starts("1"))
-    assert not await store.start(call.starts("1"))
-    await store.end(call.ends("1", b"[1]"))
-    await store.keep([call.local("2")])
-    store.forget("s-1", ["2"])
-    found = await store.session(b"key")
+    store.sessions.open(call.session)
+    assert await store.journal.start(call.starts("1"))
+    assert not await store.journal.start(call.starts("1"))
+    await store.journal.end(call.ends("1", b"[1]"))
+    await store.journal.persist_local_results([call.local("2")])
+    store.sessions.acknowledge("s-1", ["2"])
+    found = await store.sessions.find_by_key_hash(b"key")
     assert found
     assert found.row == call.session
     assert [(kept.request_key, kept.state, kept.result) for kept in found.calls] == [("1", "done", b"[1]")]
-    assert [row.id for row in await store.recent(5)] == ["call-1"]
-    store.close_session("s-1")
-    assert await store.session(b"key") is None
+    assert [row.id for row in await store.audit.recent(5)] == ["call-1"]
+    store.sessions.close("s-1")
+    assert await store.sessions.find_by_key_hash(b"key") is None
 
 
 async def test_a_session_that_is_found_counts_as_seen(store: Store, call: Call, database: Path) -> None:
     """So that the retention leaves it alone."""
-    store.open_session(msgspec.structs.replace(call.session, opened_at=time.time() - 3600))
+    store.sessions.open(msgspec.structs.replace(call.session, opened_at=time.time() - 3600))
     before = time.time()
-    assert await store.session(b"key")
+    assert await store.sessions.find_by_key_hash(b"key")
     await store.flush()
     with closing(sqlite3.connect(database)) as other:
         ((seen_at,),) = other.execute("SELECT seen_at FROM session").fetchall()
@@ -201,32 +205,32 @@ async def test_a_session_that_is_found_counts_as_seen(store: Store, call: Call, 
 async def test_sessions_and_results_outlive_the_process(open_store: Callable[..., Store], call: Call) -> None:
     """The next store has the results, those of local calls too, and knows what ran when the last one ended."""
     store = open_store()
-    store.open_session(call.session)
+    store.sessions.open(call.session)
     for key in "12":
-        assert await store.start(call.starts(key))
-    await store.end(call.ends("1", b"[1]"))
-    await store.keep([call.local("3", b"[3]")])
+        assert await store.journal.start(call.starts(key))
+    await store.journal.end(call.ends("1", b"[1]"))
+    await store.journal.persist_local_results([call.local("3", b"[3]")])
     await store.close()
     store = open_store()
-    found = await store.session(b"key")
+    found = await store.sessions.find_by_key_hash(b"key")
     assert found
     assert {kept.request_key: (kept.state, kept.result) for kept in found.calls} == {
         "1": ("done", b"[1]"),
         "2": ("interrupted", None),
         "3": ("done", b"[3]"),
     }
-    assert {row.id: row.outcome for row in await store.recent(5)} == {"call-1": "ok", "call-2": "OUTCOME_UNKNOWN"}
+    assert {row.id: row.outcome for row in await store.audit.recent(5)} == {"call-1": "ok", "call-2": "OUTCOME_UNKNOWN"}
     await store.close()
 
 
 async def test_results_have_a_time(open_store: Callable[..., Store], call: Call) -> None:
     """Older results are not given out, though the retention comes later; local calls are then not known."""
     store = open_store(retention=Retention(result_ttl_s=3600.0))
-    store.open_session(call.session)
-    assert await store.start(call.starts("1"))
-    await store.end(msgspec.structs.replace(call.ends("1"), at=time.time() - 3601))
-    await store.keep([msgspec.structs.replace(call.local("2"), at=time.time() - 3601)])
-    found = await store.session(b"key")
+    store.sessions.open(call.session)
+    assert await store.journal.start(call.starts("1"))
+    await store.journal.end(msgspec.structs.replace(call.ends("1"), at=time.time() - 3601))
+    await store.journal.persist_local_results([msgspec.structs.replace(call.local("2"), at=time.time() - 3601)])
+    found = await store.sessions.find_by_key_hash(b"key")
     assert found
     assert [(kept.request_key, kept.state, kept.result) for kept in found.calls] == [("1", "expired", None)]
     await store.close()
@@ -234,12 +238,12 @@ async def test_results_have_a_time(open_store: Callable[..., Store], call: Call)
 
 async def test_results_have_a_bound(open_store: Callable[..., Store], call: Call) -> None:
     """Past a principal's bytes the oldest are gone when the new one is there."""
-    store = open_store(retention=Retention(kept_bytes=5))
-    store.open_session(call.session)
+    store = open_store(retention=Retention(results_bytes=5))
+    store.sessions.open(call.session)
     for key in "12":
-        assert await store.start(call.starts(key))
-        await store.end(call.ends(key, b"123"))
-    found = await store.session(b"key")
+        assert await store.journal.start(call.starts(key))
+        await store.journal.end(call.ends(key, b"123"))
+    found = await store.sessions.find_by_key_hash(b"key")
     assert found
     assert [(kept.request_key, kept.state) for kept in found.calls] == [("1", "expired"), ("2", "done")]
     await store.close()
@@ -247,14 +251,14 @@ async def test_results_have_a_bound(open_store: Callable[..., Store], call: Call
 
 async def test_a_wait_that_is_cut_off(store: Store, call: Call) -> None:
     """Who stops waiting for a start, and tells its end, has it written; the writer and others go on."""
-    store.open_session(call.session)
-    starting = asyncio.create_task(store.start(call.starts("1")))
+    store.sessions.open(call.session)
+    starting = asyncio.create_task(store.journal.start(call.starts("1")))
     await asyncio.sleep(0)  # it has asked the writer, and waits
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    await store.end(call.ends("1"))
-    found = await store.session(b"key")
+    await store.journal.end(call.ends("1"))
+    found = await store.sessions.find_by_key_hash(b"key")
     assert found
     assert [(kept.request_key, kept.state) for kept in found.calls] == [("1", "done")]
 
@@ -263,29 +267,29 @@ async def test_many_calls_at_once(store: Store, call: Call) -> None:
     """Calls that start and end side by side are each written once."""
 
     async def one(key: str) -> None:
-        assert await store.start(call.starts(key))
-        await store.end(call.ends(key, key.encode()))
+        assert await store.journal.start(call.starts(key))
+        await store.journal.end(call.ends(key, key.encode()))
 
-    store.open_session(call.session)
+    store.sessions.open(call.session)
     await asyncio.gather(*(one(str(number)) for number in range(300)))
-    found = await store.session(b"key")
+    found = await store.sessions.find_by_key_hash(b"key")
     assert found
     assert {kept.request_key: kept.result for kept in found.calls} == {str(n): str(n).encode() for n in range(300)}
-    assert store.written == (await store.totals()).all.calls == 300
+    assert store.audit.rows_written == (await store.audit.totals()).all.calls == 300
 
 
 async def test_retention_by_age(open_store: Callable[..., Store], row: MakeRow) -> None:
     """At the start rows older than the bound go, in slices; younger ones and the sums stay."""
     store = open_store(retention=Retention(days=100_000))
     for number in range(1200):
-        store.record(row(id=str(number), started_at=1e9))
-    store.record(row(id="young"))
+        store.audit.record(row(id=str(number), started_at=1e9))
+    store.audit.record(row(id="young"))
     await store.close()
     store = open_store(retention=Retention(days=30))
     for _ in range(3):  # 500 rows a slice
         await store.flush()
-    assert [one.id for one in await store.recent(5000)] == ["young"]
-    assert (await store.totals()).all.calls == 1201
+    assert [one.id for one in await store.audit.recent(5000)] == ["young"]
+    assert (await store.audit.totals()).all.calls == 1201
     await store.close()
 
 
@@ -293,13 +297,13 @@ async def test_retention_by_size(open_store: Callable[..., Store], row: MakeRow,
     """A database over its bound loses its oldest rows, and the file shrinks."""
     store = open_store()
     for number in range(2000):
-        store.record(row(id=str(number), message="m" * 500))
+        store.audit.record(row(id=str(number), message="m" * 500))
     await store.close()
     before = database.stat().st_size
     store = open_store(retention=Retention(bytes=before // 2))
     for _ in range(4):
         await store.flush()
-    kept = [int(one.id) for one in await store.recent(5000)]
+    kept = [int(one.id) for one in await store.audit.recent(5000)]
     assert 0 < len(kept) < 1500
     assert kept == list(range(1999, 1999 - len(kept), -1))
     await store.close()
@@ -320,9 +324,9 @@ async def test_a_read_that_hangs_does_not_hold_up_the_end(
     monkeypatch.setattr(audit_sql, "recent", hangs)
     monkeypatch.setattr(store_reader, "READER_TIMEOUT_S", 0.01)
     store = open_store()
-    reading = asyncio.create_task(store.recent(1))
+    reading = asyncio.create_task(store.audit.recent(1))
     assert await asyncio.to_thread(reached.wait, 30)
-    store.record(row(id="last"))
+    store.audit.record(row(id="last"))
     try:
         with capture_logs() as lines:
             await asyncio.wait_for(store.close(), 20)
@@ -337,9 +341,9 @@ async def test_a_read_that_hangs_does_not_hold_up_the_end(
 async def test_an_ordinary_end_leaves_one_file(open_store: Callable[..., Store], row: MakeRow, database: Path) -> None:
     """After closing all is in the database itself, so that copying that one file is a backup."""
     store = open_store()
-    store.record(row())
+    store.audit.record(row())
     await store.flush()
-    await store.recent(1)
+    await store.audit.recent(1)
     await store.close()
     assert list(database.parent.iterdir()) == [database]
 
@@ -349,7 +353,7 @@ async def test_a_damaged_page_is_told_once(
 ) -> None:
     """In the log, with what to do, and from then on for who asks; what does not touch the page goes on."""
     store = open_store()
-    store.open_session(call.session)
+    store.sessions.open(call.session)
     await store.close()
     damage(database, "session")
     with capture_logs() as lines:
@@ -357,12 +361,12 @@ async def test_a_damaged_page_is_told_once(
         assert store.damage is None
         for _ in range(3):
             with pytest.raises(StoreError, match="malformed"):
-                await store.session(b"key")
-        assert await store.recent(10) == []
-        assert "put back a copy that is whole" in str(store.damage)
+                await store.sessions.find_by_key_hash(b"key")
+        assert await store.audit.recent(10) == []
+        assert "restore an intact backup" in str(store.damage)
         await store.close()
     told = [line for line in lines if line["event"] == "the database is damaged"]
-    assert [(line["log_level"], line["path"], "put back" in line["remedy"]) for line in told] == [
+    assert [(line["log_level"], line["path"], "restore an intact" in line["remedy"]) for line in told] == [
         ("error", str(database), True)
     ]
 
@@ -378,7 +382,9 @@ async def test_a_damaged_page_that_is_written_to_is_told_once(
         store = open_store()
         for key in "12":
             with pytest.raises(StoreError, match="malformed"):
-                await store.start(call.starts(key))
+                await store.journal.start(call.starts(key))
         assert "malformed" in str(store.problem)
         await store.close()
-    assert [("put back a copy" in line["reason"]) for line in lines if "cannot be written" in line["event"]] == [True]
+    assert [("restore an intact backup" in line["reason"]) for line in lines if "writes fail" in line["event"]] == [
+        True
+    ]

@@ -135,7 +135,7 @@ def test_a_newer_schema_is_refused(open_store: Callable[..., Store], database: P
     open_database(database, (*STEPS, SECOND)).close()
     content = database.read_bytes()
     with pytest.raises(
-        NewerSchemaError, match=f"has schema {SCHEMA + 1}, and this toold knows up to {SCHEMA}: install"
+        NewerSchemaError, match=f"has schema {SCHEMA + 1}, but this toold supports up to schema {SCHEMA}: install"
     ):
         open_store()
     assert database.read_bytes() == content
@@ -144,7 +144,7 @@ def test_a_newer_schema_is_refused(open_store: Callable[..., Store], database: P
 def test_a_file_that_is_no_database_is_refused(open_store: Callable[..., Store], database: Path) -> None:
     """Other files are told as such and left alone."""
     database.write_text("not a database, " * 100)
-    with pytest.raises(StoreError, match="move the file away"):
+    with pytest.raises(StoreError, match=r"move the file and audit\.key away"):
         open_store()
     with pytest.raises(StoreError, match="not a database"):
         schema_version(database)
@@ -219,7 +219,7 @@ def test_damage_is_found(database: Path, damage: Callable[[Path, str], None]) ->
 
 def test_a_long_look_ends_in_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes longer than it may finds nothing."""
-    monkeypatch.setattr("toold.store.store_schema._STEPS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr("toold.store.store_schema._STEPS_PER_CLOCK_CHECK", 1)
     open_database(database).close()
     assert find_damage(database, within_s=-1) is None
 
@@ -230,5 +230,5 @@ def test_what_is_no_database_is_damage(database: Path) -> None:
         find_damage(database, within_s=60)
     database.write_bytes(b"This is no database at all. " * 1000)
     assert find_damage(database, within_s=60) == "file is not a database"
-    with pytest.raises(StoreError, match=r"is damaged .*put back a copy"):
+    with pytest.raises(StoreError, match=r"is damaged .*restore an intact backup"):
         open_database(database)

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from toold.store import KEY_BYTES, CallRow, Retention, StoreError, commit_group
 from toold.store import store_writer as writing
 from toold.store.audit_sql import ROWS_PER_STATEMENT
-from toold.store.commit_group import CommitItem, write
+from toold.store.commit_group import CommitItem, LocalResults, ResultsAcknowledged, SessionClosed, SessionsSeen, write
 from toold.store.committer import Content
 from toold.store.store_writer import MAX_QUEUED, MAX_QUEUED_BYTES, StoreWriter
 
@@ -54,7 +54,7 @@ def test_all_rows_arrive_in_order(database: Path, row: MakeRow, count: int) -> N
         writer.record(row(id=str(number), arguments=number))
     writer.flush().result(30)
     assert rows_in(database) == [(str(number), f"[{number}]") for number in range(count)]
-    assert (writer.written, writer.dropped, writer.waiting) == (count, 0, 0)
+    assert (writer.rows_written, writer.rows_dropped, writer.queued) == (count, 0, 0)
     writer.close(30)
 
 
@@ -76,10 +76,10 @@ def test_recording_waits_for_nothing(database: Path, row: MakeRow) -> None:
     assert gate.reached.wait(30)
     for _ in range(MAX_QUEUED + 5):
         writer.record(row())
-    assert writer.dropped == 5
+    assert writer.rows_dropped == 5
     gate.open.set()
     writer.flush().result(30)
-    assert writer.written == MAX_QUEUED + 1
+    assert writer.rows_written == MAX_QUEUED + 1
     writer.close(30)
 
 
@@ -121,7 +121,7 @@ def test_a_row_that_does_not_fit_spoils_no_other(database: Path, row: MakeRow, b
             writer.record(row(**fields))
         writer.flush().result(30)
     assert [name for name, _ in rows_in(database)] == ["a", "c"]
-    assert (writer.written, writer.dropped, writer.problem) == (2, 1, None)
+    assert (writer.rows_written, writer.rows_dropped, writer.problem) == (2, 1, None)
     assert [line["log_level"] for line in lines] == ["warning"]
     writer.close(30)
 
@@ -139,10 +139,10 @@ def test_a_locked_database_is_a_problem_that_passes(
             writer.record(row(id=str(number)))
             writer.flush().result(30)
         assert writer.problem == "database is locked"  # no path of the server: callers see it
-        assert (writer.written, writer.waiting) == (0, 3)
+        assert (writer.rows_written, writer.queued) == (0, 3)
         other.execute("ROLLBACK")
         writer.flush().result(30)
-        assert (writer.written, writer.waiting, str(writer.problem)) == (3, 0, "None")
+        assert (writer.rows_written, writer.queued, str(writer.problem)) == (3, 0, "None")
     assert [line["log_level"] for line in lines] == ["error", "info"]
     writer.close(30)
 
@@ -165,10 +165,10 @@ for number in range(1000):
     if number % 50 == 0:
         writer.flush().result(30)
 writer.flush().result(30)
-print("problem" if writer.problem and writer.waiting and writer.written + writer.waiting == 1000 else vars(writer))
+print("problem" if writer.problem and writer.queued and writer.rows_written + writer.queued == 1000 else vars(writer))
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 writer.flush().result(30)
-print(writer.problem, writer.written, writer.waiting, writer.dropped)
+print(writer.problem, writer.rows_written, writer.queued, writer.rows_dropped)
 writer.close(30)
 """
 
@@ -179,7 +179,7 @@ def test_a_full_disk_is_a_problem_that_passes(database: Path) -> None:
     # The bound on file sizes is a process's own, so this runs in one of its own.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = [line for line in done.stdout.splitlines() if "store" not in line]
+    told = [line for line in done.stdout.splitlines() if "database" not in line]
     assert told == ["problem", "None 1000 0 0"], done.stdout + done.stderr
     assert [name for name, _ in rows_in(database)] == [str(number) for number in range(1000)]
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 200_000
@@ -193,7 +193,7 @@ def test_closing_writes_what_is_left(database: Path, row: MakeRow) -> None:
     writer.close(30)
     assert len(rows_in(database)) == 250
     writer.record(row())
-    assert writer.dropped == 1
+    assert writer.rows_dropped == 1
     assert writer.flush().done()
 
 
@@ -226,7 +226,7 @@ def test_what_comes_together_shares_a_commit(
     writer = writer_on(database, content=gate)
     writer.record(row(arguments={}))
     assert gate.reached.wait(30)
-    asked = [writer.start(call.starts(str(number))) for number in range(50)]
+    asked = [writer.commit(call.starts(str(number))) for number in range(50)]
     gate.open.set()
     assert all(done.result(30) for done in asked)
     assert groups == [51]
@@ -237,14 +237,14 @@ def test_a_full_queue_starts_no_call_and_loses_no_end(database: Path, row: MakeR
     """Past the bound a call is refused and told why; how one ended is taken always."""
     gate = Gate()
     writer = writer_on(database, content=gate)
-    assert writer.start(call.starts("runs")).result(30)
+    assert writer.commit(call.starts("runs")).result(30)
     writer.record(row(arguments={}))
     assert gate.reached.wait(30)
     for _ in range(MAX_QUEUED):
         writer.record(row())
-    with pytest.raises(StoreError, match="too much waits"):
-        writer.start(call.starts("late")).result(0)
-    end = writer.end(call.ends("runs"))
+    with pytest.raises(StoreError, match="too many writes"):
+        writer.commit(call.starts("late")).result(0)
+    end = writer.commit(call.ends("runs"))
     gate.open.set()
     assert end.result(30)
     with closing(sqlite3.connect(database)) as connection:
@@ -259,11 +259,11 @@ def test_sessions_and_what_clients_have_do_not_pile_up(database: Path, row: Make
     writer.record(row(arguments={}))
     assert gate.reached.wait(30)
     for number in range(MAX_QUEUED + 1000):
-        writer.forget("s-1", [str(number)])
-        writer.seen(["s-1"])
-        writer.open_session(call.session)
-        writer.close_session("s-1")
-    assert writer.waiting <= MAX_QUEUED
+        writer.enqueue_optional(ResultsAcknowledged("s-1", [str(number)]))
+        writer.enqueue_optional(SessionsSeen(["s-1"], 0.0))
+        writer.enqueue_optional(call.session)
+        writer.enqueue_optional(SessionClosed("s-1"))
+    assert writer.queued <= MAX_QUEUED
     gate.open.set()
     writer.close(30)
 
@@ -276,13 +276,17 @@ def test_while_the_disk_refuses_nobody_waits(
     monkeypatch.setattr(sqlite3, "connect", connect)
     monkeypatch.setattr(writing, "RETRY_S", 0.01)
     writer = writer_on(database)
-    writer.open_session(call.session)
+    writer.enqueue_optional(call.session)
     for key in ("1", "2"):
-        assert writer.start(call.starts(key)).result(30)
+        assert writer.commit(call.starts(key)).result(30)
     with closing(connect(database)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        assert isinstance(writer.end(call.ends("1")).exception(30), StoreError)
-        for done in (writer.start(call.starts("3")), writer.end(call.ends("2")), writer.keep([call.local()])):
+        assert isinstance(writer.commit(call.ends("1")).exception(30), StoreError)
+        for done in (
+            writer.commit(call.starts("3")),
+            writer.commit(call.ends("2")),
+            writer.commit(LocalResults([call.local()])),
+        ):
             error = done.exception(0)
             assert isinstance(error, StoreError)
             assert error.reason == "database is locked"
@@ -291,7 +295,7 @@ def test_while_the_disk_refuses_nobody_waits(
             threading.Event().wait(0.01)
         assert [name for name, _ in rows_in(database)] == ["call-1", "call-2"]
         assert other.execute("SELECT request_key, state FROM journal").fetchall() == [("1", "done"), ("2", "done")]
-    assert writer.start(call.starts("3")).result(30)
+    assert writer.commit(call.starts("3")).result(30)
     writer.close(30)
 
 
@@ -302,10 +306,10 @@ def test_large_arguments_of_journalled_calls_do_not_pile_up(database: Path, row:
     writer.record(row(arguments={}))
     assert gate.reached.wait(30)
     large = MAX_QUEUED_BYTES // 2 + 1
-    first = [writer.end(call.ends(key, arguments={}, arguments_bytes=large)) for key in "ab"]
+    first = [writer.commit(call.ends(key, arguments={}, arguments_bytes=large)) for key in "ab"]
     gate.open.set()
     assert all(done.result(30) for done in first)
-    assert writer.end(call.ends("c", arguments={}, arguments_bytes=large)).result(30)
+    assert writer.commit(call.ends("c", arguments={}, arguments_bytes=large)).result(30)
     assert rows_in(database)[1:] == [("call-a", "{}"), ("call-b", None), ("call-c", "{}")]
     writer.close(30)
 
@@ -314,7 +318,7 @@ def test_a_closed_writer_refuses(database: Path, call: Call) -> None:
     """Who asks after the end is told at once, and does not wait for a thread that is gone."""
     writer = writer_on(database)
     writer.close(30)
-    for done in (writer.start(call.starts()), writer.end(call.ends()), writer.keep([])):
+    for done in (writer.commit(call.starts()), writer.commit(call.ends()), writer.commit(LocalResults([]))):
         assert isinstance(done.exception(0), StoreError)
 
 
@@ -328,7 +332,7 @@ def test_an_unforeseen_error_refuses_who_waits(database: Path, call: Call, monke
     with monkeypatch.context() as patched, capture_logs():
         patched.setattr(writer._committer, "_commit", fails)
         with pytest.raises(StoreError, match=r"\(LookupError\)"):
-            writer.start(call.starts()).result(30)
+            writer.commit(call.starts()).result(30)
     writer.close(30)
 
 
@@ -349,7 +353,7 @@ def test_an_unforeseen_error_does_not_end_the_writer(
         assert writer.problem == "LookupError"
     assert [(line["log_level"], line["exc_info"]) for line in lines] == [("error", True)]
     writer.flush().result(30)
-    assert (str(writer.problem), writer.dropped) == ("None", 0)
+    assert (str(writer.problem), writer.rows_dropped) == ("None", 0)
     assert [name for name, _ in rows_in(database)] == ["a", "b"]
     writer.close(30)
 

@@ -12,7 +12,7 @@ import httpx
 
 from ...protocol.daemon_address import TOKEN_FILE, DaemonAddress
 from ...serving import listen
-from ...store import MEND_DAMAGE, SCHEMA, StoreError, find_damage, schema_version
+from ...store import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, schema_version
 from ..config.setting_types import MIN_TOKEN_CHARS
 from ..config.settings import Settings
 from .check_result import CheckResult
@@ -120,7 +120,7 @@ def database(path: Path) -> CheckResult:
     except StoreError as error:
         broken = error.reason
     if broken:
-        return CheckResult("database", "fail", f"{path} is damaged ({broken})", MEND_DAMAGE)
+        return CheckResult("database", "fail", f"{path} is damaged ({broken})", DAMAGE_REMEDY)
     return CheckResult(
         "database", "ok", f"schema {found}" + ("" if found == SCHEMA else f", brought to {SCHEMA} at the next start")
     )

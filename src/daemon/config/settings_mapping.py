@@ -49,10 +49,10 @@ def sender(settings: Settings, store: Store) -> AuditSender | None:
         if url or key:
             _log.warning("the audit is not sent: it needs supabase_url and supabase_service_role_key, and has one")
         return None
-    return AuditSender(store, lambda: SupabaseWriter(url, key, store.chain))
+    return AuditSender(store, lambda: SupabaseWriter(url, key, store.audit.chain))
 
 
-def copying(settings: Settings) -> bool:
+def copies_conversations(settings: Settings) -> bool:
     """Whether what is said in conversations is to be copied: its content is to be kept, and there is where to."""
     sent = settings.supabase_url is not None and settings.supabase_service_role_key is not None
     return sent and settings.audit_content == "full"

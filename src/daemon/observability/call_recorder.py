@@ -6,7 +6,7 @@ import structlog
 
 from ...audit import QUOTES_ITS_CALLER, project
 from ...protocol.tool_call import ToolCall, ToolResult
-from ...store import CallRow, Store
+from ...store import AuditTrail, CallRow
 from ..dispatch import RunningCall, Session, without_children
 from .metrics import Metrics
 
@@ -16,17 +16,17 @@ _log = structlog.get_logger(__name__)
 class CallRecorder:
     """Satisfies ``dispatch.Recorder``."""
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
-        self._store = store
+    def __init__(self, audit: AuditTrail, metrics: Metrics) -> None:
+        self._audit = audit
         self._metrics = metrics
 
     def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self.count(call, result)
-        self._store.record(self.row(call, result, result_bytes))
+        self._audit.record(self.row(call, result, result_bytes))
 
     def call_refused(self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str) -> None:
         self._count(request, result)
-        self._store.record(_row(session, request, result, call_id, time.time(), 0))
+        self._audit.record(_row(session, request, result, call_id, time.time(), 0))
         if result.error is not None:
             why = None if result.error.code in QUOTES_ITS_CALLER else result.error.message
             _log.info("call refused", request_id=request.request_id, code=result.error.code, why=why)

@@ -100,7 +100,7 @@ class LiveDaemonView:
         model = None if self.chosen_model is None else self.catalog.resolve(self.chosen_model)
         askable = [one for one in self.catalog.models if one.provider in self.gates and self.listed(one) is not False]
         checks = [
-            self_checks.store(self.store.problem, self.store.damage, dropped=self.store.dropped),
+            self_checks.store(self.store.problem, self.store.damage, dropped=self.store.audit.rows_dropped),
             self_checks.journal(problem),
             *(
                 self_checks.provider(row["label"], row["missing"], gate.state if gate else None)
@@ -123,7 +123,7 @@ class LiveDaemonView:
         try:
             async with asyncio.timeout(STORE_PATIENCE_S):
                 await self.store.sync()
-                newest = await self.store.recent(1)
+                newest = await self.store.audit.recent(1)
                 remote = await self.sender.status() if self.sender else None
         except StoreError as error:
             return error.reason, None, None
@@ -142,7 +142,7 @@ class LiveDaemonView:
     ) -> list[dict[str, Any]]:
         try:
             await self.store.flush()
-            rows = await self.store.ended(principal.name, limit, tool=tool, outcome=outcome)
+            rows = await self.store.audit.ended_calls(principal.name, limit, tool=tool, outcome=outcome)
         except StoreError as error:
             raise ServiceUnavailableError(f"The log cannot be read ({error.reason}); try again later.") from None
         return [msgspec.to_builtins(row) for row in rows]
@@ -158,18 +158,18 @@ class LiveDaemonView:
             "providers": self.providers(),
             "sources": msgspec.to_builtins(self.sources.states),
             "audit": {
-                "written": self.store.written,
-                "dropped": self.store.dropped,
+                "written": self.store.audit.rows_written,
+                "dropped": self.store.audit.rows_dropped,
                 "problem": self.store.problem or self.store.damage,
                 "remote": {"state": "off"},
             },
             "budget": self.budget.state(),
         }
         try:
-            shown["totals"] = status_report.totals_row(await self.store.totals())
-            spent = await self.store.spent_since(day_of(time.time() - (days - 1) * 86400)) if days else []
+            shown["totals"] = status_report.totals_row(await self.store.audit.totals())
+            spent = await self.store.audit.spent_since(day_of(time.time() - (days - 1) * 86400)) if days else []
             shown["usage"] = status_report.usage_rows(spent)
-            shown["recent"] = [status_report.call_row(row) for row in await self.store.recent(recent)]
+            shown["recent"] = [status_report.call_row(row) for row in await self.store.audit.recent(recent)]
             if self.sender:
                 shown["audit"]["remote"] = await self.sender.status()
         except StoreError as error:

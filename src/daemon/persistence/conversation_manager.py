@@ -1,4 +1,4 @@
-"""Conversations on the store: held by one call at a time, bound to their principal, bounded in tokens."""
+"""Conversations: used by one call at a time, bound to their principal, limited in tokens, stored after each call."""
 
 import asyncio
 import secrets
@@ -16,26 +16,26 @@ from ...providers import ModelCatalog
 from ...store import ConversationUpdate, NewCopy, Store, StoredConversation, StoredTurn, StoreError
 from ...tools import MAX_STATE_BYTES, Turn, estimate_tokens
 from ..dispatch import RunPermit, Speaker
-from .journal_timeout import not_on_disk
+from .journal_timeout import write_failure
 
 _SHOWN_ID_CHARS: Final = 80
 
-Copied = Callable[[int, Turn], NewCopy] | None
-"""What of a turn with its number is to be copied; None where nothing is."""
+MakeCopy = Callable[[int, Turn], NewCopy] | None
+"""Makes the copy of a turn with its number; None if conversations are not copied."""
 
 _log = structlog.get_logger(__name__)
 
 
 class LockedConversation:
-    """One conversation, while a call holds it. Satisfies ``tools.Conversation``."""
+    """One conversation while a call uses it. Satisfies ``tools.Conversation``."""
 
-    def __init__(self, conversation_id: str, kept: StoredConversation | None = None) -> None:
+    def __init__(self, conversation_id: str, stored: StoredConversation | None = None) -> None:
         self.id = conversation_id
-        self._kept: list[StoredTurn] = kept.turns if kept else []
-        self._last_number = kept.last_number if kept else 0
-        self._told = [msgspec.json.decode(turn.body, type=Turn) for turn in self._kept]
+        self._stored_turns: list[StoredTurn] = stored.turns if stored else []
+        self._last_number = stored.last_number if stored else 0
+        self._decoded_turns = [msgspec.json.decode(turn.body, type=Turn) for turn in self._stored_turns]
         self._added: list[Turn] = []
-        self._state_before = kept.state if kept else "null"
+        self._state_before = stored.state if stored else "null"
         self.state: Any = msgspec.json.decode(self._state_before)
 
     def __repr__(self) -> str:
@@ -43,49 +43,48 @@ class LockedConversation:
 
     @property
     def turns(self) -> Sequence[Turn]:
-        return (*self._told, *self._added)
+        return (*self._decoded_turns, *self._added)
 
     def add(self, turn: Turn) -> None:
         self._added.append(msgspec.structs.replace(turn, at=time.time()))
 
-    def spoken(self, speaker: Speaker, said: Copied, *, max_tokens: int) -> ConversationUpdate | None:
-        """What there is to be stored, bounded, with what ``said`` makes of each new turn to have it copied; None where
-        nothing was said.
+    def pending_update(self, speaker: Speaker, make_copy: MakeCopy, *, max_tokens: int) -> ConversationUpdate | None:
+        """Returns what to store, limited to ``max_tokens``; None if nothing changed.
 
         Raises:
-            InvalidArgumentsError: its state is too large.
-            TypeError, ValueError: its state is no JSON.
+            InvalidArgumentsError: the state is too large.
+            TypeError, ValueError: the state cannot be encoded as JSON.
         """
         state = msgspec.json.encode(self.state).decode()
         if not self._added and state == self._state_before:
             return None
         if len(state.encode()) > MAX_STATE_BYTES:
             raise InvalidArgumentsError(
-                f"This conversation has noted {len(state):,} characters of findings, more than the {MAX_STATE_BYTES:,} "
-                "bytes that are kept; leave continuation_id out to begin a new one."
+                f"The state of this conversation has {len(state):,} characters of findings, more than the limit of "
+                f"{MAX_STATE_BYTES:,} bytes; omit continuation_id to begin a new conversation."
             )
         numbered = list(enumerate(self._added, self._last_number + 1))
-        last = self._last_number + len(numbered)
-        new = [_kept_turn(number, turn) for number, turn in numbered]
-        kept = newest([*self._kept, *new], max_tokens - estimate_tokens((state,)))
-        first = kept[0].number if kept else last + 1
+        last_number = self._last_number + len(numbered)
+        new_turns = [_stored_turn(number, turn) for number, turn in numbered]
+        turns = newest([*self._stored_turns, *new_turns], max_tokens - estimate_tokens((state,)))
+        first_number = turns[0].number if turns else last_number + 1
         return ConversationUpdate(
             id=self.id,
             principal=speaker.principal.name,
             at=time.time(),
             state=state,
-            bytes=len(state.encode()) + sum(len(turn.body.encode()) for turn in kept),
-            first_number=first,
-            last_number=last,
-            turns=[turn for turn in new if turn.number >= first],
+            bytes=len(state.encode()) + sum(len(turn.body.encode()) for turn in turns),
+            first_number=first_number,
+            last_number=last_number,
+            turns=[turn for turn in new_turns if turn.number >= first_number],
             session_id=speaker.session_id,
             call_id=speaker.call_id,
-            said=[said(number, turn) for number, turn in numbered] if said else [],
+            copies=[make_copy(number, turn) for number, turn in numbered] if make_copy else [],
         )
 
 
 def newest(turns: Sequence[StoredTurn], max_tokens: int) -> Sequence[StoredTurn]:
-    """As many of the newest turns as come to at most ``max_tokens``."""
+    """Returns as many of the newest turns as fit in ``max_tokens``."""
     used = 0
     for count, turn in enumerate(reversed(turns)):
         used += turn.tokens
@@ -95,103 +94,107 @@ def newest(turns: Sequence[StoredTurn], max_tokens: int) -> Sequence[StoredTurn]
 
 
 class ConversationManager:
-    """All conversations of this daemon. ``max_tokens`` bounds each, and may change."""
+    """All conversations of the daemon. ``max_tokens`` limits each, and may change."""
 
     def __init__(self, store: Store, catalog: ModelCatalog, *, max_tokens: int) -> None:
         self.max_tokens = max_tokens
         self._store = store
-        self._catalogue = catalog
-        self._places: dict[tuple[str, str], _Place] = {}
+        self._catalog = catalog
+        self._locks: dict[tuple[str, str], _ConversationLock] = {}
 
     def __repr__(self) -> str:
-        return f"<ConversationManager held={len(self._places)}>"
+        return f"<ConversationManager locked={len(self._locks)}>"
 
     @asynccontextmanager
     async def hold(
         self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AsyncIterator[LockedConversation]:
-        """``ToolContext.conversation``. While it waits for who holds it, after ``on_wait``, ``permit`` is lent back:
-        calls of one conversation keep nobody else waiting.
+        """Implements ``ToolContext.conversation``.
+
+        If another call uses the conversation, calls ``on_wait`` and releases ``permit`` while it waits, so that the
+        calls of one conversation do not block others.
         """
         if self._store.problem is not None:
             raise _unavailable(self._store.problem)
         if continuation_id is None:
             conversation = LockedConversation(secrets.token_hex(16))
             yield conversation
-            await self._store_spoken(conversation, speaker)
+            await self._persist(conversation, speaker)
             return
-        async with self._turn((speaker.principal.name, continuation_id), permit, on_wait):
-            conversation = LockedConversation(continuation_id, await self._find(continuation_id, speaker.principal))
+        async with self._locked((speaker.principal.name, continuation_id), permit, on_wait):
+            conversation = LockedConversation(continuation_id, await self._load(continuation_id, speaker.principal))
             yield conversation
-            await self._store_spoken(conversation, speaker)
+            await self._persist(conversation, speaker)
 
     @asynccontextmanager
-    async def _turn(self, key: tuple[str, str], permit: RunPermit, on_wait: Callable[[], None]) -> AsyncIterator[None]:
-        place = self._places.setdefault(key, _Place())
-        place.users += 1
+    async def _locked(
+        self, key: tuple[str, str], permit: RunPermit, on_wait: Callable[[], None]
+    ) -> AsyncIterator[None]:
+        lock = self._locks.setdefault(key, _ConversationLock())
+        lock.users += 1
         try:
             async with AsyncExitStack() as stack:
-                if place.users > 1 and permit.held:
+                if lock.users > 1 and permit.held:
                     on_wait()
                     async with permit.paused():
-                        await stack.enter_async_context(place.lock)
+                        await stack.enter_async_context(lock.lock)
                 else:
-                    await stack.enter_async_context(place.lock)
+                    await stack.enter_async_context(lock.lock)
                 yield
         finally:
-            place.users -= 1
-            if not place.users:
-                del self._places[key]
+            lock.users -= 1
+            if not lock.users:
+                del self._locks[key]
 
-    async def _find(self, conversation_id: str, principal: Principal) -> StoredConversation:
+    async def _load(self, conversation_id: str, principal: Principal) -> StoredConversation:
         try:
-            kept = await self._store.conversation(conversation_id, principal.name)
+            stored = await self._store.conversations.load(conversation_id, principal.name)
         except StoreError as error:
             raise _unavailable(error.reason) from error
-        except UnicodeEncodeError:  # half of a surrogate pair: no conversation is called that
-            kept = None
-        if kept is None:
+        except UnicodeEncodeError:  # an unpaired surrogate: no id has one
+            stored = None
+        if stored is None:
             raise NotFoundError(
-                f"There is no conversation {conversation_id[:_SHOWN_ID_CHARS]!r}: it was not used for so long that it "
-                "was removed, or it is somebody else's; leave continuation_id out to begin a new one.",
-                details={"fields": {"continuation_id": "there is no such conversation"}},
+                f"Conversation {conversation_id[:_SHOWN_ID_CHARS]!r} does not exist: it expired, or it belongs to "
+                "another principal; omit continuation_id to begin a new conversation.",
+                details={"fields": {"continuation_id": "no such conversation"}},
             )
-        return kept
+        return stored
 
-    async def _store_spoken(self, conversation: LockedConversation, speaker: Speaker) -> None:
-        said = self._said if self._store.copying else None
-        spoken = conversation.spoken(speaker, said, max_tokens=self.max_tokens)
-        if spoken is None:
+    async def _persist(self, conversation: LockedConversation, speaker: Speaker) -> None:
+        make_copy = self._copy_of if self._store.conversations.copy_enabled else None
+        update = conversation.pending_update(speaker, make_copy, max_tokens=self.max_tokens)
+        if update is None:
             return
-        reason = await not_on_disk(self._store.go_on(spoken))
+        reason = await write_failure(self._store.conversations.update(update))
         if reason is not None:
-            # As with a call's result: the answer was paid for, and this is written when the disk is well again.
-            _log.error("an answer is told before its conversation is on the disk", reason=reason)
+            # As with a call's result: the answer was paid for, and the store retries the write.
+            _log.error("answer sent before its conversation was persisted", reason=reason)
 
-    def _said(self, number: int, turn: Turn) -> NewCopy:
-        # Where it is too long for a copy, it is cut from the end.
+    def _copy_of(self, number: int, turn: Turn) -> NewCopy:
+        # If it is too long for a copy, it is cut at the end.
         content: dict[str, Any] = {"tool": turn.tool, "text": turn.text, "files": list(turn.files)}
         provider = None
         if turn.model:
-            with suppress(InvalidArgumentsError):  # the vendor named one that the catalog does not know
-                provider = self._catalogue.resolve(turn.model).provider
+            with suppress(InvalidArgumentsError):  # the vendor returned a model that the catalog does not have
+                provider = self._catalog.resolve(turn.model).provider
         return NewCopy(number=number, role=turn.role, content=content, at=turn.at, provider=provider, model=turn.model)
 
 
-class _Place:
-    """The line before one conversation."""
+class _ConversationLock:
+    """Serializes the calls of one conversation."""
 
     __slots__ = ("lock", "users")
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.users = 0
-        """Who holds it, and who waits."""
+        """The calls that hold the lock or wait for it."""
 
 
-def _kept_turn(number: int, turn: Turn) -> StoredTurn:
+def _stored_turn(number: int, turn: Turn) -> StoredTurn:
     return StoredTurn(number, estimate_tokens((turn.text,)), msgspec.json.encode(turn).decode())
 
 
 def _unavailable(reason: str) -> ServiceUnavailableError:
-    return ServiceUnavailableError(f"Conversations cannot be read or kept at present ({reason}).", executed="no")
+    return ServiceUnavailableError(f"Conversations cannot be read or stored at present ({reason}).", executed="no")

@@ -1,4 +1,4 @@
-"""How long an answer waits for the disk."""
+"""The time limit of persisting a result before its answer is sent."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -6,20 +6,20 @@ from typing import Final
 
 from ...store import StoreError
 
-PATIENCE_S: Final = 2.0
-"""A disk that does not answer keeps a caller waiting for its answer no longer than this."""
+WRITE_TIMEOUT_S: Final = 2.0
+"""How long a caller waits for a disk that does not respond."""
 
 
-async def not_on_disk(writing: Awaitable[object]) -> str | None:
-    """Wait for what the store writes, as long as a caller may be kept waiting; why it is not on the disk then, or None.
+async def write_failure(writing: Awaitable[object]) -> str | None:
+    """Waits for a write, up to ``WRITE_TIMEOUT_S``. Returns why it is not persisted by then; None if it is.
 
-    What is given up here the store writes all the same, once the disk answers.
+    After a timeout the store still completes the write once the disk responds.
     """
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WRITE_TIMEOUT_S):
             await writing
     except StoreError as error:
         return error.reason
     except TimeoutError:
-        return f"no answer within {PATIENCE_S:g} s"
+        return f"no response within {WRITE_TIMEOUT_S:g} s"
     return None

@@ -1,4 +1,4 @@
-"""The journal as dispatch asks for it, on the store: what is on the disk before it happens or before it is told."""
+"""Implements the dispatch journal with the store: converts calls, limits waits, and words the errors."""
 
 import asyncio
 import time
@@ -13,9 +13,9 @@ from ...protocol.session_calls import REMEMBERED_IDS, PendingResult, arguments_d
 from ...protocol.tool_call import Principal, ToolResult, encode_result
 from ...store import (
     CallEnd,
-    CallOrder,
     CallRow,
     CallStart,
+    DetachedRequest,
     SessionRow,
     Store,
     StoredCall,
@@ -26,13 +26,13 @@ from ...store import (
 )
 from ..dispatch import RunningCall, Session, failed
 from ..observability.call_recorder import CallRecorder
-from .journal_timeout import PATIENCE_S, not_on_disk
+from .journal_timeout import WRITE_TIMEOUT_S, write_failure
 
 _log = structlog.get_logger(__name__)
 
 
 class StoreJournal:
-    """Satisfies ``dispatch.Journal``."""
+    """Satisfies ``dispatch.JournalPort``."""
 
     def __init__(self, store: Store, recorder: CallRecorder) -> None:
         self._store = store
@@ -56,13 +56,13 @@ class StoreJournal:
             row=structs.replace(self._recorder.row(call, unknown, 0), arguments=None),
             child=call.parent is not None,
             orchestration=call.tool.orchestration,
-            again=replace,
-            detached=_order(call) if call.detached else None,
+            replace=replace,
+            detached=_detached_request(call) if call.detached else None,
         )
         try:
-            return await self._store.start(started)
+            return await self._store.journal.start(started)
         except StoreError as error:
-            message = f"The call was not started, since it could not be journalled ({error.reason})."
+            message = f"The call was not started, because its start could not be persisted ({error.reason})."
             raise ServiceUnavailableError(message, executed="no") from error
 
     async def end_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
@@ -75,53 +75,54 @@ class StoreJournal:
             row=self._recorder.row(call, result, len(answer)),
             spent=call.meter.usage_by_model,
         )
-        reason = await not_on_disk(self._store.end(ended))
+        reason = await write_failure(self._store.journal.end(ended))
         if reason is not None:
-            _log.error("a result is told before it is on the disk", tool=call.tool.name, reason=reason)
+            _log.error("result sent before it was persisted", tool=call.tool.name, reason=reason)
 
     async def earlier_call(self, call: RunningCall) -> StoredCall | None:
         try:
-            return await self._store.answered(call.session.id, call.key)
+            return await self._store.sessions.ended_call(call.session.id, call.key)
         except StoreError as error:
-            # As for whether it was executed: it was started, once.
-            message = f"The call was made before, and how it ended cannot be looked up at present ({error.reason})."
+            # The earlier call may have run: it was started, once.
+            message = f"The call was made before, but its result cannot be read at present ({error.reason})."
             raise ServiceUnavailableError(message, executed="maybe") from error
 
     async def call_states(self, session: Session, keys: Sequence[str]) -> dict[str, StoredCallState]:
         found: dict[str, StoredCallState] = {}
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                for first in range(0, len(keys), REMEMBERED_IDS):  # between two, others read too
-                    found |= await self._store.states(session.id, keys[first : first + REMEMBERED_IDS])
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                for first in range(0, len(keys), REMEMBERED_IDS):  # other reads get their turn in between
+                    batch = keys[first : first + REMEMBERED_IDS]
+                    found |= await self._store.sessions.call_states(session.id, batch)
         except StoreError as error:
             raise _unreadable(error) from error
         except TimeoutError as error:
-            message = f"Earlier calls could not be looked up within {PATIENCE_S:g} s; try again later."
+            message = f"Earlier calls could not be read within {WRITE_TIMEOUT_S:g} s; try again later."
             raise ServiceUnavailableError(message) from error
         return found
 
     async def earlier_child(self, call: RunningCall) -> StoredCall | None:
         try:
-            return await self._store.child(call.scope, call.key, call.session.principal.name)
+            return await self._store.journal.child_call(call.scope, call.key, call.session.principal.name)
         except StoreError as error:
             raise _unreadable(error) from error
 
     async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
         try:
-            return await self._store.run(call_id, principal.name, tool)
+            return await self._store.journal.find_run(call_id, principal.name, tool)
         except StoreError as error:
             raise _unreadable(error) from error
 
     async def resume_run(self, call: RunningCall, run: str) -> None:
         try:
-            await self._store.take_up(call.id, run)
+            await self._store.journal.resume_run(call.id, run)
         except StoreError as error:
-            message = f"It could not be journalled that the call goes on with an earlier one ({error.reason})."
+            message = f"The call cannot continue the earlier one, because that could not be persisted ({error.reason})."
             raise ServiceUnavailableError(message, executed="no") from error
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
         try:
-            return await self._store.detached()
+            return await self._store.journal.detached_calls()
         except StoreError as error:
             raise _unreadable(error) from error
 
@@ -129,14 +130,14 @@ class StoreJournal:
         self, call_id: str, child: tuple[str, str], principal: Principal
     ) -> StoredCall | CallRow | None:
         try:
-            known = await self._store.child(*child, principal.name)
-            return known or await self._store.call(call_id, principal.name)
+            stored = await self._store.journal.child_call(*child, principal.name)
+            return stored or await self._store.audit.find_call(call_id, principal.name)
         except StoreError as error:
             raise _unreadable(error) from error
 
     def session_opened(self, session: Session) -> None:
         if session.key_hash is not None:
-            self._store.open_session(
+            self._store.sessions.open(
                 SessionRow(
                     id=session.id,
                     key_hash=session.key_hash,
@@ -148,58 +149,57 @@ class StoreJournal:
             )
 
     def acknowledged(self, session: Session, keys: Sequence[str]) -> None:
-        self._store.forget(session.id, keys)
+        self._store.sessions.acknowledge(session.id, keys)
 
     def session_closed(self, session: Session) -> None:
-        self._store.close_session(session.id)
+        self._store.sessions.close(session.id)
 
     def sessions_seen(self, sessions: Iterable[Session]) -> None:
-        self._store.seen([session.id for session in sessions])
+        self._store.sessions.mark_seen([session.id for session in sessions])
 
     async def flush(self) -> None:
-        await not_on_disk(self._store.flush())
+        await write_failure(self._store.flush())
 
-    async def persist_local_results(self, answers: Sequence[tuple[Session, PendingResult]]) -> bool:
-        # The book's clock is monotonic, the disk's is not.
-        since_epoch = time.time() - time.monotonic()
+    async def persist_local_results(self, results: Sequence[tuple[Session, PendingResult]]) -> bool:
+        since_epoch = time.time() - time.monotonic()  # results have monotonic times, stored calls Unix times
         calls = [
             StoredCall(
                 session_id=session.id,
-                request_key=kept.key,
-                echo_id=kept.echo_id,
-                tool=kept.name,
-                arguments_hash=session.calls.arguments_hash(kept.key),
+                request_key=pending.key,
+                echo_id=pending.echo_id,
+                tool=pending.name,
+                arguments_hash=session.calls.arguments_hash(pending.key),
                 local=True,
                 state="done",
-                result=encode_result(kept.result),
-                at=kept.since + since_epoch,
+                result=encode_result(pending.result),
+                at=pending.since + since_epoch,
             )
-            for session, kept in answers
+            for session, pending in results
         ]
         try:
-            await self._store.keep(calls)
+            await self._store.journal.persist_local_results(calls)
         except StoreError as error:
-            _log.error("answers that were in memory alone could not be stored", answers=len(calls), reason=error.reason)
+            _log.error("results held only in memory could not be persisted", results=len(calls), reason=error.reason)
             return False
         return True
 
     async def find_session(self, key_hash: bytes) -> StoredSession | None:
         try:
-            return await self._store.session(key_hash)
+            return await self._store.sessions.find_by_key_hash(key_hash)
         except StoreError as error:
-            message = f"Sessions cannot be looked up at present ({error.reason}); try again later."
+            message = f"Sessions cannot be read at present ({error.reason}); try again later."
             raise ServiceUnavailableError(message, executed="no") from error
 
 
 def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -> bytes | None:
-    """A child's answer is stored as its port rendered it; a client's is rendered for its transport only."""
+    """The result to store: a child's answer as its port rendered it; a client's answer is in its transport's format."""
     if call.parent is not None:
         return answer
     return encode_result(result) if call.session.resumable else None
 
 
-def _order(call: RunningCall) -> CallOrder:
-    return CallOrder(
+def _detached_request(call: RunningCall) -> DetachedRequest:
+    return DetachedRequest(
         arguments=msgspec.json.encode(call.request.arguments),
         client=msgspec.json.encode(call.session.client),
         deadline_at=time.time() + call.deadline - time.monotonic(),
@@ -207,4 +207,4 @@ def _order(call: RunningCall) -> CallOrder:
 
 
 def _unreadable(error: StoreError) -> ServiceUnavailableError:
-    return ServiceUnavailableError(f"Earlier calls cannot be looked up at present ({error.reason}); try again later.")
+    return ServiceUnavailableError(f"Earlier calls cannot be read at present ({error.reason}); try again later.")

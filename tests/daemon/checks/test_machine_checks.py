@@ -15,7 +15,7 @@ from toold.daemon.persistence.state_directory import StateDirectory, read_addres
 from toold.daemon.transports.http_port import side_app
 from toold.protocol.daemon_address import DaemonAddress
 from toold.serving import HttpServer
-from toold.store import MEND_DAMAGE
+from toold.store import DAMAGE_REMEDY
 from toold.store.store_schema import STEPS, open_database
 
 
@@ -104,7 +104,7 @@ def test_databases(tmp_path: Path) -> None:
     path.write_text("no database at all, " * 100)
     broken = machine_checks.database(path)
     assert broken.status == "fail"
-    assert "move the file away" in (broken.remedy or "")
+    assert "move the file and audit.key away" in (broken.remedy or "")
 
 
 def test_a_damaged_database(tmp_path: Path, damage: Callable[..., None]) -> None:
@@ -113,7 +113,7 @@ def test_a_damaged_database(tmp_path: Path, damage: Callable[..., None]) -> None
     open_database(path).close()
     damage(path, "session")
     check = machine_checks.database(path)
-    assert (check.status, check.remedy) == ("fail", MEND_DAMAGE)
+    assert (check.status, check.remedy) == ("fail", DAMAGE_REMEDY)
     assert f"{path} is damaged" in check.message
 
 

@@ -21,7 +21,7 @@ from toold.protocol.tool_call import (
     ToolResult,
     Usage,
 )
-from toold.store import CallRow, Store
+from toold.store import AuditTrail, CallRow
 
 TIMES = Timings(queue_ms=250.0, tool_ms=750.0, provider_ms=500.0)
 
@@ -51,7 +51,7 @@ def notes() -> Notes:
 
 @pytest.fixture
 def recorder(notes: Notes) -> CallRecorder:
-    return CallRecorder(cast("Store", notes), cast("Metrics", notes))
+    return CallRecorder(cast("AuditTrail", notes), cast("Metrics", notes))
 
 
 SESSION = cast(

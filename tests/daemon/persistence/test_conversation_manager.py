@@ -86,7 +86,7 @@ async def test_each_new_conversation_is_its_own(house: House) -> None:
 @pytest.mark.parametrize("conversation_id", ["nothing", "", "\ud800", "x" * 10_000])
 async def test_an_unknown_id_is_told(house: House, conversation_id: str) -> None:
     """Whatever was given as the id, the answer says what to do."""
-    with pytest.raises(NotFoundError, match="leave continuation_id out to begin a new one") as caught:
+    with pytest.raises(NotFoundError, match="omit continuation_id to begin a new conversation") as caught:
         await house.say(conversation_id, "a")
     assert len(caught.value.message) < 400
 
@@ -96,7 +96,7 @@ async def test_another_principals_conversation_is_not_found(house: House) -> Non
     conversation = await house.say(None, "mine")
     with pytest.raises(NotFoundError) as caught:
         await house.say(conversation.id, "yours?", principal=Principal("somebody"))
-    assert "There is no conversation" in caught.value.message
+    assert "does not exist" in caught.value.message
     assert await house.told(conversation.id) == ["mine"]
 
 
@@ -138,7 +138,7 @@ async def test_calls_of_one_conversation_take_turns_and_lend_their_permits(house
     assert sorted(await asyncio.gather(*calls)) == [2, 3, 4, 5, 6, 7, 8]
     assert sorted(await house.told(conversation.id)) == list("01234567")
     assert house.permits.in_use == 0
-    assert repr(house.conversations) == "<ConversationManager held=0>"
+    assert repr(house.conversations) == "<ConversationManager locked=0>"
 
 
 async def test_who_stops_waiting_is_out_of_the_line(house: House) -> None:
@@ -147,7 +147,7 @@ async def test_who_stops_waiting_is_out_of_the_line(house: House) -> None:
     permit = RunPermit(Permits("session", 1), house.permits)
     async with house.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: None) as held:
         waiting = asyncio.create_task(house.say(conversation.id, "never"))
-        while house.conversations._places[LOCAL.name, conversation.id].users < 2:
+        while house.conversations._locks[LOCAL.name, conversation.id].users < 2:
             await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -172,7 +172,7 @@ async def test_the_oldest_turns_go_and_the_state_stays(house: House) -> None:
 async def test_a_state_that_is_too_large_is_refused(house: House) -> None:
     """The caller reads that the conversation is full; what was stored stays."""
     conversation = await house.say(None, "a", state=1)
-    with pytest.raises(InvalidArgumentsError, match="begin a new one"):
+    with pytest.raises(InvalidArgumentsError, match="begin a new conversation"):
         await house.say(conversation.id, "b", state="x" * MAX_STATE_BYTES)
     assert await house.told(conversation.id) == ["a"]
 
@@ -192,19 +192,19 @@ async def test_a_disk_that_fails_at_the_end_costs_no_answer(house: House, monkey
     async def refuse(*_: object) -> None:
         raise StoreError("the disk refuses", "disk full")
 
-    monkeypatch.setattr(house.store, "go_on", refuse)
+    monkeypatch.setattr(house.store.conversations, "update", refuse)
     assert [turn.text for turn in (await house.say(None, "a")).turns] == ["a"]
 
 
 async def copies(house: House) -> list[ConversationCopy]:
     await house.store.flush()
-    house.store.copying = True
-    return await house.store.unsent_copies(0, 100, 10**6)
+    house.store.conversations.copy_enabled = True
+    return await house.store.conversations.unsent_copies(0, 100, 10**6)
 
 
 async def test_what_is_said_is_copied_where_that_is_asked_for(house: House) -> None:
     """Each turn once, with who said it to which tool, by which model of which vendor, in which call."""
-    house.store.copying = True
+    house.store.conversations.copy_enabled = True
     answer = Turn("assistant", "b", tool="chat", model="glm-4.6")
     conversation = await house.say(None, Turn("user", "a", tool="chat", files=("x.py",)), answer)
     await house.say(conversation.id, Turn("assistant", "c", model="a-model-that-nobody-knows"))
@@ -230,7 +230,7 @@ async def test_without_being_asked_for_nothing_is_copied(house: House) -> None:
 
 async def test_a_call_that_fails_leaves_no_copy(house: House) -> None:
     """What was not stored was not said."""
-    house.store.copying = True
+    house.store.conversations.copy_enabled = True
     with pytest.raises(RuntimeError):
         await house.say(None, "a", fails=RuntimeError("broken"))
     assert await copies(house) == []
@@ -238,7 +238,7 @@ async def test_a_call_that_fails_leaves_no_copy(house: House) -> None:
 
 async def test_what_is_too_long_to_be_kept_is_copied(house: House) -> None:
     """And what comes after it has a number of its own, though nothing before it is left."""
-    house.store.copying = True
+    house.store.conversations.copy_enabled = True
     conversation = await house.say(None, "a", "long " * 2000)
     assert await house.told(conversation.id) == []
     await house.say(conversation.id, "b")

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 from toold.daemon.persistence import journal_timeout
-from toold.daemon.persistence.journal_timeout import not_on_disk
+from toold.daemon.persistence.journal_timeout import write_failure
 from toold.store import StoreError
 
 
 async def test_what_is_written_has_no_reason() -> None:
     """The disk took it."""
-    assert await not_on_disk(asyncio.sleep(0)) is None
+    assert await write_failure(asyncio.sleep(0)) is None
 
 
 async def test_a_disk_that_refuses_says_why() -> None:
@@ -19,10 +19,10 @@ async def test_a_disk_that_refuses_says_why() -> None:
     async def refuse() -> None:
         raise StoreError("the database at /a/path cannot be written", "disk full")
 
-    assert await not_on_disk(refuse()) == "disk full"
+    assert await write_failure(refuse()) == "disk full"
 
 
 async def test_a_disk_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the patience the wait ends, and the reason says how long that was."""
-    monkeypatch.setattr(journal_timeout, "PATIENCE_S", 0.0)
-    assert await not_on_disk(asyncio.Event().wait()) == "no answer within 0 s"
+    monkeypatch.setattr(journal_timeout, "WRITE_TIMEOUT_S", 0.0)
+    assert await write_failure(asyncio.Event().wait()) == "no response within 0 s"

@@ -75,7 +75,7 @@ async def store(open_store: Callable[[], Store]) -> AsyncIterator[Store]:
 
 
 def journal_on(store: Store, counted: Counted) -> StoreJournal:
-    return StoreJournal(store, CallRecorder(store, cast("Metrics", counted)))
+    return StoreJournal(store, CallRecorder(store.audit, cast("Metrics", counted)))
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ async def test_a_call_that_started_and_never_ended_was_interrupted(
     await before.close()
     later = open_store()
     call = (await found(journal_on(later, counted)))["n1"]
-    (row,) = await later.recent(10)
+    (row,) = await later.audit.recent(10)
     await later.close()
     assert (call.state, call.tool, call.echo_id, call.local) == ("interrupted", "effect", True, False)
     assert call.arguments_hash == session.calls.arguments_hash("n1")
@@ -175,7 +175,7 @@ async def test_a_result_is_there_as_soon_as_its_end_was_awaited(
     before = time.time()
     await journal.end_call(running, RESULT, bytes(123))
     call = (await found(journal))["n1"]
-    (row,) = await store.recent(10)
+    (row,) = await store.audit.recent(10)
     assert (call.state, before <= call.at <= time.time()) == ("done", True)
     assert call.result is not None
     assert decode_result(call.result) == RESULT
@@ -201,8 +201,8 @@ async def test_what_became_of_an_id_is_told_as_long_as_the_disk_can_be_read(
     async def broken(*_: object) -> None:
         raise StoreError("broken", "broken")
 
-    monkeypatch.setattr(store, "answered", broken)
-    monkeypatch.setattr(store, "states", broken)
+    monkeypatch.setattr(store.sessions, "ended_call", broken)
+    monkeypatch.setattr(store.sessions, "call_states", broken)
     with pytest.raises(ServiceUnavailableError) as refusal:
         await journal.earlier_call(running)
     assert refusal.value.executed == "maybe"
@@ -218,8 +218,8 @@ async def test_nobody_waits_long_to_hear_what_became_of_an_id(
     async def hung(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(store, "states", hung)
-    monkeypatch.setattr("toold.daemon.persistence.store_journal.PATIENCE_S", 0.01)
+    monkeypatch.setattr(store.sessions, "call_states", hung)
+    monkeypatch.setattr("toold.daemon.persistence.store_journal.WRITE_TIMEOUT_S", 0.01)
     with pytest.raises(ServiceUnavailableError):
         await journal.call_states(session, ["n1"])
 
@@ -251,7 +251,7 @@ async def test_of_a_session_that_nobody_comes_back_to_no_result_is_kept(
         await store.flush()
         assert reader.execute("SELECT count(*) FROM journal").fetchone() == (0,)
         assert reader.execute("SELECT count(*) FROM session").fetchone() == (0,)
-    assert len(await store.recent(10)) == 1
+    assert len(await store.audit.recent(10)) == 1
 
 
 async def test_a_childs_result_is_kept_whoever_made_its_parent(store: Store, journal: StoreJournal) -> None:
@@ -327,7 +327,7 @@ async def test_a_disk_that_refuses_starts_no_call_and_keeps_no_answer(
         assert not await journal.persist_local_results(
             [(session, kept) for kept in session.calls.retained(time.monotonic())]
         )
-    assert [line["answers"] for line in lines if "answers" in line] == [1]
+    assert [line["results"] for line in lines if "results" in line] == [1]
     locked.execute("ROLLBACK")
 
 
@@ -347,7 +347,7 @@ async def test_an_end_that_the_disk_refuses_is_told_all_the_same(
         with capture_logs() as lines:
             await journal.end_call(running, RESULT, b"1")
         other.execute("ROLLBACK")
-    told = [line for line in lines if line["event"] == "a result is told before it is on the disk"]
+    told = [line for line in lines if line["event"] == "result sent before it was persisted"]
     assert [(line["tool"], "locked" in line["reason"]) for line in told] == [("effect", True)]
     assert counted.outcomes == ["ok"]
     while not journal.writable:
@@ -359,12 +359,12 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_some_se
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The caller has its answer, and the log says what that means."""
-    monkeypatch.setattr(journal_timeout, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(journal_timeout, "WRITE_TIMEOUT_S", 0.0)
     running = accepted(session)
     await journal.start_call(running, replace=False)
     with capture_logs() as lines:
         await journal.end_call(running, RESULT, b"1")
-    assert [line["reason"] for line in lines if "reason" in line] == ["no answer within 0 s"]
+    assert [line["reason"] for line in lines if "reason" in line] == ["no response within 0 s"]
 
 
 async def test_a_sessions_toolset_is_on_the_disk(store: Store, journal: StoreJournal, session: Session) -> None:

@@ -1,0 +1,100 @@
+"""The audit trail: one row per call, the sums over all calls, and what still has to be sent to Supabase."""
+
+import asyncio
+
+from . import audit_outbox, audit_sql, chain_checkpoints, spending_sql
+from .audit_chain import Checkpoint
+from .spending_sql import DaySpent
+from .store_reader import StoreReader
+from .store_rows import AuditOutboxState, CallRow, CallTotals, ChainedRow, SettledCalls
+from .store_writer import StoreWriter
+
+
+class AuditTrail:
+    """Rows are written asynchronously, in groups, within 100 ms. Reads raise StoreError if the database cannot be read;
+    except for ``find_call``, they may miss the rows of the last 100 ms.
+    """
+
+    def __init__(self, writer: StoreWriter, reader: StoreReader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    @property
+    def chain(self) -> str:
+        """The name of the audit chain, derived from its key."""
+        return self._writer.chain
+
+    @property
+    def rows_written(self) -> int:
+        """Rows committed since the start."""
+        return self._writer.rows_written
+
+    @property
+    def rows_dropped(self) -> int:
+        """Rows lost since the start: writes failed for too long, SQLite cannot hold the row, or the file was damaged
+        where a crash left it.
+        """
+        return self._writer.rows_dropped
+
+    def record(self, row: CallRow) -> None:
+        """Writes a call's row asynchronously. Never blocks, never raises; on the event loop's thread only."""
+        self._writer.record(row)
+
+    async def recent(self, limit: int) -> list[CallRow]:
+        """Returns the calls that ended last, newest first."""
+        return await self._reader.query(lambda connection: audit_sql.recent(connection, limit))
+
+    async def ended_calls(
+        self, principal: str, limit: int, *, tool: str | None = None, outcome: str | None = None
+    ) -> list[CallRow]:
+        """Returns a principal's calls that ended last, newest first, among the last ``audit_sql.SEARCHED_ROWS`` of all.
+
+        ``outcome`` is ``ok``, an error code, or ``error`` for every code.
+        """
+        return await self._reader.query(
+            lambda connection: audit_sql.ended_calls(connection, principal, limit, tool, outcome)
+        )
+
+    async def find_call(self, call_id: str, principal: str) -> CallRow | None:
+        """Returns a principal's ended call, if it is among the last ``audit_sql.SEARCHED_ROWS`` of all.
+
+        Sees all rows recorded so far.
+        """
+        return await self._reader.query_flushed(lambda connection: audit_sql.find_call(connection, call_id, principal))
+
+    async def totals(self) -> CallTotals:
+        """Returns the sums over all calls ever recorded."""
+        return await self._reader.query(audit_sql.totals)
+
+    async def spent_since(self, day: str) -> list[DaySpent]:
+        """Returns what was spent at the vendors since a day (``YYYY-MM-DD``, UTC), newest day first."""
+        return await self._reader.query(lambda connection: spending_sql.since(connection, day))
+
+    async def outbox_state(self) -> AuditOutboxState:
+        """Returns how far the calls have been sent to Supabase."""
+        return await self._reader.query(audit_outbox.state)
+
+    async def unsent_calls(self, after: int, limit: int) -> list[ChainedRow]:
+        """Returns the oldest calls after a seq (``AuditOutboxState.settled_seq``), in order.
+
+        The rows are synced to disk first: once Supabase has a row, a power cut must not free its seq for another call.
+        Seqs have no gaps, except where retention has removed calls.
+
+        Raises:
+            StoreError: the database cannot be read, or the sync fails.
+        """
+        rows = await self._reader.query(lambda connection: audit_outbox.unsent(connection, after, limit))
+        if rows:
+            await asyncio.wrap_future(self._writer.sync(rows[-1].seq))
+        return rows
+
+    async def unsent_checkpoints(self, limit: int) -> list[Checkpoint]:
+        """Returns the oldest checkpoints of which Supabase lacks the current version."""
+        return await self._reader.query(lambda connection: chain_checkpoints.unsent(connection, limit))
+
+    def settle(self, settled: SettledCalls) -> None:
+        """Records asynchronously which calls were sent or refused. Never blocks.
+
+        Calls whose record is lost in a crash are sent again, which is harmless.
+        """
+        self._writer.enqueue(settled)

@@ -1,0 +1,76 @@
+"""The journal of calls: their starts, ends and results, orchestration runs and detached calls."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from . import detached_sql, run_sql, session_sql
+from .commit_group import LocalResults, RunResumed
+from .store_reader import StoreReader
+from .store_rows import CallEnd, CallStart, StoredCall, StoredDetachedCall
+from .store_writer import StoreWriter
+
+
+class CallJournal:
+    """Writes are awaited: they are on disk, and survive a power cut, when the method returns.
+
+    Reads raise StoreError if the database cannot be read; they see all earlier writes.
+    """
+
+    def __init__(self, writer: StoreWriter, reader: StoreReader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def start(self, call: CallStart) -> bool:
+        """Persists that a call starts, before it runs.
+
+        False: its id is already known in this session, and nothing was written. If this wait is cancelled, the start
+        may have been written: record the call's end all the same.
+
+        Raises:
+            StoreError: the write fails; the start is not written, now or later.
+        """
+        return await asyncio.wrap_future(self._writer.commit(call))
+
+    async def end(self, call: CallEnd) -> None:
+        """Persists the end of a call, its result and its audit row: all of them or none.
+
+        If the call's start was not written, only the audit row is. Results beyond the limit of bytes are not stored.
+
+        Raises:
+            StoreError: the write fails; it is retried until it succeeds or the process ends.
+        """
+        await asyncio.wrap_future(self._writer.commit(call))
+
+    async def persist_local_results(self, calls: Sequence[StoredCall]) -> None:
+        """Persists the results of local calls, except those of sessions that are not stored.
+
+        Raises:
+            StoreError: the write fails; none is written, now or later.
+        """
+        await asyncio.wrap_future(self._writer.commit(LocalResults(calls)))
+
+    async def resume_run(self, call_id: str, run: str) -> None:
+        """Persists that a started call continues an earlier run.
+
+        Raises:
+            StoreError: the write fails; it is not written, now or later.
+        """
+        await asyncio.wrap_future(self._writer.commit(RunResumed(call_id, run)))
+
+    async def find_run(self, call_id: str, principal: str, tool: str) -> str | None:
+        """Returns the run of a principal's call of this tool; None if it is unknown or has expired."""
+        return await self._reader.query_flushed(
+            lambda connection: run_sql.find_run(connection, call_id, principal, tool)
+        )
+
+    async def child_call(self, run: str, name: str, principal: str) -> StoredCall | None:
+        """Returns a child call of a run; None if it never started, has expired, or is another principal's."""
+        since = time.time() - self._writer.retention.result_ttl_s
+        return await self._reader.query_flushed(
+            lambda connection: session_sql.child_call(connection, run, name, principal, results_since=since)
+        )
+
+    async def detached_calls(self) -> list[StoredDetachedCall]:
+        """Returns the detached calls that have started and not ended, oldest first."""
+        return await self._reader.query_flushed(detached_sql.unfinished)

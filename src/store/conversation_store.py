@@ -1,0 +1,68 @@
+"""Stored conversations, and the copies of them that still have to be sent to Supabase."""
+
+import asyncio
+
+from . import conversation_outbox, conversation_sql
+from .conversation_outbox import ConversationCopy, ConversationOutboxState, SettledConversationCopies
+from .conversation_sql import ConversationUpdate, StoredConversation
+from .store_reader import StoreReader
+from .store_writer import StoreWriter
+
+
+class ConversationStore:
+    """Reads raise StoreError if the database cannot be read."""
+
+    def __init__(self, writer: StoreWriter, reader: StoreReader, *, copy_enabled: bool) -> None:
+        self._writer = writer
+        self._reader = reader
+        self.copy_enabled = copy_enabled
+        """Whether conversations are copied, and queued copies may be sent."""
+
+    @property
+    def copy_changes(self) -> int:
+        """A count that changes when there may be new copies."""
+        return self._writer.copy_changes
+
+    async def load(self, conversation_id: str, principal: str) -> StoredConversation | None:
+        """Returns a principal's conversation after all earlier updates; None if it does not exist, or is another's."""
+        return await self._reader.query_flushed(
+            lambda connection: conversation_sql.load(connection, conversation_id, principal)
+        )
+
+    async def update(self, update: ConversationUpdate) -> None:
+        """Returns once a new or continued conversation is committed. A power cut may undo this until a later call ends.
+
+        Raises:
+            StoreError: the write fails; it is retried until it succeeds or the process ends.
+        """
+        await asyncio.wrap_future(self._writer.commit(update))
+
+    async def outbox_state(self) -> ConversationOutboxState:
+        """Returns how far the copies have been sent to Supabase."""
+        return await self._reader.query(conversation_outbox.state)
+
+    async def unsent_copies(self, after: int, limit: int, max_bytes: int) -> list[ConversationCopy]:
+        """Returns the oldest copies after a number (``ConversationCopy.number``), in order.
+
+        At most ``limit`` copies and ``max_bytes`` bytes, but at least one copy if there is one; none while copying is
+        disabled. The copies are synced to disk first: once Supabase has a copy, a power cut must not free its id for
+        another message.
+
+        Raises:
+            StoreError: the database cannot be read, or the sync fails.
+        """
+        if not self.copy_enabled:
+            return []
+        found = await self._reader.query(
+            lambda connection: conversation_outbox.unsent(connection, after, limit, max_bytes)
+        )
+        if found:
+            await asyncio.wrap_future(self._writer.sync())
+        return found
+
+    def settle(self, settled: SettledConversationCopies) -> None:
+        """Records asynchronously which copies were sent or refused. Never blocks.
+
+        Copies whose record is lost in a crash are sent again, which is harmless.
+        """
+        self._writer.enqueue(settled)

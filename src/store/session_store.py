@@ -1,0 +1,70 @@
+"""Stored sessions: those that can be resumed, and their calls."""
+
+import time
+from collections.abc import Sequence
+
+from . import session_sql
+from .commit_group import ResultsAcknowledged, SessionClosed, SessionsSeen
+from .store_reader import StoreReader
+from .store_rows import SessionRow, StoredCall, StoredCallState, StoredSession
+from .store_writer import StoreWriter
+
+
+class SessionStore:
+    """Writes are asynchronous and never block; they are dropped if the queue is full.
+
+    Reads raise StoreError if the database cannot be read; they see all earlier writes.
+    """
+
+    def __init__(self, writer: StoreWriter, reader: StoreReader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    def open(self, row: SessionRow) -> None:
+        """Stores a session, before any call of it that starts after this."""
+        self._writer.enqueue_optional(row)
+
+    def mark_seen(self, session_ids: Sequence[str]) -> None:
+        """Records that clients hold these sessions. One without calls is deleted 7 days after it was last seen."""
+        self._writer.enqueue_optional(SessionsSeen(session_ids, time.time()))
+
+    def acknowledge(self, session_id: str, request_keys: Sequence[str]) -> None:
+        """Deletes the results of these calls, which their client has."""
+        self._writer.enqueue_optional(ResultsAcknowledged(session_id, request_keys))
+
+    def close(self, session_id: str) -> None:
+        """Deletes a session that cannot be resumed, and its calls; running calls are deleted when they end."""
+        self._writer.enqueue_optional(SessionClosed(session_id))
+
+    async def find_by_key_hash(self, key_hash: bytes) -> StoredSession | None:
+        """Returns the session with this hash of a resume key, with its ended calls, and marks it as seen.
+
+        It has its last 4,096 calls at most, and local calls only as long as their results are stored.
+        """
+        since = self._results_since()
+        found = await self._reader.query_flushed(
+            lambda connection: session_sql.load_session(connection, key_hash, results_since=since)
+        )
+        if found:
+            self.mark_seen([found.row.id])
+        return found
+
+    async def ended_call(self, session_id: str, request_key: str) -> StoredCall | None:
+        """Returns a session's ended journalled call, also one that is older than its last 4,096."""
+        since = self._results_since()
+        return await self._reader.query_flushed(
+            lambda connection: session_sql.ended_call(connection, session_id, request_key, results_since=since)
+        )
+
+    async def call_states(self, session_id: str, request_keys: Sequence[str]) -> dict[str, StoredCallState]:
+        """Returns the states of those of these journalled calls that are stored.
+
+        The state is ``expired`` also if the call has not ended, as far as the database shows.
+        """
+        since = self._results_since()
+        return await self._reader.query_flushed(
+            lambda connection: session_sql.call_states(connection, session_id, request_keys, results_since=since)
+        )
+
+    def _results_since(self) -> float:
+        return time.time() - self._writer.retention.result_ttl_s
