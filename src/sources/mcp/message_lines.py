@@ -1,4 +1,4 @@
-"""A line of a server's output → a message, or an error for whoever waits for what cannot be read. Pure."""
+"""Decodes lines of a server's output into messages; an unreadable answer becomes an error for its request. Pure."""
 
 import re
 from typing import Final
@@ -11,10 +11,10 @@ from ..json_surrogates import replace_lone_surrogates
 
 TOO_LONG: Final = -32091
 UNREADABLE: Final = -32092
-"""The JSON-RPC errors in place of answers that were left out: of codes that no server should use."""
+"""JSON-RPC error codes that replace skipped answers; no server should use them."""
 
 HEAD_BYTES: Final = 64 * 1024
-"""Of a line that is too long so much is looked at for whose it is, and as much of its end as ``TAIL_BYTES``."""
+"""How much of the beginning of a long line is searched for its request id; at the end, ``TAIL_BYTES``."""
 TAIL_BYTES: Final = 256
 
 _STRING: Final = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
@@ -23,38 +23,36 @@ _ID_AT_THE_END: Final = re.compile(rb',\s*"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\
 
 
 def read_line(line: bytes) -> SessionMessage | None:
-    """The message; where it is an answer that cannot be read, an error in its place; None where it is nobody's."""
+    """Returns the message, or an error in place of an unreadable answer; None if its request is unknown."""
     try:
         return SessionMessage(_read(line))
     except ValueError:
-        return in_place_of(line[:HEAD_BYTES], line[-TAIL_BYTES:], UNREADABLE, "the answer cannot be read")
+        return error_for(line[:HEAD_BYTES], line[-TAIL_BYTES:], UNREADABLE, "the answer cannot be read")
 
 
 def _read(line: bytes) -> JSONRPCMessage:
-    try:  # three times as fast, and stricter: it takes no NaN
+    try:  # three times as fast, and stricter: rejects NaN
         return jsonrpc_message_adapter.validate_python(msgspec.json.decode(line), by_name=False)
     except (ValueError, RecursionError):
         return jsonrpc_message_adapter.validate_json(replace_lone_surrogates(line), by_name=False)
 
 
-def in_place_of(head: bytes, tail: bytes, code: int, why: str) -> SessionMessage | None:
-    """The error for the request that a message answers, by its begin and its end; None where it answers none that is
-    known.
-    """
-    identity = answered(head, tail)
-    if identity is None:
+def error_for(head: bytes, tail: bytes, code: int, message: str) -> SessionMessage | None:
+    """Returns an error for the request that a message answers, found in its beginning and end; None if unknown."""
+    request_id = request_id_of(head, tail)
+    if request_id is None:
         return None
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=identity, error=ErrorData(code=code, message=why)))
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message)))
 
 
-def answered(head: bytes, tail: bytes) -> int | str | None:
-    """The id of the request that a message answers; what is called ``id`` further within is not taken for it."""
-    identity: int | str | None = None
+def request_id_of(head: bytes, tail: bytes) -> int | str | None:
+    """Returns the id of the request that a message answers; nested ``id`` keys are ignored."""
+    request_id: int | str | None = None
     answers = False
     depth, key, before = 0, b"", b""
     for found in _TOKEN.finditer(head):
         token = found[0]
-        if token == b'"':  # a string that goes on past the head
+        if token == b'"':  # a string that continues past the head
             break
         if depth == 1 and token == b":":
             key = before
@@ -62,16 +60,16 @@ def answered(head: bytes, tail: bytes) -> int | str | None:
             if key == b'"method"':
                 return None
         elif depth == 1 and before == b":" and key == b'"id"':
-            identity = _identity(token)
-        if answers and identity is not None:
-            return identity
+            request_id = _parse_id(token)
+        if answers and request_id is not None:
+            return request_id
         depth += (token in {b"{", b"["}) - (token in {b"}", b"]"})
         before = token
     at_the_end = _ID_AT_THE_END.search(tail) if answers else None
-    return None if at_the_end is None else _identity(at_the_end[1])
+    return None if at_the_end is None else _parse_id(at_the_end[1])
 
 
-def _identity(token: bytes) -> int | str | None:
+def _parse_id(token: bytes) -> int | str | None:
     if token.isdigit() and len(token) <= 18:
         return int(token)
     if token.startswith(b'"') and b"\\" not in token and len(token) <= 102:

@@ -1,7 +1,7 @@
-"""Pins: what each of a server's tools was when the operator accepted it, in a file of the state directory.
+"""Pins: the approved definitions of a server's tools, in a file of the state directory.
 
-The first listing of a source is accepted as it is. From then on a tool that is another one, or a new one, is
-quarantined until the operator approves it (decision 45).
+The first listing of a source is pinned as it is. Afterwards, new and changed tools are quarantined until the operator
+approves them (decision 45).
 """
 
 import os
@@ -15,24 +15,24 @@ import msgspec
 from .upstream_definition import UpstreamDefinition, changes, served_name
 
 PINS_DIRECTORY: Final = "pins"
-"""Of the state directory: a file a source, mode 0600."""
+"""A directory in the state directory, with one file per source, mode 0600."""
 _MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 class PinError(Exception):
-    """The file of the pins cannot be used; the message says which, why, and what to do."""
+    """The pin file cannot be used; the message names the file, the reason and the fix."""
 
 
 class ToolPin(msgspec.Struct, frozen=True):
-    """One tool as it was accepted."""
+    """One tool as it was approved."""
 
     served: str
-    """What it is called here, for good."""
+    """Its name here, which never changes."""
     definition: UpstreamDefinition
 
 
 Pins = Mapping[str, ToolPin]
-"""By the server's name of the tool."""
+"""Pins by the server's tool names."""
 
 
 class _File(msgspec.Struct):
@@ -41,50 +41,52 @@ class _File(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class PinComparison:
-    """One tool of a listing."""
+    """One tool of a listing, compared with its pin."""
 
     definition: UpstreamDefinition
     served: str
     objection: str | None = None
-    """Why it is quarantined: what it is, or what has changed."""
+    """Why it is quarantined: it is new, or what has changed."""
 
 
-def judge(
+def compare_listing(
     source: str, pins: Pins | None, listed: Sequence[UpstreamDefinition], taken: Container[str]
 ) -> list[PinComparison]:
-    """What becomes of each tool of a listing; ``pins`` is None before the first one."""
-    return named(source, pins, listed, taken, objections(pins, listed))
+    """Compares each tool of a listing with its pin; ``pins`` is None before the first listing."""
+    return assign_names(source, pins, listed, taken, objections(pins, listed))
 
 
 def objections(pins: Pins | None, listed: Iterable[UpstreamDefinition]) -> dict[str, str | None]:
-    """Why each tool is quarantined, None where it is not, by the server's names. Of thousands it takes a while."""
+    """Returns why each tool is quarantined, or None, by the server's names. Slow for thousands of tools."""
     return {tool.name: None if pins is None else _objection(pins.get(tool.name), tool) for tool in listed}
 
 
-def named(
+def assign_names(
     source: str,
     pins: Pins | None,
     listed: Iterable[UpstreamDefinition],
     taken: Container[str],
-    objected: Mapping[str, str | None],
+    tool_objections: Mapping[str, str | None],
 ) -> list[PinComparison]:
-    """The tools of a listing with their names here. Each name is given once: tools of before have theirs, and new ones
-    take what ``taken`` and they leave.
+    """Returns the tools of a listing with unique names here.
+
+    Pinned tools keep their names; new ones get names that are free among theirs and ``taken``.
     """
-    given: set[str] = set()
-    judged: list[PinComparison] = []
+    assigned: set[str] = set()
+    comparisons: list[PinComparison] = []
     known: Pins = pins or {}
-    others, or_known = _AnyOf(taken, given), _AnyOf(taken, given, {pin.served for pin in known.values()})
-    # Those with a name first, so that a new one takes nobody's.
+    unavailable = _AnyOf(taken, assigned)
+    unavailable_or_pinned = _AnyOf(taken, assigned, {pin.served for pin in known.values()})
+    # Pinned tools first, so that a new one does not take their names.
     for definition in sorted(listed, key=lambda definition: definition.name not in known):
         pin = known.get(definition.name)
-        if pin is not None and pin.served not in others:
+        if pin is not None and pin.served not in unavailable:
             served = pin.served
         else:
-            served = served_name(source, definition.name, or_known)
-        given.add(served)
-        judged.append(PinComparison(definition, served, objected[definition.name]))
-    return judged
+            served = served_name(source, definition.name, unavailable_or_pinned)
+        assigned.add(served)
+        comparisons.append(PinComparison(definition, served, tool_objections[definition.name]))
+    return comparisons
 
 
 def _objection(pin: ToolPin | None, definition: UpstreamDefinition) -> str | None:
@@ -95,13 +97,16 @@ def _objection(pin: ToolPin | None, definition: UpstreamDefinition) -> str | Non
     return f"has another {changes(pin.definition, definition)}"
 
 
-def accepted(pins: Pins | None, judged: Iterable[PinComparison]) -> Pins:
-    """The pins with these tools as they are now."""
-    return {**(pins or {}), **{one.definition.name: ToolPin(one.served, one.definition) for one in judged}}
+def approved_pins(pins: Pins | None, comparisons: Iterable[PinComparison]) -> Pins:
+    """Returns the pins, updated with the current definitions of these tools."""
+    return {
+        **(pins or {}),
+        **{comparison.definition.name: ToolPin(comparison.served, comparison.definition) for comparison in comparisons},
+    }
 
 
 class PinFile:
-    """The pins of one source, on the disk."""
+    """The pin file of one source."""
 
     def __init__(self, directory: Path, source: str) -> None:
         self._path = directory / f"{source}.json"
@@ -110,10 +115,10 @@ class PinFile:
         return f"<PinFile {self._path.name}>"
 
     def read(self) -> Pins | None:
-        """The pins; None where there was no listing yet.
+        """Returns the pins, or None before the first listing.
 
         Raises:
-            PinError: the file cannot be read, or holds none: what was accepted is not known, so nothing is.
+            PinError: the file cannot be read or decoded, so no tool counts as approved.
         """
         try:
             with self._path.open("rb") as file:
@@ -121,14 +126,14 @@ class PinFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise PinError(f"its pins, {self._path}, cannot be read ({error.strerror})") from None
+            raise PinError(f"the pin file {self._path} cannot be read ({error.strerror})") from None
         except msgspec.DecodeError as error:
             raise PinError(
-                f"{self._path} holds no pins ({error}); put the right file back, or remove it to accept its tools anew"
+                f"{self._path} is not a pin file ({error}); restore it, or remove it to pin the current tools"
             ) from None
 
     def write(self, pins: Pins) -> None:
-        """Put these in their place, whole or not at all.
+        """Replaces the pins atomically.
 
         Raises:
             PinError: the file cannot be written.
@@ -138,17 +143,17 @@ class PinFile:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             unfinished.unlink(missing_ok=True)
-            with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - of a descriptor
+            with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
                 file.write(content + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(self._path)
         except OSError as error:
-            raise PinError(f"its pins, {self._path}, cannot be written ({error.strerror})") from None
+            raise PinError(f"the pin file {self._path} cannot be written ({error.strerror})") from None
 
 
 class _AnyOf:
-    """What is in one of several."""
+    """The union of several containers."""
 
     def __init__(self, *parts: Container[str]) -> None:
         self._parts = parts

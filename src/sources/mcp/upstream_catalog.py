@@ -1,4 +1,4 @@
-"""A server's listing, held against what was accepted → tools here, those that are held back among them, and notes."""
+"""Turns a server's listing, compared with its pins, into tools, quarantined ones included, and notes."""
 
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ from typing import Any
 
 from ...tools import Answer, JsonSchema, Tool, ToolContext
 from ..source import SourceNote
-from .tool_pins import PinComparison, Pins, judge, named, objections
+from .tool_pins import PinComparison, Pins, assign_names, compare_listing, objections
 from .upstream_definition import UpstreamDefinition, UpstreamListing
 
 Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[Answer | str]]
@@ -16,62 +16,70 @@ Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[Answer | str]]
 
 @dataclass(frozen=True, slots=True)
 class UpstreamCatalog:
-    """What a server has, as it was looked at last."""
+    """The tools of a server's latest listing."""
 
     source: str
-    judged: Sequence[PinComparison] = ()
+    comparisons: Sequence[PinComparison] = ()
     schemas: Mapping[str, JsonSchema | str] = field(default_factory=dict)
-    """What arguments are checked by, by the tools' names; text is what is wrong with one."""
+    """Argument schemas by tool name; a string is the error in a schema."""
     outputs: Mapping[str, str | None] = field(default_factory=dict)
-    """What is wrong with the schemas of what tools return, by the names of those that have one."""
-    left_out: Sequence[SourceNote] = ()
-    """Of the listing."""
+    """Errors in output schemas, by the names of the tools that have one."""
+    listing_notes: Sequence[SourceNote] = ()
 
     def tools(self, call: Call, timeout_s: float) -> list[Tool]:
-        """All whose schema can be used."""
+        """Returns the tools whose argument schema is usable."""
         return [
-            _tool(self.source, one, schema, self._output(one.definition), call, timeout_s)
-            for one in self.judged
-            if isinstance(schema := self.schemas.get(one.definition.name), JsonSchema)
+            _tool(self.source, comparison, schema, self._output(comparison.definition), call, timeout_s)
+            for comparison in self.comparisons
+            if isinstance(schema := self.schemas.get(comparison.definition.name), JsonSchema)
         ]
 
     def _output(self, tool: UpstreamDefinition) -> dict[str, Any] | None:
-        """The schema of what a tool returns, where clients can hold its answers against it."""
+        """Returns a tool's output schema if clients can validate its answers with it."""
         return None if self.outputs.get(tool.name) else tool.output_schema
 
     @property
     def notes(self) -> list[SourceNote]:
-        """What is to be said of the others."""
-        notes = list(self.left_out)
-        for one in self.judged:
-            schema = self.schemas.get(one.definition.name)
+        """The notes about omitted, repaired and quarantined tools."""
+        notes = list(self.listing_notes)
+        for comparison in self.comparisons:
+            schema = self.schemas.get(comparison.definition.name)
             if not isinstance(schema, JsonSchema):
-                notes.append(SourceNote("omitted", one.definition.name, str(schema)))
-            elif (wrong := self.outputs.get(one.definition.name)) is not None:
-                notes.append(SourceNote("repaired", one.definition.name, f"its outputSchema is not shown: {wrong}"))
-            if one.objection is not None:
-                notes.append(SourceNote("quarantined", one.definition.name, one.objection))
+                notes.append(SourceNote("omitted", comparison.definition.name, str(schema)))
+            elif (wrong := self.outputs.get(comparison.definition.name)) is not None:
+                notes.append(
+                    SourceNote("repaired", comparison.definition.name, f"its outputSchema is not shown: {wrong}")
+                )
+            if comparison.objection is not None:
+                notes.append(SourceNote("quarantined", comparison.definition.name, comparison.objection))
         return notes
 
     @property
     def quarantined(self) -> tuple[str, ...]:
-        """The server's names of the tools that wait for approval."""
-        return tuple(one.definition.name for one in self.judged if one.objection is not None)
+        """The server's names of the quarantined tools."""
+        return tuple(comparison.definition.name for comparison in self.comparisons if comparison.objection is not None)
 
-    def meant(self, tool: str | None) -> list[PinComparison]:
-        """Of those that are held back the one of this name, here or at the server; or all."""
+    def select_quarantined(self, tool: str | None) -> list[PinComparison]:
+        """Returns the quarantined tool of this served or upstream name, or all quarantined tools."""
         return [
-            one for one in self.judged if one.objection is not None and tool in {None, one.definition.name, one.served}
+            comparison
+            for comparison in self.comparisons
+            if comparison.objection is not None and tool in {None, comparison.definition.name, comparison.served}
         ]
 
-    def judged_anew(self, pins: Pins | None, taken: Container[str]) -> "UpstreamCatalog":
-        """The same listing, held against these."""
-        return replace(self, judged=judge(self.source, pins, [one.definition for one in self.judged], taken))
+    def compared_with(self, pins: Pins | None, taken: Container[str]) -> "UpstreamCatalog":
+        """Returns the catalog of the same listing, compared with these pins."""
+        return replace(
+            self,
+            comparisons=compare_listing(
+                self.source, pins, [comparison.definition for comparison in self.comparisons], taken
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTool:
-    """What of a listing takes its time."""
+    """The parts of a catalog that are slow to compute."""
 
     schemas: Mapping[str, JsonSchema | str]
     outputs: Mapping[str, str | None]
@@ -79,22 +87,22 @@ class PreparedTool:
 
 
 def prepare(listing: UpstreamListing, pins: Pins | None) -> PreparedTool:
-    """In a thread: a schema takes part of a millisecond, or more."""
+    """Checks schemas and pins; runs in a thread, as each schema takes up to some milliseconds."""
     return PreparedTool(
         {tool.name: _schema(tool) for tool in listing.tools},
-        {tool.name: _wrong(tool.output_schema) for tool in listing.tools if tool.output_schema is not None},
+        {tool.name: _schema_error(tool.output_schema) for tool in listing.tools if tool.output_schema is not None},
         objections(pins, listing.tools),
     )
 
 
-def catalogd(
+def build_catalog(
     source: str, listing: UpstreamListing, pins: Pins | None, taken: Container[str], prepared: PreparedTool
 ) -> UpstreamCatalog:
-    """What becomes of a listing. Nothing may come between that and its being put out: of two sources that are listed at
-    once, one has a name.
+    """Returns the catalog of a listing. It must be published without an await in between, because two sources may
+    otherwise assign the same name.
     """
-    judged = named(source, pins, listing.tools, taken, prepared.objections)
-    return UpstreamCatalog(source, judged, prepared.schemas, prepared.outputs, listing.notes)
+    comparisons = assign_names(source, pins, listing.tools, taken, prepared.objections)
+    return UpstreamCatalog(source, comparisons, prepared.schemas, prepared.outputs, listing.notes)
 
 
 def _schema(tool: UpstreamDefinition) -> JsonSchema | str:
@@ -104,8 +112,8 @@ def _schema(tool: UpstreamDefinition) -> JsonSchema | str:
         return str(error)
 
 
-def _wrong(output: dict[str, Any]) -> str | None:
-    """What is wrong with the schema of what a tool returns: clients would refuse whatever they hold against it."""
+def _schema_error(output: dict[str, Any]) -> str | None:
+    """Returns the error in an output schema, with which clients would reject every answer."""
     try:
         JsonSchema(output)
     except ValueError as error:
@@ -114,11 +122,16 @@ def _wrong(output: dict[str, Any]) -> str | None:
 
 
 def _tool(
-    source: str, one: PinComparison, arguments: JsonSchema, output: dict[str, Any] | None, call: Call, timeout_s: float
+    source: str,
+    comparison: PinComparison,
+    arguments: JsonSchema,
+    output: dict[str, Any] | None,
+    call: Call,
+    timeout_s: float,
 ) -> Tool:
-    definition = one.definition
+    definition = comparison.definition
     return Tool(
-        one.served,
+        comparison.served,
         definition.description or f"The tool {definition.name} of {source}.",
         arguments,
         partial(call, definition.name),
@@ -126,14 +139,15 @@ def _tool(
         timeout_s=timeout_s,
         source=source,
         output_schema=output,
-        withheld=_withheld(source, one),
+        withheld=_withheld(source, comparison),
     )
 
 
-def _withheld(source: str, one: PinComparison) -> str | None:
-    if one.objection is None:
+def _withheld(source: str, comparison: PinComparison) -> str | None:
+    if comparison.objection is None:
         return None
     return (
-        f"The tool {one.served!r} {one.objection} since the tools of {source} were accepted; it is held back until the "
-        f"operator has looked at it (`toold sources check {source}`, `toold sources approve {source} {one.served}`)."
+        f"The tool {comparison.served!r} {comparison.objection} since the tools of {source} were pinned; it is "
+        f"quarantined until the operator approves it (`toold sources check {source}`, "
+        f"`toold sources approve {source} {comparison.served}`)."
     )

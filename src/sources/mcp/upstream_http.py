@@ -1,7 +1,7 @@
-"""HTTP to an MCP server by the SDK, over the source's own connections: checked addresses, bounded answers, its secret.
+"""An HTTP transport for the MCP SDK: checked addresses, limited answers, and the source's secret.
 
-The SDK knows failures of HTTP by a message's text alone. Here each call has an ``UpstreamExchange``, which
-travels with the SDK's tasks, and learns by code what became of the request.
+The SDK reports HTTP failures as message text only. Here each call has an ``UpstreamExchange``, a context variable that
+the SDK's tasks inherit and that records the outcome of the request.
 """
 
 import asyncio
@@ -23,34 +23,34 @@ from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import LoneSurrogates
 from .server_output import MESSAGES_PER_S, ReadRate
 
-_NOTICE_S: Final = 10.0
-"""How long the answer to a notification is awaited: requests wait behind it."""
-_GOODBYE_S: Final = 1.5
-"""How long the end of a session may take, which nobody is to wait for."""
+_NOTIFICATION_S: Final = 10.0
+"""How long the response to a notification is awaited; requests queue behind it."""
+_CLOSE_S: Final = 1.5
+"""How long ending a session may take."""
 _EVENT_ENDS: Final = (b"\n\n", b"\n\r\n", b"\r\r")
-_LINES_OF_AN_EVENT: Final = 3
+_LINES_PER_EVENT: Final = 3
 _FAILURES: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, httpx.InvalidURL, OSError)
 
 
 @dataclass(slots=True)
 class UpstreamExchange:
-    """What became of one call's request."""
+    """The HTTP exchange of one call."""
 
     deadline: float | None = None
-    """Of the loop's clock: nothing of the answer is read after that."""
+    """By the loop's clock; the answer is not read past it."""
     sent: bool = False
-    """It may have reached the server."""
+    """The request may have reached the server."""
     status: int | None = None
     retry_after: str | None = None
     forbidden: str | None = None
-    """Why nothing may go there."""
+    """Why the address is forbidden."""
     broken: bool = False
-    """There was no connection, or it broke."""
+    """The connection failed."""
     too_large: bool = False
     unreadable: str | None = None
-    """Why nothing can be made of the answer."""
+    """Why the answer cannot be read."""
 
-    def note_sent(self) -> None:
+    def mark_sent(self) -> None:
         self.sent = True
 
 
@@ -58,8 +58,8 @@ _exchange: ContextVar[UpstreamExchange | None] = ContextVar("exchange", default=
 
 
 @contextmanager
-def noting(exchange: UpstreamExchange) -> Iterator[None]:
-    """What the SDK sends for this task, within the block, is noted here."""
+def recorded_in(exchange: UpstreamExchange) -> Iterator[None]:
+    """Records requests of this task within the block in ``exchange``."""
     token = _exchange.set(exchange)
     try:
         yield
@@ -72,104 +72,108 @@ class _Message(msgspec.Struct):
 
 
 class SourceTransport(httpx2.AsyncBaseTransport):
-    """Satisfies ``httpx2``'s transport, on the lines of a source's network."""
+    """Implements ``httpx2``'s transport on a source's network."""
 
     def __init__(self, network: CheckedNetwork, headers: Callable[[], Mapping[str, str]], max_bytes: int) -> None:
-        """``headers`` are the source's own, read for each request; an answer has ``max_bytes`` at most."""
+        """``headers`` returns the source's headers for each request; answers are limited to ``max_bytes``."""
         self._network = network
         self._headers = headers
         self._max_bytes = max_bytes
-        self._pace = ReadRate(MESSAGES_PER_S)
+        self._rate = ReadRate(MESSAGES_PER_S)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The server's answer; where there is none, one that says so in JSON-RPC: an exception here would end the
-        session of all who call the same server.
+        """Returns the server's response, or a JSON-RPC error if there is none.
+
+        An exception here would end the session of all callers of this server.
         """
         exchange = _exchange.get()
         body = await request.aread()
         deadline = None if exchange is None else exchange.deadline
         if request.method == "DELETE":
-            deadline = asyncio.get_running_loop().time() + _GOODBYE_S
+            deadline = asyncio.get_running_loop().time() + _CLOSE_S
         elif body and msgspec.json.decode(body, type=_Message).id is None:
-            deadline = asyncio.get_running_loop().time() + _NOTICE_S
-        noted = exchange or UpstreamExchange()
+            deadline = asyncio.get_running_loop().time() + _NOTIFICATION_S
+        recorded = exchange or UpstreamExchange()
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._ask(request, body, noted)
+                return await self._send(request, body, recorded)
         except (ForbiddenAddressError, SecretUnavailableError) as error:
-            noted.forbidden = failure = str(error)
-        except _PackedError as error:
-            noted.unreadable = failure = str(error)
+            recorded.forbidden = failure = str(error)
+        except _CompressedError as error:
+            recorded.unreadable = failure = str(error)
         except (*_FAILURES, TimeoutError) as error:
-            noted.broken, failure = True, f"no answer ({type(error).__name__})"
-        told = {"jsonrpc": "2.0", "id": None, "error": {"code": CONNECTION_CLOSED, "message": failure}}
-        return httpx2.Response(502, json=told, request=request)
+            recorded.broken, failure = True, f"no answer ({type(error).__name__})"
+        error_body = {"jsonrpc": "2.0", "id": None, "error": {"code": CONNECTION_CLOSED, "message": failure}}
+        return httpx2.Response(502, json=error_body, request=request)
 
-    async def _ask(self, request: httpx2.Request, body: bytes, exchange: UpstreamExchange) -> httpx2.Response:
+    async def _send(self, request: httpx2.Request, body: bytes, exchange: UpstreamExchange) -> httpx2.Response:
         headers = httpx.Headers(request.headers.raw)
         headers.update(self._headers())
-        asked = httpx.Request(request.method, str(request.url), headers=headers, content=body)
+        forwarded = httpx.Request(request.method, str(request.url), headers=headers, content=body)
         async with AsyncExitStack() as stack:
-            line = await stack.enter_async_context(self._network.lend())
-            answer = await stack.enter_async_context(line.answer(asked, exchange.note_sent))
+            connection = await stack.enter_async_context(self._network.lend())
+            answer = await stack.enter_async_context(connection.answer(forwarded, exchange.mark_sent))
             exchange.status, exchange.retry_after = answer.status_code, answer.headers.get("retry-after")
             coding = answer.headers.get("content-encoding", "identity").strip().lower()
-            if coding not in {"", "identity"}:  # a few bytes of it can stand for gigabytes
-                raise _PackedError(f"it is packed ({one_line(coding, 20)}), though the daemon asked for it unpacked")
+            if coding not in {"", "identity"}:  # a few bytes can expand to gigabytes
+                raise _CompressedError(
+                    f"it is compressed ({one_line(coding, 20)}), although the daemon asked for identity"
+                )
             streams = answer.headers.get("content-type", "").startswith("text/event-stream")
             if body:
-                self._pace.add_request()
-            body_of = _Body(answer, stack.pop_all(), exchange, self._max_bytes, self._pace if streams else None)
-            return httpx2.Response(answer.status_code, headers=answer.headers.raw, stream=body_of, request=request)
+                self._rate.add_request()
+            stream = _Body(answer, stack.pop_all(), exchange, self._max_bytes, self._rate if streams else None)
+            return httpx2.Response(answer.status_code, headers=answer.headers.raw, stream=stream, request=request)
 
 
-class _PackedError(Exception):
-    """An answer is packed."""
+class _CompressedError(Exception):
+    """The answer is compressed."""
 
 
 class _Body(httpx2.AsyncByteStream):
-    """An answer's body, as far as its bound, or that of each of its events, and its call's deadline. What goes wrong is
-    a ``StreamError``, which the SDK takes for one request's own.
+    """The body of a response, limited in size, per event for event streams, and by the call's deadline.
+
+    Failures are raised as ``StreamError``, which the SDK attributes to one request.
     """
 
     def __init__(
         self,
         answer: httpx.Response,
-        held: AsyncExitStack,
+        resources: AsyncExitStack,
         exchange: UpstreamExchange,
-        bound: int,
-        pace: ReadRate | None,
+        max_bytes: int,
+        rate: ReadRate | None,
     ) -> None:
-        """``pace`` is that of events, where the answer is a stream of them."""
+        """``rate`` limits the events of an event stream; None for other bodies."""
         self._answer = answer
-        self._held = held
+        self._resources = resources
         self._exchange = exchange
-        self._bound = bound
-        self._pace = pace
+        self._max_bytes = max_bytes
+        self._rate = rate
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        parts, read, before, halves = self._answer.aiter_raw(), 0, b"", LoneSurrogates()
+        parts, read, before, surrogates = self._answer.aiter_raw(), 0, b"", LoneSurrogates()
         while True:
             try:
                 async with asyncio.timeout_at(self._exchange.deadline):
                     part = await anext(parts, None)
-                    if self._pace is not None and part is not None:
-                        await asyncio.sleep(self._pace.consume(max(1, part.count(b"\n") // _LINES_OF_AN_EVENT)))
+                    if self._rate is not None and part is not None:
+                        await asyncio.sleep(self._rate.consume(max(1, part.count(b"\n") // _LINES_PER_EVENT)))
             except (*_FAILURES, TimeoutError) as error:
                 self._exchange.broken = True
-                raise httpx2.StreamError(f"the answer broke off ({type(error).__name__})") from error
+                raise httpx2.StreamError(f"the answer was interrupted ({type(error).__name__})") from error
             if part is None:
-                yield halves.partial
+                yield surrogates.partial
                 return
             read += len(part)
-            if self._pace is not None:
+            if self._rate is not None:
                 joined = before + part
                 end = max(joined.rfind(mark) for mark in _EVENT_ENDS)
                 read, before = (read if end < 0 else len(joined) - end), joined[-2:]
-            if read > self._bound:
+            if read > self._max_bytes:
                 self._exchange.too_large = True
                 raise httpx2.StreamError("the answer is too long")
-            yield halves.replace(part)
+            yield surrogates.replace(part)
 
     async def aclose(self) -> None:
-        await self._held.aclose()
+        await self._resources.aclose()

@@ -1,4 +1,4 @@
-"""What a server lists: its tools, and what of them was left out."""
+"""Reads a server's tool listing within limits, and omits invalid tools."""
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -15,12 +15,12 @@ from .upstream_definition import UpstreamDefinition, UpstreamListing
 MAX_TOOLS: Final = 2000
 MAX_PAGES: Final = 200
 MAX_TOOL_BYTES: Final = 256 * 1024
-"""Of one tool, as JSON: it is shown to models, which nobody does with more."""
+"""The largest tool definition, as JSON; larger ones are of no use to models."""
 MAX_LISTING_BYTES: Final = 16 * 1024 * 1024
 
 
 class ListingCollector:
-    """A listing on its way, page by page, within its bounds."""
+    """Collects a listing page by page, within the limits."""
 
     def __init__(self) -> None:
         self._found: dict[str, UpstreamDefinition] = {}
@@ -29,32 +29,30 @@ class ListingCollector:
         self._pages = 0
         self._cursors: set[str | None] = set()
 
-    def take(self, page: ListToolsResult) -> str | None:
-        """Take a page; returns the cursor of the next, None where none is to be asked for."""
+    def add_page(self, page: ListToolsResult) -> str | None:
+        """Adds a page; returns the cursor of the next, or None if the listing is complete or a limit is reached."""
         self._pages += 1
-        cursor, after = page.next_cursor or None, None
+        cursor, limit = page.next_cursor or None, None
         for tool in page.tools:
-            after = self._full()
-            if after is None:
+            limit = self._reached_limit()
+            if limit is None:
                 self._add(definition(tool))
         if cursor is not None:
-            after = self._full() or (f"{MAX_PAGES} pages" if self._pages >= MAX_PAGES else None)
-        if after is not None:
-            self._notes.append(SourceNote("omitted", "the listing", f"what it may have after {after}"))
+            limit = self._reached_limit() or (f"{MAX_PAGES} pages" if self._pages >= MAX_PAGES else None)
+        if limit is not None:
+            self._notes.append(SourceNote("omitted", "the listing", f"everything after {limit}"))
             return None
         if cursor in self._cursors:
-            self._notes.append(
-                SourceNote("omitted", "the listing", "what comes after a page that leads back to another")
-            )
+            self._notes.append(SourceNote("omitted", "the listing", "everything after a page whose cursor repeats"))
             return None
         self._cursors.add(cursor)
         return cursor
 
-    def listing(self, left_out: Sequence[SourceNote]) -> UpstreamListing:
-        """What was taken; ``left_out`` was, before."""
-        return UpstreamListing(tuple(self._found.values()), (*left_out, *self._notes)[:MAX_TOOLS])
+    def listing(self, sift_notes: Sequence[SourceNote]) -> UpstreamListing:
+        """Returns the tools so far; ``sift_notes`` are notes about tools omitted by ``SiftedStream``."""
+        return UpstreamListing(tuple(self._found.values()), (*sift_notes, *self._notes)[:MAX_TOOLS])
 
-    def _full(self) -> str | None:
+    def _reached_limit(self) -> str | None:
         if len(self._found) >= MAX_TOOLS:
             return f"{MAX_TOOLS:,} tools"
         return f"{MAX_LISTING_BYTES // 1024**2} MiB" if self._bytes >= MAX_LISTING_BYTES else None
@@ -62,34 +60,37 @@ class ListingCollector:
     def _add(self, tool: UpstreamDefinition) -> None:
         size = len(msgspec.json.encode(tool))
         if tool.name in self._found:
-            self._notes.append(SourceNote("omitted", tool.name, "another tool of the server has the name"))
+            self._notes.append(SourceNote("omitted", tool.name, "another tool of the server has this name"))
         elif size > MAX_TOOL_BYTES:
-            most = f"{MAX_TOOL_BYTES // 1024} KiB"
-            self._notes.append(SourceNote("omitted", tool.name, f"its definition has {size:,} bytes, more than {most}"))
+            limit = f"{MAX_TOOL_BYTES // 1024} KiB"
+            self._notes.append(
+                SourceNote("omitted", tool.name, f"its definition has {size:,} bytes, more than {limit}")
+            )
         else:
             self._found[tool.name] = tool
             self._bytes += size
 
 
 def sift(result: dict[str, Any]) -> list[SourceNote]:
-    """Take out of a page what is no tool as MCP has it: the SDK refuses a page that holds one, with all others. Of an
-    ``outputSchema`` that is of no object, which older revisions do not have, the tool is kept without it.
+    """Removes invalid tools from a page, because the SDK rejects the whole page for one of them; returns notes.
+
+    An ``outputSchema`` whose type is not object, which older revisions forbid, is removed from its tool.
     """
-    tools, kept, notes = result.get("tools"), [], []
+    tools, valid, notes = result.get("tools"), [], []
     if not isinstance(tools, list):
         return []
     for tool in tools:
-        why = _objection(tool)
-        if why is None:
-            kept.append(tool)
-            if _is_of_no_object(tool.get("outputSchema")):
+        reason = _objection(tool)
+        if reason is None:
+            valid.append(tool)
+            if _is_not_object_schema(tool.get("outputSchema")):
                 del tool["outputSchema"]
                 notes.append(
                     SourceNote("repaired", _name(tool), 'its outputSchema has no "type": "object" and is not shown')
                 )
         else:
-            notes.append(SourceNote("omitted", _name(tool), why))
-    result["tools"] = kept
+            notes.append(SourceNote("omitted", _name(tool), reason))
+    result["tools"] = valid
     return notes
 
 
@@ -99,7 +100,7 @@ def _objection(tool: Any) -> str | None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "it"
-        return f"it is no tool as MCP has it: {where}: {first['msg']}"
+        return f"it is not a valid MCP tool: {where}: {first['msg']}"
     if not found.name:
         return "it has no name"
     if found.input_schema.get("type") != "object":
@@ -107,7 +108,7 @@ def _objection(tool: Any) -> str | None:
     return None
 
 
-def _is_of_no_object(schema: Any) -> bool:
+def _is_not_object_schema(schema: Any) -> bool:
     return isinstance(schema, Mapping) and schema.get("type") != "object"
 
 
@@ -117,7 +118,7 @@ def _name(tool: Any) -> str:
 
 
 def definition(tool: Tool) -> UpstreamDefinition:
-    """What the SDK read, without what nobody chooses a tool by."""
+    """Returns the definition of the SDK's tool, without metadata and icons."""
     plain = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "icons"})
     annotations = plain.get("annotations", {})
     hints = {name: value for name, value in annotations.items() if name != "title"}
@@ -128,16 +129,16 @@ def definition(tool: Tool) -> UpstreamDefinition:
 
 
 class SiftedStream:
-    """A server's messages on their way to the SDK, its pages sifted. Satisfies the SDK's ``ReadStream``."""
+    """A server's messages for the SDK, with invalid tools removed. Implements the SDK's ``ReadStream``."""
 
     def __init__(self, messages: Any, notes: list[SourceNote]) -> None:
-        """``notes`` gets what was left out."""
+        """Notes about removed tools are appended to ``notes``."""
         self._messages = messages
         self._notes = notes
 
     @property
     def last_context(self) -> Any:
-        """The sender's context, where the transport knows it."""
+        """The sender's context, if the transport has one."""
         return getattr(self._messages, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
@@ -163,6 +164,6 @@ class SiftedStream:
 
     def _sifted(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
         message = item.message if isinstance(item, SessionMessage) else None
-        if isinstance(message, JSONRPCResponse) and "content" not in message.result:  # no tool's answer
+        if isinstance(message, JSONRPCResponse) and "content" not in message.result:  # not a tool result
             self._notes += sift(message.result)
         return item

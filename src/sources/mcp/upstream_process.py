@@ -1,6 +1,6 @@
-"""A server that the daemon starts: lines of JSON over its standard input and output, as MCP's stdio transport has it.
+"""An upstream server as a child process: JSON lines over standard input and output, MCP's stdio transport.
 
-In place of the SDK's own transport, which bounds neither a line nor what is left of a server's process group.
+Replaces the SDK's transport, which limits neither the length of a line nor cleans up the process group.
 """
 
 import asyncio
@@ -18,23 +18,23 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from ...protocol.terminal_text import one_line
-from .message_lines import HEAD_BYTES, TAIL_BYTES, TOO_LONG, in_place_of, read_line
+from .message_lines import HEAD_BYTES, TAIL_BYTES, TOO_LONG, error_for, read_line
 from .server_output import CHUNK_BYTES, CHUNKS_PER_S, MESSAGES_PER_S, ReadRate
 from .upstream_failures import UpstreamUnavailableError
 
 END_GRACE_S: Final = 1.5
-"""A server has so long to end once its input is closed, and again once it is asked to (SIGTERM)."""
+"""How long a server may take to exit after its input is closed, and again after SIGTERM."""
 
-MAX_LEFT_OUT_BYTES: Final = 256 * 1024 * 1024
-"""A message that is still not at its end has none: the server is given up."""
+MAX_SKIPPED_BYTES: Final = 256 * 1024 * 1024
+"""A message longer than this is assumed to be endless; the server is ended."""
 
-_PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
-"""Of the daemon's environment: what programs need to run, and no secret is in."""
-_LOOK_S: Final = 0.01
-_OUTBOX: Final = 4096
-"""Messages that may wait for a server that reads none: callers who give up must not wait behind it."""
-_LAST_WORDS_S: Final = 0.5
-"""How long what a server that has ended said last on standard error is waited for."""
+_INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
+"""Variables of the daemon that programs need and that contain no secrets."""
+_POLL_S: Final = 0.01
+_OUTBOX_MESSAGES: Final = 4096
+"""Messages buffered for a server that does not read, so that cancelled callers do not block."""
+_LAST_LINE_S: Final = 0.5
+"""How long the last line on standard error is awaited after a server has exited."""
 _READ_BYTES: Final = 64 * 1024
 
 Streams = tuple[
@@ -45,32 +45,32 @@ Streams = tuple[
 
 @dataclass(frozen=True, slots=True)
 class ServerCommand:
-    """How a server is started."""
+    """The command that starts a server."""
 
     command: Sequence[str]
     env: Mapping[str, str] = field(repr=False)
-    """All of its environment."""
+    """Its complete environment."""
     cwd: Path | None
     max_line_bytes: int
-    """A longer message is not read: whoever waits for it gets an error."""
+    """A longer message is skipped, and its request gets an error."""
 
 
-def environment(named: Mapping[str, str], own: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """A server's environment: what the operator named, and the few variables that every program needs."""
-    return {name: own[name] for name in _PASSED_ON if name in own} | dict(named)
+def environment(configured: Mapping[str, str], own: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Returns a server's environment: the configured variables and the few that every program needs."""
+    return {name: own[name] for name in _INHERITED if name in own} | dict(configured)
 
 
 @asynccontextmanager
 async def server_process(
-    launch: ServerCommand, say: Callable[[str], None], on_end: Callable[[], None]
+    launch: ServerCommand, on_log: Callable[[str], None], on_end: Callable[[], None]
 ) -> AsyncIterator[Streams]:
-    """Start a server, and lend the streams of its messages; ``say`` gets the lines of its standard error, and
-    ``on_end`` is called when it says no more.
+    """Starts a server and yields its message streams.
 
-    On the way out it is ended, with all that is in its process group.
+    ``on_log`` receives the lines of its standard error; ``on_end`` is called when its output ends. On exit, the server
+    and its whole process group are ended.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the server cannot be started.
     """
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
@@ -85,23 +85,23 @@ async def server_process(
     )
     process = Process(transport, protocol, loop)
     inbox, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    sent, outbox = anyio.create_memory_object_stream[SessionMessage](_OUTBOX)
-    pace, last_words = ReadRate(MESSAGES_PER_S), _StderrTail(say)
-    reading = asyncio.create_task(_read(process, inbox, say, pace), name="server's output")
-    writing = asyncio.create_task(_write(process, outbox, pace), name="server's input")
-    listening = asyncio.create_task(_listen(process, last_words.hear), name="server's errors")
+    sent, outbox = anyio.create_memory_object_stream[SessionMessage](_OUTBOX_MESSAGES)
+    rate, stderr_tail = ReadRate(MESSAGES_PER_S), _StderrTail(on_log)
+    reading = asyncio.create_task(_read(process, inbox, on_log, rate), name="server's output")
+    writing = asyncio.create_task(_write(process, outbox, rate), name="server's input")
+    listening = asyncio.create_task(_listen(process, stderr_tail.add), name="server's errors")
     reading.add_done_callback(lambda _: on_end())
     try:
         yield received, sent
     except Exception as error:
-        if reading.done():  # whatever went wrong, this is why
-            raise UpstreamUnavailableError(await _how_it_ended(process, reading, listening, last_words)) from error
+        if reading.done():  # the end of the server is the actual cause
+            raise UpstreamUnavailableError(await _end_reason(process, reading, listening, stderr_tail)) from error
         raise
     finally:
         try:
             await _end(process)
         finally:
-            _signal(process, signal.SIGKILL)  # all that is left of its group, also where this is cancelled once more
+            _signal(process, signal.SIGKILL)  # the rest of its group, even if this is cancelled again
             for task in (reading, writing, listening):
                 task.cancel()
             transport.close()
@@ -111,84 +111,84 @@ async def server_process(
 
 
 class _StderrTail:
-    """Passes lines on, and keeps the last one."""
+    """Passes lines on, and stores the last one."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, on_log: Callable[[str], None]) -> None:
+        self._on_log = on_log
         self.line = ""
 
-    def hear(self, line: str) -> None:
+    def add(self, line: str) -> None:
         self.line = line
-        self._say(line)
+        self._on_log(line)
 
 
-async def _how_it_ended(
-    process: Process, reading: asyncio.Task[None], listening: asyncio.Task[None], last_words: _StderrTail
+async def _end_reason(
+    process: Process, reading: asyncio.Task[None], listening: asyncio.Task[None], stderr_tail: _StderrTail
 ) -> str:
-    """Why a server says no more, in a few words for the operator."""
+    """Returns why the server's output ended, for the operator."""
     failure = None if reading.cancelled() else reading.exception()
     if failure is not None:
         return str(failure)
     if not await _ended_within(process, END_GRACE_S):
-        return "it has closed its output"
-    await asyncio.wait([listening], timeout=_LAST_WORDS_S)
+        return "it closed its output"
+    await asyncio.wait([listening], timeout=_LAST_LINE_S)
     status = process.returncode or 0
     how = f"exit status {status}" if status >= 0 else f"signal {-status}"
-    said = one_line(last_words.line, 200)
-    return f"its program has ended ({how})" + (f", and said last: {said}" if said else "")
+    last_line = one_line(stderr_tail.line, 200)
+    return f"its program has ended ({how})" + (f"; its last line: {last_line}" if last_line else "")
 
 
 async def _read(
     process: Process,
     inbox: MemoryObjectSendStream[SessionMessage | Exception],
-    say: Callable[[str], None],
-    pace: ReadRate,
+    on_log: Callable[[str], None],
+    rate: ReadRate,
 ) -> None:
-    """Pass its messages on until it ends, and close the stream then: that is how the session learns of it.
+    """Passes its messages on until its output ends, and then closes the stream, which ends the session.
 
     Raises:
-        AwayError: a message has no end.
+        UpstreamUnavailableError: a message is endless.
     """
-    assert process.stdout is not None  # noqa: S101 - it is started with pipes
+    assert process.stdout is not None  # noqa: S101 - started with pipes
     with inbox, suppress(anyio.BrokenResourceError, ConnectionError):
         while True:
-            await _keep_to(pace.consume())
+            await _sleep_if_positive(rate.consume())
             try:
                 line = await process.stdout.readuntil(b"\n")
             except asyncio.IncompleteReadError:
                 return
             except asyncio.LimitOverrunError as error:
-                await _leave_out(process.stdout, error.consumed, inbox, say)
+                await _skip_message(process.stdout, error.consumed, inbox, on_log)
                 continue
             message = read_line(line)
             if message is not None:
                 await inbox.send(message)
             elif line.strip():
-                say(f"not MCP: {line[:_READ_BYTES].decode(errors='replace').rstrip()}")
+                on_log(f"not MCP: {line[:_READ_BYTES].decode(errors='replace').rstrip()}")
 
 
-async def _keep_to(seconds: float) -> None:
+async def _sleep_if_positive(seconds: float) -> None:
     if seconds > 0:
         await asyncio.sleep(seconds)
 
 
-async def _leave_out(
+async def _skip_message(
     stream: asyncio.StreamReader,
     consumed: int,
     inbox: MemoryObjectSendStream[SessionMessage | Exception],
-    say: Callable[[str], None],
+    on_log: Callable[[str], None],
 ) -> None:
-    """Skip a message that is too long. Who waits for it gets an error, at once where its begin says who that is."""
+    """Skips a message that is too long. Its request gets an error, at once if the beginning identifies it."""
     head = tail = b""
-    told, skipped = False, 0
+    answered, skipped = False, 0
     while True:
-        piece = await stream.readexactly(max(consumed, 1))
-        skipped += len(piece)
-        if skipped > MAX_LEFT_OUT_BYTES:
-            raise UpstreamUnavailableError(f"it sends a message of more than {MAX_LEFT_OUT_BYTES // 1024**2} MiB")
-        head, tail = head or piece[:HEAD_BYTES], (tail + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
-        if not told and (error := in_place_of(head, b"", TOO_LONG, "the answer is too long")) is not None:
-            told = True
+        chunk = await stream.readexactly(max(consumed, 1))
+        skipped += len(chunk)
+        if skipped > MAX_SKIPPED_BYTES:
+            raise UpstreamUnavailableError(f"it sends a message of more than {MAX_SKIPPED_BYTES // 1024**2} MiB")
+        head, tail = head or chunk[:HEAD_BYTES], (tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
+        if not answered and (error := error_for(head, b"", TOO_LONG, "the answer is too long")) is not None:
+            answered = True
             await inbox.send(error)
         try:
             rest = await stream.readuntil(b"\n")
@@ -199,42 +199,42 @@ async def _leave_out(
         except asyncio.IncompleteReadError:
             pass
         break
-    if not told:
-        error = in_place_of(head, tail, TOO_LONG, "the answer is too long")
+    if not answered:
+        error = error_for(head, tail, TOO_LONG, "the answer is too long")
         if error is None:
-            say(f"a message of {skipped:,} bytes was left out, and it is not known whose it is")
+            on_log(f"skipped a message of {skipped:,} bytes; its request is unknown")
         else:
             await inbox.send(error)
 
 
-async def _write(process: Process, outbox: MemoryObjectReceiveStream[SessionMessage], pace: ReadRate) -> None:
-    assert process.stdin is not None  # noqa: S101 - it is started with pipes
+async def _write(process: Process, outbox: MemoryObjectReceiveStream[SessionMessage], rate: ReadRate) -> None:
+    assert process.stdin is not None  # noqa: S101 - started with pipes
     with outbox, suppress(ConnectionError):
         async for sending in outbox:
             line = sending.message.model_dump_json(by_alias=True, exclude_unset=True)
-            pace.add_request()
+            rate.add_request()
             process.stdin.write(line.encode() + b"\n")
             await process.stdin.drain()
 
 
-async def _listen(process: Process, say: Callable[[str], None]) -> None:
-    """Read its standard error as it comes, some megabytes a second, so that it never waits for us for long."""
-    assert process.stderr is not None  # noqa: S101 - it is started with pipes
-    begun, pace = b"", ReadRate(CHUNKS_PER_S)
-    while piece := await process.stderr.read(_READ_BYTES):
-        await _keep_to(pace.consume(1 + len(piece) // CHUNK_BYTES))
-        *lines, begun = (begun + piece).split(b"\n")
-        begun = begun[:_READ_BYTES]
+async def _listen(process: Process, on_log: Callable[[str], None]) -> None:
+    """Reads its standard error at up to some megabytes per second, so that the server does not block for long."""
+    assert process.stderr is not None  # noqa: S101 - started with pipes
+    partial, rate = b"", ReadRate(CHUNKS_PER_S)
+    while chunk := await process.stderr.read(_READ_BYTES):
+        await _sleep_if_positive(rate.consume(1 + len(chunk) // CHUNK_BYTES))
+        *lines, partial = (partial + chunk).split(b"\n")
+        partial = partial[:_READ_BYTES]
         for line in lines:
             if line.strip():
-                say(line.decode(errors="replace").rstrip())
-    if begun.strip():
-        say(begun.decode(errors="replace").rstrip())
+                on_log(line.decode(errors="replace").rstrip())
+    if partial.strip():
+        on_log(partial.decode(errors="replace").rstrip())
 
 
 async def _end(process: Process) -> None:
-    """Close its input, ask it to end, end it: each once the one before has not helped."""
-    assert process.stdin is not None  # noqa: S101 - it is started with pipes
+    """Closes its input, then sends SIGTERM, then SIGKILL, each if the previous step did not end it."""
+    assert process.stdin is not None  # noqa: S101 - started with pipes
     process.stdin.close()
     if not await _ended_within(process, END_GRACE_S):
         _signal(process, signal.SIGTERM)
@@ -244,15 +244,15 @@ async def _end(process: Process) -> None:
 
 
 async def _ended_within(process: Process, seconds: float) -> bool:
-    # Not process.wait(): it may wait for whoever has inherited the pipes as well.
+    # Not process.wait(): it also waits for other processes that inherited the pipes.
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while process.returncode is None:  # noqa: ASYNC110 - there is nothing to be told by
-                await asyncio.sleep(_LOOK_S)
+            while process.returncode is None:  # noqa: ASYNC110 - there is no event to wait for
+                await asyncio.sleep(_POLL_S)
     return process.returncode is not None
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
-    """To the server and all that it started, which is its process group."""
+    """Sends a signal to the server's process group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)

@@ -1,4 +1,4 @@
-"""What a server is given of secrets, and nothing that it says is to repeat."""
+"""The secrets that a server receives, and their removal from its output."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from .upstream_failures import UpstreamUnavailableError
 
 
 class UpstreamSecrets:
-    """Those of one source, as they were when its server was connected to."""
+    """The secrets of one source, as they were when its server was last connected to."""
 
     def __init__(self, settings: McpSettings) -> None:
         self._settings = settings
         self._mask: ValueMask | None = None
 
-    def read(self) -> dict[str, str]:
-        """Read them now; returns the program's own variables.
+    def load(self) -> dict[str, str]:
+        """Reads the secrets; returns the program's variables.
 
         Raises:
-            AwayError: one cannot be had.
+            UpstreamUnavailableError: a secret cannot be read.
         """
         secrets: list[str] = []
         variables: dict[str, str] = {}
@@ -30,14 +30,14 @@ class UpstreamSecrets:
                 if isinstance(value, SecretLocation):
                     secrets.append(variables[name])
         except SecretUnavailableError as error:
-            raise UpstreamUnavailableError(f"of its secrets, {error}") from None
+            raise UpstreamUnavailableError(f"a secret is missing: {error}") from None
         self._mask = ValueMask(secrets) if secrets else None
         return variables
 
-    def out_of_text(self, text: str) -> str:
-        """The text without them."""
+    def redact_text(self, text: str) -> str:
+        """Returns the text without the secrets."""
         return text if self._mask is None else self._mask.text(text)
 
-    def out_of(self, value: Any) -> Any:
-        """A value without them, however deep they are in it."""
+    def redact(self, value: Any) -> Any:
+        """Returns the JSON value without the secrets, at any depth."""
         return value if self._mask is None else self._mask.value(value)

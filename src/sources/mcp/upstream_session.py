@@ -1,6 +1,6 @@
-"""One session with a server, by the official SDK's client: opened once, listed, and called by many at once.
+"""A session with a server, by the official SDK's client; many calls share it.
 
-This module takes a second to import, for the SDK.
+Importing this module takes a second, because of the SDK.
 """
 
 import asyncio
@@ -39,21 +39,21 @@ from ..source_settings import ApiKeyAuth, Auth, BasicAuth, McpSettings
 from . import upstream_failures
 from .upstream_definition import UpstreamListing
 from .upstream_failures import UpstreamUnavailableError
-from .upstream_http import SourceTransport, UpstreamExchange, noting
+from .upstream_http import SourceTransport, UpstreamExchange, recorded_in
 from .upstream_listing import ListingCollector, SiftedStream
 from .upstream_process import ServerCommand, environment, server_process
 
-_LISTEN_AGAIN_S: Final = 5.0
+_RESUBSCRIBE_S: Final = 5.0
 _LINE_EXTRA_BYTES: Final = 64 * 1024
-"""What a message has around its answer."""
+"""The overhead of a message around its answer."""
 
-_result: Final[Any] = TypeAdapter(dict[str, Any])  # the SDK's own types are models
-"""As it came: the SDK holds it against the revision, and its own models would copy all of it twice."""
+_result: Final[Any] = TypeAdapter(dict[str, Any])  # the SDK's types are pydantic models
+"""The result unchanged: the SDK validates it, and its models would copy all of it twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamResult:
-    """What a tool answered, in MCP's own form."""
+    """A tool's result in MCP's format."""
 
     content: list[dict[str, Any]]
     structured: Any
@@ -61,72 +61,70 @@ class UpstreamResult:
 
 
 class UpstreamSession:
-    """A server that is connected."""
+    """A connected server."""
 
     def __init__(
-        self, source: str, client: Client, stirred: asyncio.Event, ended: asyncio.Event, left_out: list[SourceNote]
+        self, source: str, client: Client, wake: asyncio.Event, ended: asyncio.Event, sift_notes: list[SourceNote]
     ) -> None:
         self._source = source
         self._client = client
-        self._left_out = left_out
-        self.stirred = stirred
-        """Set when its tools may be others, or it may be away: list them again."""
+        self._sift_notes = sift_notes
+        self.wake = wake
+        """Set when the tools may have changed or the server may be gone; the tools are then listed again."""
         self.ended = ended
-        """Set when nothing can be asked of it any more."""
+        """Set when the session has ended."""
         self._running = 0
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def __repr__(self) -> str:
         return f"<UpstreamSession with {self._source}, {'ended' if self.ended.is_set() else 'open'}>"
 
     @property
     def title(self) -> str:
-        """What the server calls itself."""
+        """The server's title."""
         info = self._client.server_info
         return "" if info is None else info.title or info.name
 
     @property
     def busy(self) -> bool:
-        """A call is under way."""
+        """Whether a call is running."""
         return self._running > 0
 
     async def listing(self) -> UpstreamListing:
-        """All of its tools, as far as the bounds of a listing.
+        """Lists the tools, within the limits of a listing.
 
         Raises:
-            AwayError: it does not list them.
+            UpstreamUnavailableError: the server did not list them.
         """
-        self._left_out.clear()
-        gathering = ListingCollector()
-        cursor = gathering.take(await self._page(None))
+        self._sift_notes.clear()
+        collector = ListingCollector()
+        cursor = collector.add_page(await self._page(None))
         while cursor is not None:
-            cursor = gathering.take(await self._page(cursor))
-        return gathering.listing(self._left_out)
+            cursor = collector.add_page(await self._page(cursor))
+        return collector.listing(self._sift_notes)
 
     async def _page(self, cursor: str | None) -> ListToolsResult:
         exchange = UpstreamExchange()
         try:
-            with noting(exchange):
+            with recorded_in(exchange):
                 return await self._client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
         except MCPError as error:
             if error.code == CONNECTION_CLOSED or exchange.status == 404:
                 self.ended.set()
             raise UpstreamUnavailableError(
-                f"it does not list its tools: {_said(self._source, error, exchange)}"
+                f"it did not list its tools: {_message(self._source, error, exchange)}"
             ) from error
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise UpstreamUnavailableError(
-                f"what it says of its tools is not as MCP has it ({where}: {first['msg']})"
-            ) from error
+            raise UpstreamUnavailableError(f"its tool listing is not valid MCP ({where}: {first['msg']})") from error
 
     async def call(
         self, tool: str, arguments: dict[str, Any], seconds: float, report: Callable[[str, float, float | None], None]
     ) -> UpstreamResult:
-        """What the tool of this name answers within so many seconds. Who gives up, or is out of time, has the server
-        told so.
+        """Calls the tool and returns its result, within ``seconds``. On cancellation or timeout the server is asked to
+        cancel the call.
 
         Raises:
             CallError: there is no result.
@@ -136,32 +134,32 @@ class UpstreamSession:
             report(message or "", progress, total)
 
         exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + seconds)
-        with self._counted():
-            return await self._asked(tool, arguments, exchange, on_progress)
+        with self._counting():
+            return await self._request(tool, arguments, exchange, on_progress)
 
-    async def settled(self, seconds: float) -> None:
-        """Wait so long for the calls that run: what ends the session would cut them off."""
+    async def wait_idle(self, seconds: float) -> None:
+        """Waits up to ``seconds`` for running calls, before the session ends."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._quiet.wait()
+                await self._idle.wait()
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _counting(self) -> Iterator[None]:
         self._running += 1
-        self._quiet.clear()
+        self._idle.clear()
         try:
             yield
         finally:
             self._running -= 1
             if self._running == 0:
-                self._quiet.set()
+                self._idle.set()
 
-    async def _asked(
+    async def _request(
         self, tool: str, arguments: dict[str, Any], exchange: UpstreamExchange, on_progress: ProgressFnT
     ) -> UpstreamResult:
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
         try:
-            with noting(exchange):
+            with recorded_in(exchange):
                 async with asyncio.timeout_at(exchange.deadline):
                     result: dict[str, Any] = await self._client.session.send_request(
                         request, _result, progress_callback=on_progress
@@ -171,28 +169,26 @@ class UpstreamSession:
         except MCPError as error:
             raise self._failure(error, exchange) from error
         except ValidationError as error:
-            raise self._not_mcp() from error
+            raise self._invalid_answer() from error
         if result.get("resultType") == "input_required":
-            raise ProviderError(
-                f"{self._source} asks for input in the middle of a call, which nobody is there to give."
-            )
+            raise ProviderError(f"{self._source} asks for input during a call, which the daemon does not support.")
         content = result.get("content", [])
         if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-            raise self._not_mcp()
+            raise self._invalid_answer()
         return UpstreamResult(content, result.get("structuredContent"), result.get("isError", False) is not False)
 
-    def _not_mcp(self) -> ProviderError:
-        return ProviderError(f"{self._source}'s answer is not as MCP has it.", executed="yes")
+    def _invalid_answer(self) -> ProviderError:
+        return ProviderError(f"{self._source}'s answer is not valid MCP.", executed="yes")
 
     def _failure(self, error: MCPError, exchange: UpstreamExchange) -> CallError:
         if exchange.status == 404:
             self.ended.set()
         if exchange.broken or exchange.status == 404 or error.code in {CONNECTION_CLOSED, HEADER_MISMATCH}:
-            self.stirred.set()
+            self.wake.set()
         return upstream_failures.call_failure(self._source, error.code, error.message, exchange)
 
     async def listen(self) -> None:
-        """For as long as it is connected: have the server say when its tools change, where it does so on request."""
+        """Subscribes to tool changes for the life of the session, if the server requires a subscription."""
         if self._client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return
         tools = self._client.server_capabilities.tools
@@ -200,12 +196,12 @@ class UpstreamSession:
             with suppress(MCPError, SubscriptionLost, TimeoutError):
                 async with self._client.listen(tools_list_changed=True) as subscription:
                     async for _ in subscription:
-                        self.stirred.set()
-            await asyncio.sleep(_LISTEN_AGAIN_S)
-            self.stirred.set()  # what changed meanwhile was told to nobody
+                        self.wake.set()
+            await asyncio.sleep(_RESUBSCRIBE_S)
+            self.wake.set()  # changes in between were not announced
 
 
-def _said(source: str, error: MCPError, exchange: UpstreamExchange) -> str:
+def _message(source: str, error: MCPError, exchange: UpstreamExchange) -> str:
     return upstream_failures.call_failure(source, error.code, error.message, exchange).message
 
 
@@ -215,52 +211,52 @@ async def open_session(
     settings: McpSettings,
     variables: Mapping[str, str],
     network: CheckedNetwork,
-    say: Callable[[str], None],
-    stirred: asyncio.Event,
+    on_log: Callable[[str], None],
+    wake: asyncio.Event,
 ) -> AsyncIterator[UpstreamSession]:
-    """A session, lent for the block: the server is started or connected to, and ended or left when the block is.
+    """Starts or connects to the server, yields the session, and ends it after the block.
 
-    ``variables`` are those of ``settings.env``, with their values; ``stirred`` becomes the session's.
+    ``variables`` are those of ``settings.env``, with their values; ``wake`` becomes the session's event.
 
     Raises:
-        Exception: it cannot be had; whatever the SDK raises, in groups too.
+        Exception: the session could not be opened; any exception of the SDK, also in groups.
     """
     ended = asyncio.Event()
-    left_out: list[SourceNote] = []
+    sift_notes: list[SourceNote] = []
 
     def end() -> None:
         ended.set()
-        stirred.set()
+        wake.set()
 
-    async def heed(message: object) -> None:
+    async def on_message(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
-            stirred.set()
+            wake.set()
 
     async def log(params: LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else msgspec.json.encode(params.data).decode()
-        say(f"{params.level}: {data}")
+        on_log(f"{params.level}: {data}")
 
     client = Client(
         cast(
-            "Any", _transport(settings, variables, network, say, end, left_out)
-        ),  # a context manager of streams, as it wants
+            "Any", _transport(settings, variables, network, on_log, end, sift_notes)
+        ),  # a context manager that yields streams
         cache=None,
         client_info=Implementation(name="toold", version=__version__),
-        message_handler=heed,
+        message_handler=on_message,
         logging_callback=log,
         log_level="info",
     )
     async with AsyncExitStack() as stack:
         exchange = UpstreamExchange()
         try:
-            with noting(exchange):
+            with recorded_in(exchange):
                 await stack.enter_async_context(client)
         except Exception as error:
-            why = upstream_failures.http_connect_problem(source, exchange)
-            if why is not None:
-                raise UpstreamUnavailableError(why) from error
+            reason = upstream_failures.http_connect_problem(source, exchange)
+            if reason is not None:
+                raise UpstreamUnavailableError(reason) from error
             raise
-        yield UpstreamSession(source, client, stirred, ended, left_out)
+        yield UpstreamSession(source, client, wake, ended, sift_notes)
 
 
 @asynccontextmanager
@@ -268,28 +264,28 @@ async def _transport(
     settings: McpSettings,
     variables: Mapping[str, str],
     network: CheckedNetwork,
-    say: Callable[[str], None],
+    on_log: Callable[[str], None],
     on_end: Callable[[], None],
-    left_out: list[SourceNote],
+    sift_notes: list[SourceNote],
 ) -> AsyncIterator[Any]:
     streams: AbstractAsyncContextManager[Any]
     if settings.command is not None:
-        most = settings.max_answer_bytes + _LINE_EXTRA_BYTES
+        limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
         streams = server_process(
-            ServerCommand(settings.command, environment(variables), settings.cwd, most), say, on_end
+            ServerCommand(settings.command, environment(variables), settings.cwd, limit), on_log, on_end
         )
         async with streams as (messages, sending):
-            yield SiftedStream(messages, left_out), sending
+            yield SiftedStream(messages, sift_notes), sending
         return
     transport = SourceTransport(network, lambda: _headers_of(settings.auth), settings.max_answer_bytes)
     async with httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False) as http:
-        most = settings.max_answer_bytes + _LINE_EXTRA_BYTES
-        async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=most) as pair:
-            yield SiftedStream(pair[0], left_out), pair[1]
+        limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
+        async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=limit) as pair:
+            yield SiftedStream(pair[0], sift_notes), pair[1]
 
 
 def _headers_of(auth: Auth | None) -> dict[str, str]:
-    """The source's secret, as it is now, in the header that it goes in. An unpacked answer is bounded by its size."""
+    """Returns the headers with the source's current secret; identity encoding, so that size limits apply."""
     plain = {"Accept-Encoding": "identity"}
     if auth is None:
         return plain

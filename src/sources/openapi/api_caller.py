@@ -67,7 +67,7 @@ class _Attempt:
     sent: bool = False
     """The request may have reached the API."""
 
-    def note_sent(self) -> None:
+    def mark_sent(self) -> None:
         self.sent = True
 
 
@@ -205,7 +205,7 @@ class ApiCaller:
         if credentials.query:
             url += f"{'&' if '?' in url else '?'}{urlencode(credentials.query, quote_via=quote)}"
         request = httpx.Request(attempt.method, url, headers=headers, content=None if content is None else content.data)
-        async with self._network.lend() as line, line.answer(request, attempt.note_sent) as response:
+        async with self._network.lend() as line, line.answer(request, attempt.mark_sent) as response:
             return response.status_code, response.headers, await self._read(response)
 
     async def _read(self, response: httpx.Response) -> bytes:

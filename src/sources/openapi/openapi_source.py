@@ -17,7 +17,7 @@ from .api_operation import ApiOperation
 from .api_reader import ApiDescription, UnreadableApiError, read_api
 from .document_fetch import FetchedDocuments, fetch, marks
 
-LOOK_S: Final = 1.0
+LIST_INTERVAL_S: Final = 1.0
 """How often the document's files are looked at."""
 _FIRST_RETRY_S: Final = 2.0
 _MAX_RETRY_S: Final = 300.0
@@ -62,7 +62,7 @@ class OpenApiSource:
         before = marks(fetched)
         while not self._again.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S if before else None):
+                async with asyncio.timeout(LIST_INTERVAL_S if before else None):
                     await self._again.wait()
             if marks(fetched) != before:
                 return

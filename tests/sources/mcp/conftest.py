@@ -1,4 +1,4 @@
-"""Sources of real MCP servers, as programs and by HTTP, and what they put out."""
+"""Sources of real MCP servers, as programs and over HTTP."""
 
 import asyncio
 import json
@@ -21,24 +21,24 @@ PROGRAM = Path(__file__).parent / "server_program.py"
 
 
 class FakeListener:
-    """What a source puts out, and a way to call it."""
+    """Records what a source publishes, and calls its tools."""
 
     def __init__(self, source: McpSource, context: Callable[[float], Any]) -> None:
         self.source = source
         self.tools: dict[str, Tool] = {}
         self.notes: Sequence[SourceNote] = ()
         self.problems: list[str] = []
-        self.puts = 0
-        self.recalled: list[str] = []
+        self.published = 0
+        self.restored: list[str] = []
         self._context = context
 
     def publish(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
         self.tools, self.notes = {tool.name: tool for tool in tools}, notes
-        self.puts += 1
+        self.published += 1
 
     def restore(self, tools: Sequence[Tool]) -> None:
         self.tools = {tool.name: tool for tool in tools}
-        self.recalled = list(self.tools)
+        self.restored = list(self.tools)
 
     def report_problem(self, problem: str) -> None:
         self.problems.append(problem)
@@ -57,8 +57,8 @@ class FakeListener:
         assert isinstance(result, Answer | str)
         return result
 
-    async def again(self, tool: str, **arguments: Any) -> Answer | str:
-        """The answer as soon as the server is there."""
+    async def call_until_available(self, tool: str, **arguments: Any) -> Answer | str:
+        """Returns the answer once the server is available again."""
         async with asyncio.timeout(60):
             while True:
                 try:
@@ -71,7 +71,7 @@ class FakeListener:
 
 @pytest.fixture
 def behave(starts_processes: None, tmp_path: Path) -> Callable[..., list[str]]:
-    """A function that says how the next start of the server behaves, and returns its command."""
+    """A function that sets the behaviour of the server's next start, and returns its command."""
 
     def write(**behaviour: Any) -> list[str]:
         (tmp_path / "behaviour.json").write_text(json.dumps(behaviour), encoding="utf-8")
@@ -87,31 +87,31 @@ Opening = Callable[..., Awaitable[FakeListener]]
 async def opened(
     tmp_path: Path, context_with: Callable[[float], Any], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Opening]:
-    """A function that has a source at work until the test ends; its shelf has its tools, where ``ready``."""
+    """A function that runs a source until the test ends, by default once its tools are published."""
     monkeypatch.setattr(upstream_failures, "FIRST_RECONNECT_S", 0.05)
     async with AsyncExitStack() as stack:
 
         async def open_(name: str = "s", *, taken: Any = (), ready: bool = True, **table: Any) -> FakeListener:
-            shelf = await stack.enter_async_context(at_work(tmp_path, context_with, name, taken, table))
+            listener = await stack.enter_async_context(running_source(tmp_path, context_with, name, taken, table))
             if ready:
-                await shelf.until(lambda: shelf.puts > 0)
-            return shelf
+                await listener.until(lambda: listener.published > 0)
+            return listener
 
         yield open_
 
 
 @asynccontextmanager
-async def at_work(
+async def running_source(
     directory: Path, context_with: Callable[[float], Any], name: str, taken: Any, table: dict[str, Any]
 ) -> AsyncIterator[FakeListener]:
-    """A source, until the block ends."""
+    """Runs a source until the block ends."""
     settings = read_sources({name: {"type": "mcp", **table}})[name]
     assert isinstance(settings, McpSettings)
     source = McpSource(name, settings, directory / "pins", lambda: taken)
-    shelf = FakeListener(source, context_with)
-    running = asyncio.create_task(source.run(shelf))
+    listener = FakeListener(source, context_with)
+    running = asyncio.create_task(source.run(listener))
     try:
-        yield shelf
+        yield listener
     finally:
         running.cancel()
         await asyncio.wait([running])
@@ -120,7 +120,7 @@ async def at_work(
 
 @asynccontextmanager
 async def serving(command: Sequence[str], *options: str, port: int = 0) -> AsyncIterator[tuple[int, Any]]:
-    """The server by HTTP, as a process; its port."""
+    """Runs the server over HTTP as a process; yields its port."""
     process = await asyncio.create_subprocess_exec(
         *command, "--http", str(port), *options, stdout=asyncio.subprocess.PIPE
     )

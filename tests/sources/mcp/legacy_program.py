@@ -1,6 +1,6 @@
-"""A server of an older revision, written by hand: what the SDK's own server does not do, or does well.
+"""A hand-written server of an older revision, which does what the SDK's server does not.
 
-It lists its tools in pages, talks on standard output between its messages, and notes in a file what it was told.
+It lists its tools in pages, writes noise to standard output, and records the received methods in a file.
 """
 
 import json
@@ -66,7 +66,7 @@ for line in sys.stdin:
         notes.write(f"{message['method']}\n")
     if "id" not in message:
         continue
-    sys.stdout.write("I am no JSON\n\n")
+    sys.stdout.write("this is not JSON\n\n")
     try:
         result = answer(message["method"], message.get("params") or {})
     except LookupError:

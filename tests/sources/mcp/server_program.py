@@ -1,6 +1,6 @@
-"""A real MCP server for tests, by the SDK: ``python server_program.py [--http] [--state FILE]``.
+"""An MCP server for tests, made with the SDK: ``python server_program.py [--http] [--state FILE]``.
 
-The state file is JSON that says how it behaves; it is read at the start, and by the tool ``grow``.
+The state file is JSON that sets its behaviour; it is read at the start.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def echo(text: str) -> str:
 
 @server.tool()
 async def nap(seconds: float, ctx: Context[Any]) -> str:
-    """Sleep, and report each tenth of a second; a file tells whether it was cancelled."""
+    """Sleep, and report progress every 0.1 s; write a file on cancellation."""
     try:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -68,19 +68,19 @@ def variables() -> dict[str, str]:
 
 @server.tool()
 def pid() -> int:
-    """Tell the process's id."""
+    """Return the process id."""
     return os.getpid()
 
 
 @server.tool()
 def large(size: int) -> str:
-    """Answer with much."""
+    """Return a large answer."""
     return "x" * size
 
 
 @server.tool()
 def picture() -> Image:
-    """Answer with a picture."""
+    """Return an image."""
     return Image(data=b"12345678", format="png")
 
 
@@ -94,7 +94,7 @@ if behaviour.get("more"):
 
 @server.tool()
 async def grow(ctx: Context[Any], tell: bool = True) -> str:
-    """Have one tool more from now on, and tell so or not."""
+    """Add a tool, and announce it if ``tell`` is true."""
 
     def grown() -> str:
         """Be grown."""

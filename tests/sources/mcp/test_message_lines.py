@@ -1,4 +1,4 @@
-"""Lines of a server's output: messages, and errors in place of answers that cannot be read."""
+"""Lines of a server's output: messages, and errors in place of unreadable answers."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCError, JSONRPCResponse
-from toold.sources.mcp.message_lines import UNREADABLE, answered, read_line
+from toold.sources.mcp.message_lines import UNREADABLE, read_line, request_id_of
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ from toold.sources.mcp.message_lines import UNREADABLE, answered, read_line
     ],
     ids=["utf-8", "deep", "number", "list", "error", "version", "id last"],
 )
-def test_an_answer_that_cannot_be_read_is_an_error(line: bytes) -> None:
-    """For the one that waits for it, at once."""
+def test_an_unreadable_answer_is_an_error(line: bytes) -> None:
+    """For its request, at once."""
     message = read_line(line)
     assert message is not None
     error = message.message
@@ -32,8 +32,8 @@ def test_an_answer_that_cannot_be_read_is_an_error(line: bytes) -> None:
     assert (error.id, error.error.code) == (7, UNREADABLE)
 
 
-def test_half_of_a_character_spoils_no_answer() -> None:
-    """U+FFFD stands for it: programs in JavaScript write such where they cut a text."""
+def test_a_lone_surrogate_is_replaced() -> None:
+    """By U+FFFD: JavaScript programs write such escapes when they truncate text."""
     message = read_line(b'{"jsonrpc": "2.0", "id": 7, "result": {"text": "a \\ud83d", "rest": "\\ud83d\\ude00"}}')
     assert message is not None
     answer = message.message
@@ -54,30 +54,30 @@ def test_half_of_a_character_spoils_no_answer() -> None:
     ],
     ids=["text", "empty", "log", "request", "notification", "no id", "batch"],
 )
-def test_what_answers_nobody_is_nobodys(line: bytes) -> None:
-    """Least of all a call's that happens to have such a number."""
+def test_a_line_without_a_request_is_ignored(line: bytes) -> None:
+    """Even if it contains the number of a running call."""
     assert read_line(line) is None
 
 
-def test_what_is_no_number_is_read_all_the_same() -> None:
-    """Some languages write NaN, which JSON has not."""
+def test_nan_is_accepted() -> None:
+    """Some languages write NaN, which JSON does not have."""
     message = read_line(b'{"jsonrpc": "2.0", "id": 7, "result": {"number": NaN}}')
     assert message is not None
     assert isinstance(message.message, JSONRPCResponse)
 
 
 @given(
-    identity=st.one_of(st.integers(0, 10**17), st.text("abc-9", min_size=1, max_size=50)),
+    request_id=st.one_of(st.integers(0, 10**17), st.text("abc-9", min_size=1, max_size=50)),
     result=st.recursive(st.text(max_size=5) | st.integers(), lambda inner: st.dictionaries(st.text(max_size=3), inner)),
     order=st.permutations(["jsonrpc", "id", "result"]),
 )
-def test_an_answers_id_is_found_whatever_is_in_it(identity: Any, result: Any, order: list[str]) -> None:
-    """Ids within, and brackets and quotes in texts, are not taken for it."""
-    parts = {"jsonrpc": "2.0", "id": identity, "result": {"id": 5, "in": result, "text": '"id": 6, {['}}
+def test_the_request_id_of_an_answer_is_found(request_id: Any, result: Any, order: list[str]) -> None:
+    """Nested ids, and brackets and quotes in strings, are ignored."""
+    parts = {"jsonrpc": "2.0", "id": request_id, "result": {"id": 5, "in": result, "text": '"id": 6, {['}}
     line = json.dumps({key: parts[key] for key in order}).encode()
-    assert answered(line, b"") == identity
+    assert request_id_of(line, b"") == request_id
 
 
-def test_a_text_full_of_quotes_is_gone_through_once() -> None:
-    """Where the begin is cut off within a text, nothing after that is looked at."""
-    assert answered(b'{"id": 7, "x": "' + b'\\"' * 32_000, b"") is None
+def test_a_string_full_of_quotes_is_scanned_once() -> None:
+    """If the head ends within a string, scanning stops there."""
+    assert request_id_of(b'{"id": 7, "x": "' + b'\\"' * 32_000, b"") is None

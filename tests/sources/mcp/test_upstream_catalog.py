@@ -1,15 +1,15 @@
-"""What becomes of a server's listing."""
+"""The catalog made from a server's listing."""
 
 from typing import Any
 
 import pytest
-from toold.sources.mcp.upstream_catalog import UpstreamCatalog, catalogd, prepare
+from toold.sources.mcp.upstream_catalog import UpstreamCatalog, build_catalog, prepare
 from toold.sources.mcp.upstream_definition import UpstreamDefinition, UpstreamListing
 
 
 def catalog_of(*tools: UpstreamDefinition) -> UpstreamCatalog:
     listing = UpstreamListing(tools)
-    return catalogd("s", listing, None, (), prepare(listing, None))
+    return build_catalog("s", listing, None, (), prepare(listing, None))
 
 
 async def never_called(*_: Any) -> str:
@@ -24,7 +24,7 @@ async def never_called(*_: Any) -> str:
     ],
 )
 def test_a_wrong_output_schema_is_not_shown(schema: dict[str, Any]) -> None:
-    """Clients would refuse every answer of the tool; it is told, and the tool is there without it."""
+    """Clients would reject every answer of the tool; a note reports it, and the tool stays without the schema."""
     right = {"type": "object", "properties": {"a": {"type": "integer"}}}
     catalog = catalog_of(
         UpstreamDefinition("wrong", output_schema=schema),

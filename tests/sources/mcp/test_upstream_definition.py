@@ -19,20 +19,20 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
         ({"readOnlyHint": "yes"}, Annotations(False, True, False, True)),
     ],
 )
-def test_hints_are_taken_but_for_one(hints: dict[str, Any], expected: Annotations) -> None:
-    """No server keeps its calls out of the journal; what it does not say is as MCP has it."""
+def test_all_hints_but_open_world_are_used(hints: dict[str, Any], expected: Annotations) -> None:
+    """Every call is journaled; missing hints have MCP's defaults."""
     assert UpstreamDefinition("t", hints=hints).annotations == expected
 
 
-def test_a_digest_goes_by_content() -> None:
-    """Not by the order of keys."""
-    turned = {"properties": {"a": {"type": "string"}}, "type": "object"}
-    assert UpstreamDefinition("t", "d", SCHEMA).digest == UpstreamDefinition("t", "d", turned).digest
+def test_the_digest_depends_on_content() -> None:
+    """Not on the order of keys."""
+    reordered = {"properties": {"a": {"type": "string"}}, "type": "object"}
+    assert UpstreamDefinition("t", "d", SCHEMA).digest == UpstreamDefinition("t", "d", reordered).digest
     assert UpstreamDefinition("t", "d", SCHEMA).digest != UpstreamDefinition("t", "e", SCHEMA).digest
 
 
 def test_changes_are_named() -> None:
-    """Each part that callers choose by."""
+    """Each part that callers choose a tool by."""
     before = UpstreamDefinition("t", "d", SCHEMA)
     assert changes(before, UpstreamDefinition("t", "e", SCHEMA)) == "description"
     assert changes(before, UpstreamDefinition("t", "e", {})) == "description and arguments"
@@ -51,8 +51,8 @@ def test_changes_are_named() -> None:
         ("x" * 70, set(), "files_" + "x" * 49 + "_"),
     ],
 )
-def test_a_name_is_the_servers_own_where_it_can_be(name: str, taken: set[str], expected: str) -> None:
-    """Else the source's stands before it."""
+def test_the_servers_name_is_used_if_possible(name: str, taken: set[str], expected: str) -> None:
+    """Otherwise it is prefixed by the source's name."""
     served = served_name("files", name, taken)
     assert served.startswith(expected)
     assert len(served) <= 64

@@ -1,4 +1,4 @@
-"""Servers by HTTP: checked addresses, the source's own secret, and failures that are known by their codes."""
+"""Upstream servers over HTTP: checked addresses, secrets, and failures by status code."""
 
 import asyncio
 import gzip
@@ -23,104 +23,105 @@ def data(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--stateless", "--json")])
-async def test_a_servers_tools_are_tools(opened: Any, behave: Any, options: tuple[str, ...]) -> None:
-    """By streams and by plain JSON; a hundred calls at once."""
+async def test_a_servers_tools_are_published(opened: Any, behave: Any, options: tuple[str, ...]) -> None:
+    """Over event streams and plain JSON; a hundred concurrent calls."""
     async with serving(behave(), *options) as (port, _):
-        shelf = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
-        answers = await asyncio.gather(*(shelf.call("echo", text=str(number)) for number in range(100)))
+        listener = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
+        answers = await asyncio.gather(*(listener.call("echo", text=str(number)) for number in range(100)))
         assert [data(answer) for answer in answers] == [str(number) for number in range(100)]
 
 
-async def test_a_server_that_goes_away_comes_back(opened: Any, behave: Any) -> None:
-    """At the same address; who was waiting learns that it may have been executed, and others that nothing was."""
+async def test_a_restarted_server_is_reconnected(opened: Any, behave: Any) -> None:
+    """Running calls fail with executed ``maybe``, later ones with ``no`` until it is back."""
     command = behave()
     async with serving(command) as (port, process):
-        shelf = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
-        call = asyncio.create_task(shelf.call("nap", seconds=600))
-        await shelf.call("echo", text="it has begun")
+        listener = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
+        call = asyncio.create_task(listener.call("nap", seconds=600))
+        await listener.call("echo", text="started")
         process.kill()
         with pytest.raises(CallError) as cut:
             await call
         assert (cut.value.code, cut.value.executed) == ("SERVICE_UNAVAILABLE", "maybe")
         await process.wait()
-        await shelf.until(lambda: bool(shelf.problems))
+        await listener.until(lambda: bool(listener.problems))
         with pytest.raises(CallError) as away:
-            await shelf.call("echo", text="x")
+            await listener.call("echo", text="x")
         assert (away.value.code, away.value.executed, away.value.retryable) == ("SERVICE_UNAVAILABLE", "no", True)
     async with serving(command, port=port):
-        assert data(await shelf.again("echo", text="x")) == "x"
+        assert data(await listener.call_until_available("echo", text="x")) == "x"
 
 
-async def test_who_gives_up_has_the_server_told(opened: Any, behave: Any, tmp_path: Any) -> None:
-    """Its work is cancelled there."""
+async def test_a_timeout_cancels_the_call_at_the_server(opened: Any, behave: Any, tmp_path: Any) -> None:
+    """The session continues."""
     async with serving(behave(cancelled=str(tmp_path / "cancelled"))) as (port, _):
-        shelf = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
+        listener = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
         with pytest.raises(CallError) as late:
-            await shelf.call("nap", timeout_s=0.5, seconds=600)
+            await listener.call("nap", timeout_s=0.5, seconds=600)
         assert late.value.code == "TIMEOUT"
-        await shelf.until((tmp_path / "cancelled").exists)
-        assert data(await shelf.call("echo", text="x")) == "x"
+        await listener.until((tmp_path / "cancelled").exists)
+        assert data(await listener.call("echo", text="x")) == "x"
 
 
-async def test_a_change_while_it_runs_is_noticed(opened: Any, behave: Any) -> None:
-    """By the stream that the server has for it."""
+async def test_an_announced_change_is_noticed(opened: Any, behave: Any) -> None:
+    """Through the server's event stream."""
     async with serving(behave()) as (port, _):
-        shelf = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
-        await shelf.call("grow")
-        await shelf.until(lambda: "grown" in shelf.source.quarantined)
+        listener = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
+        await listener.call("grow")
+        await listener.until(lambda: "grown" in listener.source.quarantined)
 
 
-async def test_nothing_goes_to_a_private_address(opened: Any, api: Any) -> None:
-    """Unless the operator allowed it."""
-    shelf = await opened(url=f"{api.url}/mcp", ready=False)
-    await shelf.until(lambda: bool(shelf.problems))
-    assert "127.0.0.1 is loopback; the source's allow_private can allow it" in shelf.problems[0]
+async def test_private_addresses_are_forbidden(opened: Any, api: Any) -> None:
+    """Unless the operator allows them."""
+    listener = await opened(url=f"{api.url}/mcp", ready=False)
+    await listener.until(lambda: bool(listener.problems))
+    assert "127.0.0.1 is loopback; the source's allow_private can allow it" in listener.problems[0]
     assert api.asked == []
 
 
-async def test_the_secret_goes_along_and_is_told_to_nobody(opened: Any, api: Any, monkeypatch: Any) -> None:
-    """What the server refuses is the operator's matter."""
+async def test_the_secret_is_sent_and_never_shown(opened: Any, api: Any, monkeypatch: Any) -> None:
+    """Even if the server repeats it."""
     monkeypatch.setenv("SERVER_TOKEN", "hunter2-hunter2")
-    api.answers = [JSONResponse({"said": "hunter2-hunter2 is wrong"}, 401)]
+    api.answers = [JSONResponse({"error": "hunter2-hunter2 is wrong"}, 401)]
     auth = {"type": "bearer", "env": "SERVER_TOKEN"}
-    shelf = await opened(url=f"{api.url}/mcp", allow_private=True, auth=auth, ready=False)
-    await shelf.until(lambda: bool(shelf.problems))
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True, auth=auth, ready=False)
+    await listener.until(lambda: bool(listener.problems))
     assert api.asked[0].headers["authorization"] == "Bearer hunter2-hunter2"
-    assert "hunter2" not in shelf.problems[0]
+    assert "hunter2" not in listener.problems[0]
 
 
-async def test_an_answer_that_is_too_large_is_one_calls_matter(opened: Any, behave: Any) -> None:
-    """In plain JSON and in a stream."""
+async def test_a_too_large_answer_fails_one_call(opened: Any, behave: Any) -> None:
+    """In plain JSON and in an event stream."""
     for options in [("--json",), ()]:
         async with serving(behave(), *options) as (port, _):
             url = f"http://127.0.0.1:{port}/mcp"
-            shelf = await opened(f"s{os.urandom(2).hex()}", url=url, allow_private=True, max_answer_bytes=20_000)
+            listener = await opened(f"s{os.urandom(2).hex()}", url=url, allow_private=True, max_answer_bytes=20_000)
             with pytest.raises(CallError) as large:
-                await shelf.call("large", size=1_000_000)
+                await listener.call("large", size=1_000_000)
             assert large.value.code == "RESULT_TOO_LARGE"
-            assert data(await shelf.call("echo", text="x")) == "x"
+            assert data(await listener.call("echo", text="x")) == "x"
 
 
 Answering = Callable[[dict[str, Any], str], Response]
 
 
-def serve_by_hand(api: Any, on_call: Answering, *, goodbye: bool = True) -> list[str]:
-    """Have the API be an MCP server of an older revision, with a session; ``on_call`` answers calls, by the message and
-    the session. Returns the methods that it was asked, in their order.
+def serve_by_hand(api: Any, on_call: Answering, *, answers_delete: bool = True) -> list[str]:
+    """Makes the API a stateful MCP server of an older revision; ``on_call`` answers calls.
+
+    Returns the received methods, in order.
     """
-    asked: list[str] = []
+    methods: list[str] = []
 
     async def answer(request: Request) -> Response:
-        if request.method == "DELETE" and not goodbye:
+        if request.method == "DELETE" and not answers_delete:
             await asyncio.Event().wait()
         if request.method != "POST":
             return Response(status_code=405)
         message = await request.json()
-        asked.append(message["method"])
+        methods.append(message["method"])
         headers = {}
         match message["method"]:
             case "initialize":
-                headers["mcp-session-id"] = f"session-{asked.count('initialize')}"
+                headers["mcp-session-id"] = f"session-{methods.count('initialize')}"
                 info = {"name": "by hand", "version": "1"}
                 result: Any = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
             case "tools/list":
@@ -135,70 +136,70 @@ def serve_by_hand(api: Any, on_call: Answering, *, goodbye: bool = True) -> list
         return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "result": result}, headers=headers)
 
     api.answers = [answer]
-    return asked
+    return methods
 
 
-def said(message: dict[str, Any], text: str) -> dict[str, Any]:
+def text_result(message: dict[str, Any], text: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": text}]}}
 
 
-async def test_a_call_of_a_forgotten_session_is_sent_again(opened: Any, api: Any) -> None:
-    """Once, in a new session: the server has not looked at it."""
+async def test_a_call_to_a_forgotten_session_is_resent(opened: Any, api: Any) -> None:
+    """Once, in a new session: the server has not executed it."""
 
     def on_call(message: dict[str, Any], session: str) -> Response:
-        return Response(status_code=404) if session == "session-1" else JSONResponse(said(message, session))
+        return Response(status_code=404) if session == "session-1" else JSONResponse(text_result(message, session))
 
-    asked = serve_by_hand(api, on_call)
-    shelf = await opened(url=f"{api.url}/mcp", allow_private=True)
-    assert await asyncio.gather(*(shelf.call("do") for _ in range(3))) == ["session-2"] * 3
-    assert asked.count("initialize") == 2
+    methods = serve_by_hand(api, on_call)
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True)
+    assert await asyncio.gather(*(listener.call("do") for _ in range(3))) == ["session-2"] * 3
+    assert methods.count("initialize") == 2
 
 
-async def test_a_server_that_forgets_each_session_is_asked_twice(opened: Any, api: Any) -> None:
-    """Then the caller learns that nothing was executed."""
-    asked = serve_by_hand(api, lambda _, __: Response(status_code=404))
-    shelf = await opened(url=f"{api.url}/mcp", allow_private=True)
+async def test_a_call_is_resent_only_once(opened: Any, api: Any) -> None:
+    """Then it fails with executed ``no``."""
+    methods = serve_by_hand(api, lambda _, __: Response(status_code=404))
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True)
     with pytest.raises(CallError) as forgotten:
-        await shelf.call("do")
+        await listener.call("do")
     assert (forgotten.value.code, forgotten.value.executed) == ("SERVICE_UNAVAILABLE", "no")
-    assert asked.count("tools/call") == 2
+    assert methods.count("tools/call") == 2
 
 
-async def test_a_packed_answer_is_not_unpacked(opened: Any, api: Any) -> None:
-    """Nobody asked for it, and a few bytes can stand for gigabytes."""
+async def test_a_compressed_answer_is_refused(opened: Any, api: Any) -> None:
+    """The daemon did not ask for it, and a few bytes can expand to gigabytes."""
 
     def on_call(message: dict[str, Any], _: str) -> Response:
-        packed = gzip.compress(JSONResponse(said(message, "x" * 1_000_000)).body)
+        packed = gzip.compress(JSONResponse(text_result(message, "x" * 1_000_000)).body)
         return Response(packed, headers={"content-encoding": "gzip", "content-type": "application/json"})
 
     serve_by_hand(api, on_call)
-    shelf = await opened(url=f"{api.url}/mcp", allow_private=True)
-    with pytest.raises(CallError, match="it is packed \\(gzip\\)") as packed:
-        await shelf.call("do")
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True)
+    with pytest.raises(CallError, match="it is compressed \\(gzip\\)") as packed:
+        await listener.call("do")
     assert (packed.value.code, packed.value.executed) == ("PROVIDER_ERROR", "maybe")
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
-async def test_half_of_a_character_spoils_no_answer(opened: Any, api: Any, kind: str) -> None:
-    """U+FFFD stands for it, wherever the pieces of the answer end."""
+async def test_a_lone_surrogate_is_replaced(opened: Any, api: Any, kind: str) -> None:
+    """By U+FFFD, at any chunk boundary."""
 
     def on_call(message: dict[str, Any], _: str) -> Response:
-        body = json.dumps(said(message, "a \ud83d b \U0001f600")).encode()
+        body = json.dumps(text_result(message, "a \ud83d b \U0001f600")).encode()
         whole = body if kind == "application/json" else b"data: " + body + b"\n\n"
 
-        async def pieces() -> AsyncIterator[bytes]:
+        async def chunks() -> AsyncIterator[bytes]:
             for begin in range(0, len(whole), 3):
                 yield whole[begin : begin + 3]
 
-        return StreamingResponse(pieces(), media_type=kind)
+        return StreamingResponse(chunks(), media_type=kind)
 
     serve_by_hand(api, on_call)
-    shelf = await opened(url=f"{api.url}/mcp", allow_private=True)
-    assert await shelf.call("do") == "a \ufffd b \U0001f600"
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True)
+    assert await listener.call("do") == "a \ufffd b \U0001f600"
 
 
-async def test_an_event_without_an_end_is_too_large(opened: Any, api: Any) -> None:
-    """However small its parts; a stream of many events is not."""
+async def test_an_endless_event_is_too_large(opened: Any, api: Any) -> None:
+    """A long stream of small events is not."""
 
     def on_call(message: dict[str, Any], _: str) -> Response:
         async def events() -> AsyncIterator[bytes]:
@@ -207,20 +208,20 @@ async def test_an_event_without_an_end_is_too_large(opened: Any, api: Any) -> No
             if message["params"]["arguments"]:
                 for _ in range(20):
                     yield b"data: " + b"x" * 2000 + b"\n"
-            yield b"data: " + JSONResponse(said(message, "done")).body + b"\n\n"
+            yield b"data: " + JSONResponse(text_result(message, "done")).body + b"\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
     serve_by_hand(api, on_call)
-    shelf = await opened(url=f"{api.url}/mcp", allow_private=True, max_answer_bytes=20_000)
-    assert await shelf.call("do") == "done"
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True, max_answer_bytes=20_000)
+    assert await listener.call("do") == "done"
     with pytest.raises(CallError) as large:
-        await shelf.call("do", much=True)
+        await listener.call("do", much=True)
     assert large.value.code == "RESULT_TOO_LARGE"
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "problem"),
     [
         (
             Response(status_code=401),
@@ -233,20 +234,20 @@ async def test_an_event_without_an_end_is_too_large(opened: Any, api: Any) -> No
     ],
     ids=["401", "404", "503", "html", "redirect"],
 )
-async def test_why_it_cannot_be_connected_to_is_told(opened: Any, api: Any, answer: Response, told: str) -> None:
-    """By what HTTP says of it, to the operator."""
+async def test_the_reason_of_a_failed_connection_is_reported(opened: Any, api: Any, answer: Response, problem: str) -> None:
+    """From the HTTP response, for the operator."""
     api.answers = [answer]
-    shelf = await opened(url=f"{api.url}/mcp", allow_private=True, ready=False)
-    await shelf.until(lambda: bool(shelf.problems))
-    assert told in shelf.problems[0]
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True, ready=False)
+    await listener.until(lambda: bool(listener.problems))
+    assert problem in listener.problems[0]
 
 
-async def test_an_end_waits_for_no_answer(opened: Any, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that does not take leave is left all the same."""
-    monkeypatch.setattr(upstream_http, "_GOODBYE_S", 0.05)
-    serve_by_hand(api, lambda message, session: JSONResponse(said(message, session)), goodbye=False)
-    shelf = await opened(url=f"{api.url}/mcp", allow_private=True)
-    assert await shelf.call("do") == "session-1"
+async def test_closing_does_not_wait_for_the_server(opened: Any, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if the server does not answer the DELETE."""
+    monkeypatch.setattr(upstream_http, "_CLOSE_S", 0.05)
+    serve_by_hand(api, lambda message, session: JSONResponse(text_result(message, session)), answers_delete=False)
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True)
+    assert await listener.call("do") == "session-1"
     running = next(task for task in asyncio.all_tasks() if "McpSource.run" in repr(task))
     running.cancel()
     async with asyncio.timeout(60):

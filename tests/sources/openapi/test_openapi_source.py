@@ -58,7 +58,7 @@ def opened(table: dict[str, Any]) -> Source:
 @pytest.fixture
 async def shelf(api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeListener]:
     """The source ``crm`` at work, of ``crm.json``."""
-    monkeypatch.setattr(module, "LOOK_S", 0.02)
+    monkeypatch.setattr(module, "LIST_INTERVAL_S", 0.02)
     monkeypatch.setattr(module, "_FIRST_RETRY_S", 0.02)
     table = {"type": "openapi", "spec": str(tmp_path / "crm.json"), "base_url": api.url, "allow_private": True}
     source, shelf = opened(table), FakeListener()
