@@ -234,7 +234,7 @@ async def test_an_endless_event_is_too_large(opened: Any, api: Any) -> None:
     ],
     ids=["401", "404", "503", "html", "redirect"],
 )
-async def test_the_reason_of_a_failed_connection_is_reported(opened: Any, api: Any, answer: Response, problem: str) -> None:
+async def test_a_failed_connection_is_explained(opened: Any, api: Any, answer: Response, problem: str) -> None:
     """From the HTTP response, for the operator."""
     api.answers = [answer]
     listener = await opened(url=f"{api.url}/mcp", allow_private=True, ready=False)
