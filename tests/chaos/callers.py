@@ -1,6 +1,6 @@
-"""Who calls: the client library as programs use it, and a blunt client that says everything twice.
+"""The clients of a fault run: the client library, and a blunt client that sends everything twice.
 
-Each notes what it is told.
+Each records the answers that it receives.
 """
 
 import asyncio
@@ -28,25 +28,25 @@ from websockets.exceptions import InvalidHandshake, WebSocketException
 from .tally import LOCAL, WRITES, Answer, Call
 
 HEARTBEAT_S: Final = 1.0
-"""Both sides' interval, and again their time for the pong: a peer behind a half-open connection is noticed in a run of
-minutes as it is in a life of weeks."""
+"""The ping interval of both sides, and their time for the pong. Short, so that a run of minutes detects half-open
+connections."""
 OPENING_S: Final = 2.0
 PAUSE_S: Final = 0.25
-"""The window of a client's first pause before it comes back; later ones double, eight times as long at most."""
+"""The window of the first pause before a reconnect; later ones double, up to eight times."""
 PATIENCE_S: Final = 1700.0
-"""A call's time-out, longer than any run: a call that is not answered is lost, and is not to be answered by a clock."""
+"""The timeout of a call, longer than any run: an unanswered call counts as lost, and no clock may answer it."""
 CHAT: Final = "chat"
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What one call is to be."""
+    """The parameters of one call."""
 
     id: str
     tool: str
     delay_ms: int
     repeat: bool
-    """Called again under its id once it was answered."""
+    """Whether to repeat the call under its id after the answer."""
     cancel_after_s: float | None
 
     @property
@@ -57,12 +57,12 @@ class Wish:
 
     @property
     def answer(self) -> str:
-        """The text that is due, which is due to no other call."""
+        """The expected text, unique to this call."""
         return {WRITES: "written: ", CHAT: "Simulated: "}.get(self.tool, "") + self.id
 
 
 def wishes(name: str, seed: int) -> Iterator[Wish]:
-    """A client's calls, without end: most with an effect, and among them some without. Pure."""
+    """The endless calls of a client, most of them with an effect. Pure."""
     chance = random.Random(f"{seed} {name}")
     for number in count():
         yield Wish(
@@ -75,15 +75,15 @@ def wishes(name: str, seed: int) -> Iterator[Wish]:
 
 
 class Caller(Protocol):
-    """A client as the run uses it."""
+    """A client of a run."""
 
     async def make(self, wish: Wish, call: Call) -> None:
-        """Make one call, and again where it is to be repeated; what it is told goes into ``call``."""
+        """Make one call, with its repeat, and record the answers in ``call``."""
 
 
 @contextmanager
-def impatient() -> Iterator[None]:
-    """Have the library's times fit a run of minutes."""
+def shortened_times() -> Iterator[None]:
+    """Shorten the library's times to fit a run of minutes."""
     with (
         mock.patch.multiple(reconnect_policy, FIRST_WINDOW_S=PAUSE_S, MAX_DELAY_S=8 * PAUSE_S),
         mock.patch.multiple(client_connection, PING_INTERVAL_S=HEARTBEAT_S, PING_TIMEOUT_S=HEARTBEAT_S),
@@ -93,7 +93,7 @@ def impatient() -> Iterator[None]:
 
 
 class LibraryCaller:
-    """``MCPWebSocketClient``, which reconnects and resumes by itself."""
+    """The client library, which reconnects and resumes by itself."""
 
     def __init__(self, client: MCPWebSocketClient) -> None:
         self._client = client
@@ -106,7 +106,7 @@ class LibraryCaller:
             if ending is not None:
                 ending.cancel()
                 await asyncio.wait([ending])
-        # What never started may start by the repeat: that would be another call's answer.
+        # A call that never started may start with the repeat, which would then be another call.
         if wish.repeat and call.answers and call.answers[0].executed != "no":
             await self._once(wish, call)
 
@@ -139,7 +139,7 @@ class LibraryCaller:
 
 
 class BriefCaller:
-    """Connects anew for every call: what breaks, breaks sessions that are just being opened."""
+    """Opens a connection for every call, so that faults hit sessions that are being opened."""
 
     def __init__(self, port: int, token: str, name: str) -> None:
         self._port, self._token, self._name = port, token, name
@@ -150,9 +150,9 @@ class BriefCaller:
 
 
 class BluntCaller:
-    """Sends every call twice, and once more after each break; forgets nothing, and reads every answer that comes again.
+    """Sends every call twice, and again after each reconnect; acknowledges nothing, and reads every redelivered answer.
 
-    It knows no more of the protocol than a key to come back with and that an id is run once.
+    It uses only two parts of the protocol: the resume key, and that an id runs once.
     """
 
     def __init__(self, port: int, token: str, name: str) -> None:
@@ -163,8 +163,8 @@ class BluntCaller:
         self._socket: ClientConnection | None = None
         self._open: dict[str, tuple[Wish, asyncio.Future[None]]] = {}
         self._made: dict[str, tuple[Wish, Call]] = {}
-        self.strange: list[str] = []
-        """Errors that answer no call, and answers to calls that this client never made."""
+        self.unexpected: list[str] = []
+        """Errors that answer no call, and answers to calls that this client did not make."""
 
     async def make(self, wish: Wish, call: Call) -> None:
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -182,7 +182,7 @@ class BluntCaller:
         await answered
 
     async def keep_connected(self) -> None:
-        """Until it is cancelled: connect, read, and come back."""
+        """Connect, read and reconnect until cancelled."""
         while True:
             with suppress(OSError, TimeoutError, InvalidHandshake, WebSocketException):
                 async with (
@@ -205,7 +205,7 @@ class BluntCaller:
                     for wish, _ in tuple(self._open.values()):
                         await self._send(socket, wish)
                     async for frame in socket:
-                        self._hear(json.loads(frame))
+                        self._receive(json.loads(frame))
             self._socket = None
             await asyncio.sleep(self._chance.uniform(0, PAUSE_S))
 
@@ -228,13 +228,13 @@ class BluntCaller:
         await socket.send(data)
         await socket.send(data)
 
-    def _hear(self, frame: Mapping[str, Any]) -> None:
+    def _receive(self, frame: Mapping[str, Any]) -> None:
         if frame["op"] == "error":
-            self.strange.append(json.dumps(frame))
+            self.unexpected.append(json.dumps(frame))
         if frame["op"] != "call_tool_res":
             return
         if frame["request_id"] not in self._made:
-            self.strange.append(frame["request_id"])
+            self.unexpected.append(frame["request_id"])
             return
         wish, call = self._made[frame["request_id"]]
         error, replayed = frame["error"], bool(frame["metadata"].get("replayed"))
@@ -250,9 +250,9 @@ class BluntCaller:
 
 @asynccontextmanager
 async def library_caller(port: int, token: str, name: str) -> AsyncIterator[LibraryCaller]:
-    """A connected one; its session ends with the block."""
+    """A connected client; its session ends with the block."""
     client = MCPWebSocketClient("127.0.0.1", port, token, session_id=name, client_name="chaos")
-    while not await client.connect(max_retries=1):  # the first connection may meet with a fault as well
+    while not await client.connect(max_retries=1):  # the first connection may have a fault too
         await asyncio.sleep(PAUSE_S)
     try:
         yield LibraryCaller(client)
@@ -282,4 +282,4 @@ KINDS: Final[Sequence[tuple[str, Callable[[int, str, str], AbstractAsyncContextM
     ("brief", brief_caller),
     ("blunt", blunt_caller),
 )
-"""The clients of a run, in turn: port, token and name make one."""
+"""The clients of a run, in turn; a factory takes the port, the token and a name."""

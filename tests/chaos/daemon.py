@@ -1,4 +1,4 @@
-"""The daemon as a process of its own: killed, drained and started again on the same directory and the same ports."""
+"""The daemon as a process that can be killed, drained, and restarted on the same directory and ports."""
 
 import asyncio
 import json
@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Final
 
 _FOREIGN: Final = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
-"""What configures a daemon of the person who runs this is not for this one."""
+"""Prefixes of the variables that configure a daemon; this one ignores those of the environment."""
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
 _POLL_S: Final = 0.02
 
 
 class DaemonError(Exception):
-    """The daemon did not start, or did not end as it should; the message has the end of its log."""
+    """The daemon did not start or did not stop cleanly; the message has the end of its log."""
 
 
 def free_port() -> int:
-    """A port that nobody listens on, below those that the kernel gives to outgoing connections: it stays free while the
-    daemon is down."""
+    """An unused port below the kernel's range for outgoing connections: it stays free while the daemon is down."""
     while True:
         port = random.SystemRandom().randrange(20_000, 32_000)
         with socket.socket() as probe:
@@ -61,10 +60,10 @@ class Daemon:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     async def start(self) -> None:
-        """Returns when it listens.
+        """Start the process, and return when it listens.
 
         Raises:
-            DaemonError: it does not.
+            DaemonError: the process ended.
         """
         ports = ("--port", str(self.port), "--http-port", str(self.http_port))
         with self._log.open("ab") as log:
@@ -83,16 +82,16 @@ class Daemon:
                 await asyncio.sleep(_POLL_S)
 
     async def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill the process, as a crash would."""
         assert self._process is not None
         self._process.kill()
         await self._process.wait()
 
     async def stop(self) -> None:
-        """Have it drain.
+        """Drain and stop the daemon.
 
         Raises:
-            DaemonError: it does not end, or not well.
+            DaemonError: it did not end in time, or its exit code is not 0.
         """
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
@@ -105,7 +104,7 @@ class Daemon:
             raise self._fault(f"ended with {code} after SIGTERM")
 
     async def close(self) -> None:
-        """End it if it still runs."""
+        """Kill the process if it still runs."""
         if self._process is not None and self._process.returncode is None:
             await self.kill()
 
@@ -114,7 +113,7 @@ class Daemon:
             address = json.loads((self.state / "daemon.json").read_bytes())
         except (OSError, ValueError):
             return False
-        return bool(address["pid"] == self.pid)  # not what a killed one left behind
+        return bool(address["pid"] == self.pid)  # a killed daemon leaves its file
 
     def _fault(self, what: str) -> DaemonError:
         return DaemonError(f"the daemon {what}:\n{self.logged()[-3000:]}")

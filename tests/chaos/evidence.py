@@ -1,4 +1,4 @@
-"""What a run left behind: the lines of the effect log, the audit rows in the file, and those in PostgreSQL."""
+"""Reads the evidence of a run: the lines of the effect log, and the audit rows in SQLite."""
 
 import json
 import sqlite3
@@ -10,20 +10,20 @@ from .tally import Row
 
 
 def effect_lines(state: Path) -> Sequence[str]:
-    """One an execution."""
+    """The lines of the effect log, one per execution."""
     log = state / "sim_effect.log"
     return log.read_text(encoding="utf-8").splitlines() if log.exists() else ()
 
 
 def audit_rows(state: Path) -> Sequence[Row]:
-    """All of them, the oldest first."""
+    """All audit rows, the oldest first."""
     with closing(_open(state)) as database:
         found = database.execute("SELECT id, request_id, outcome, executed FROM call ORDER BY seq")
         return [Row(each, json.loads(request_id), *rest) for each, request_id, *rest in found]
 
 
 def unsent(state: Path) -> int:
-    """Rows that wait to be sent."""
+    """The number of rows that still have to be sent."""
     with closing(_open(state)) as database:
         query = "SELECT count(*) FROM call WHERE seq > coalesce((SELECT settled_seq FROM outbox), 0)"
         (number,) = database.execute(query).fetchone()

@@ -1,11 +1,12 @@
-"""Whether figures that were sampled over a time stay flat. Pure.
+"""Decides whether a sampled figure stays flat. Pure.
 
-The first quarter of the samples is warm-up: caches fill, pools grow, modules are imported. From then on
+The first quarter of the samples is warm-up: caches fill, pools grow, modules are imported. A figure is flat if
 
-- the mean of the last quarter may be above that of the second by 5 % and a slack, and
-- so may the end of the least-squares line through the second half be above its beginning.
+- the mean of the last quarter exceeds the mean of the second by at most 5 % plus a slack, and
+- the least-squares line through the second half rises by at most the same amount.
 
-The first says that nothing grew since the warm-up, the second that nothing grows still. What sinks is flat.
+The first condition shows that nothing grew since the warm-up, the second that nothing is still growing.
+A falling figure is flat.
 """
 
 from collections.abc import Sequence
@@ -15,21 +16,21 @@ from typing import Final
 
 SHARE: Final = 0.05
 FEWEST: Final = 16
-"""Samples below which nothing is said."""
+"""The fewest samples for a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How one figure went."""
+    """The course of one figure."""
 
     quarters: tuple[float, float, float, float]
-    """The means."""
+    """The mean of each quarter."""
     grown: float
-    """From the second quarter to the last."""
+    """The growth of the mean from the second quarter to the last."""
     rise: float
-    """Of the line through the second half, from its beginning to its end."""
+    """The rise of the line through the second half."""
     allowed: float
-    """As much as both may be."""
+    """The bound of both."""
 
     @property
     def flat(self) -> bool:
@@ -37,13 +38,13 @@ class Course:
 
 
 def course(samples: Sequence[float], slack: float) -> Course:
-    """How samples at even distances went, where ``slack`` is what counts as nothing, in their unit.
+    """The course of samples at equal intervals. ``slack`` is the growth that counts as none, in their unit.
 
     Raises:
-        ValueError: there are fewer than 16.
+        ValueError: there are fewer than 16 samples.
     """
     if len(samples) < FEWEST:
-        raise ValueError(f"{len(samples)} samples say nothing; it takes {FEWEST}")
+        raise ValueError(f"{len(samples)} samples are too few; it takes {FEWEST}")
     cuts = [len(samples) * quarter // 4 for quarter in range(5)]
     first, second, third, last = (fmean(samples[cuts[i] : cuts[i + 1]]) for i in range(4))
     half = samples[cuts[2] :]

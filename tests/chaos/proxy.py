@@ -1,7 +1,7 @@
-"""A TCP proxy that lies between the clients and the daemon and does to their connections what networks do.
+"""A TCP proxy between clients and daemon that injects network faults.
 
-What happens to a connection is drawn when it opens, from the run's seed and the connection's number; when it happens is
-counted in bytes, so that a run of the same seed breaks its connections in the same places of what they carry.
+The fault of a connection is drawn when it opens, from the run's seed and the connection's number. Its position is a
+byte count, so that runs with the same seed break connections at the same points of their traffic.
 """
 
 import asyncio
@@ -22,29 +22,29 @@ WEIGHTS: Final[Mapping[Fault, int]] = {
     "half-open": 2,
     "stall": 2,
 }
-"""How often which fault is drawn. A connection without one lasts until the daemon ends."""
+"""The relative frequency of each fault. A connection without a fault lasts until the daemon ends."""
 _CHUNK: Final = 16 * 1024
 _GREETING_BYTES: Final = 2_500
-"""About what passes until a session is open; one fault in five comes before that."""
+"""Roughly the traffic until a session is open; one fault in five comes earlier."""
 _MOST_BYTES: Final = 16_000
-"""So much of some 25 calls passes at most before a fault comes."""
+"""The most traffic before a fault, some 25 calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will happen to one connection."""
+    """The fault of one connection."""
 
     fault: Fault
     after: int
-    """Bytes that pass before it does, both directions together."""
+    """The bytes that pass before it, in both directions together."""
     to_daemon: bool
-    """The direction that dies of a half-open connection; in which the frame is that is cut."""
+    """The direction that a half-open connection drops, or that a cut frame has."""
     seconds: float
-    """How long a stall is, or how long each piece is delayed."""
+    """The duration of a stall, or the delay of each piece."""
 
 
 def draw(seed: int, number: int) -> Plan:
-    """The plan of a run's connection of this number. Pure."""
+    """Draws the plan of a connection. Pure."""
     chance = random.Random(f"{seed} {number}")
     fault = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
     early = chance.random() < 0.2
@@ -54,18 +54,18 @@ def draw(seed: int, number: int) -> Plan:
 
 
 class Proxy:
-    """Listens on a loopback port and passes everything on to the port ``upstream``, as far as the plans let it.
+    """Listens on a loopback port and forwards to the port ``upstream``, except for the planned faults.
 
-    ``plan`` makes the plan of each connection; they are numbered from 1.
+    ``plan`` returns the plan of a connection by its number, from 1.
     """
 
     def __init__(self, upstream: int, plan: Callable[[int], Plan]) -> None:
         self.broken: Counter[Fault] = Counter()
-        """Faults that came about; a connection that ended before its fault has none."""
+        """The faults that happened; a connection that ended before its fault is not counted."""
         self.connections = 0
-        """Those that reached the daemon."""
+        """The number of connections that reached the daemon."""
         self.calm = False
-        """Set for the end of a run: no more faults, and what is dead or stalled is cut."""
+        """Set at the end of a run: no further faults; half-open and stalled connections are cut."""
         self._upstream = upstream
         self._plan = plan
         self._passages = set[_Passage]()
@@ -84,10 +84,10 @@ class Proxy:
         await self._server.wait_closed()
 
     def calm_down(self) -> None:
-        """No more faults from now on. Connections that a fault holds are cut, so that their clients come back."""
+        """Inject no further faults, and cut half-open and stalled connections, so that their clients reconnect."""
         self.calm = True
         for passage in self._passages:
-            if passage.held:
+            if passage.blocked:
                 passage.cut()
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -97,7 +97,7 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(OSError):  # the daemon is down
+            with suppress(OSError):  # the daemon does not listen
                 upstream = await asyncio.open_connection("127.0.0.1", self._upstream)
                 self.connections += 1
                 plan = Plan("none", 0, False, 0) if self.calm else self._plan(self.connections)
@@ -116,7 +116,7 @@ _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Passage:
-    """One connection: two directions and what happens to them."""
+    """One connection with its two directions and its fault."""
 
     def __init__(self, proxy: Proxy, plan: Plan, client: _Streams, daemon: _Streams) -> None:
         self._proxy = proxy
@@ -125,13 +125,13 @@ class _Passage:
         self._daemon = daemon
         self._passed = 0
         self._struck = False
-        # Nothing passes while it is cleared.
+        # Cleared during a stall.
         self._flowing = asyncio.Event()
         self._flowing.set()
 
     @property
-    def held(self) -> bool:
-        """Whether a fault keeps bytes back that should pass."""
+    def blocked(self) -> bool:
+        """Whether a fault withholds bytes."""
         return self._struck and self._plan.fault in ("half-open", "stall")
 
     @property
@@ -139,7 +139,7 @@ class _Passage:
         return self._struck and self._plan.fault == "half-open"
 
     def cut(self) -> None:
-        """End both sides at once."""
+        """Abort both sides."""
         for _, writer in (self._client, self._daemon):
             writer.transport.abort()
 
@@ -151,7 +151,7 @@ class _Passage:
         )
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, to_daemon: bool) -> None:
-        """Pass one direction on to its end. Returns at an orderly end, which is passed on; a reset resets both."""
+        """Forward one direction until it ends. A clean end is forwarded; a reset resets both sides."""
         with suppress(OSError):
             while piece := await reader.read(_CHUNK):
                 self._passed += len(piece)
@@ -163,7 +163,7 @@ class _Passage:
                 if not (self._half_open and to_daemon == self._plan.to_daemon):
                     writer.write(piece)
                     await writer.drain()
-            # Of a half-open connection each side may end, and the other one does not hear of it.
+            # In a half-open connection, the other side does not learn of an end.
             if not self._half_open:
                 writer.write_eof()
             return
@@ -171,14 +171,14 @@ class _Passage:
             self.cut()
 
     async def _strike(self, piece: bytes, writer: asyncio.StreamWriter, *, to_daemon: bool) -> None:
-        """Let the fault happen, of which this piece is the first."""
+        """Inject the fault, beginning with this piece."""
         fault = self._plan.fault
         if self._proxy.calm or (fault == "cut in a frame" and (to_daemon != self._plan.to_daemon or len(piece) < 2)):
-            return  # a frame of the drawn direction will come
+            return  # wait for a frame in the drawn direction
         self._struck = True
         self._proxy.broken[fault] += 1
         if fault == "cut in a frame":
-            # Pieces end where frames end, mostly: what is written last is the beginning of one.
+            # Pieces mostly end with a frame, so this writes the beginning of a frame last.
             writer.write(piece[: max(1, len(piece) - 1 - self._plan.after % 60)])
             await writer.drain()
         if fault.startswith("cut"):

@@ -1,4 +1,4 @@
-"""A fault run from its first call to its tally."""
+"""A fault run, from its first call to its verdict."""
 
 import asyncio
 import random
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, Wish, impatient, wishes
+from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, Wish, shortened_times, wishes
 from .daemon import Daemon
 from .evidence import audit_rows, effect_lines, unsent
 from .project import Project
@@ -19,37 +19,37 @@ from .proxy import Proxy, draw
 from .tally import WRITES, Call, Evidence, Tally, tally
 
 IN_FLIGHT: Final = 4
-"""Calls that one client makes at once."""
+"""Concurrent calls of one client."""
 _PAUSE_S: Final = 0.3
-_LAST_WORDS_S: Final = 30.0
-"""Once the faults are over, every call is answered within this, or counts as lost."""
+_FINAL_ANSWERS_S: Final = 30.0
+"""After the last fault, a call that is not answered within this counts as lost."""
 _SENDING_S: Final = 120.0
-"""For the rows that are still on their way to PostgreSQL when all calls are answered."""
-_TELL_S: Final = 10.0
+"""The limit for sending the remaining rows to PostgreSQL after the last answer."""
+_REPORT_INTERVAL_S: Final = 10.0
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How large a run is."""
+    """The size of a run."""
 
     calls: int
-    """With an effect, in all."""
+    """The number of calls with an effect."""
     clients: int
     seed: int
     limit_s: float
-    """No call is begun after this."""
+    """No call starts after this."""
     between: tuple[int, int] = (60, 160)
-    """So many calls are answered between two ends of the daemon, drawn evenly."""
+    """The range of answers between two stops of the daemon, drawn uniformly."""
 
 
 @dataclass(slots=True)
 class Course:
-    """A run under way: how far it is, and who waits for how much of it."""
+    """The progress of a run."""
 
     to_write: int
-    """Calls with an effect that are still to be made, by whichever client is first."""
+    """The number of calls with an effect still to make; all clients draw from it."""
     began: float = field(default_factory=time.monotonic)
     calls: list[Call] = field(default_factory=list)
     answered: int = 0
@@ -66,12 +66,12 @@ class Course:
         self._moved.set()
 
     def end(self) -> None:
-        """No call is begun any more, and no fault."""
+        """Start no further call and no further fault."""
         self.over = True
         self._moved.set()
 
-    async def goes_on(self, answers: int) -> bool:
-        """Wait until so many more calls are answered. False where the run is over before."""
+    async def wait_for_answers(self, answers: int) -> bool:
+        """Wait for this many further answers. Returns False if the run ends first."""
         until = self.answered + answers
         while self.answered < until and not self.over:
             self._moved.clear()
@@ -80,10 +80,10 @@ class Course:
 
 
 async def run(directory: Path, scale: Scale, project: Project | None = None, say: Say = lambda _: None) -> Tally:
-    """Make the calls, do the damage, and hold the outcome against the promises.
+    """Make the calls, inject the faults, and judge the outcome.
 
     Raises:
-        DaemonError: the daemon did not start again, or did not stop well.
+        DaemonError: the daemon did not restart, or did not stop cleanly.
     """
     settings = {
         "TOOLD_GRACE_PERIOD_S": "3",
@@ -96,32 +96,32 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         stack.push_async_callback(daemon.close)
         await daemon.start()
         proxy = await stack.enter_async_context(Proxy(daemon.port, partial(draw, scale.seed)))
-        troubles = [_end_again_and_again(scale, course, daemon)]
+        faults = [_stop_repeatedly(scale, course, daemon)]
         if project:
-            troubles.append(_stop_and_start(scale, course, project))
-        tasks = [asyncio.create_task(each) for each in (*troubles, _tell(course, proxy, say))]
-        # Before the daemon is closed for good, or it would be started once more.
+            faults.append(_stop_backends_repeatedly(scale, course, project))
+        tasks = [asyncio.create_task(each) for each in (*faults, _report_progress(course, proxy, say))]
+        # The tasks end before the daemon is closed; otherwise they would start it again.
         stack.push_async_callback(_end_all, tasks)
-        strange = await _make_calls(scale, course, proxy, daemon, tasks[:-1])
+        unexpected = await _make_calls(scale, course, proxy, daemon, tasks[:-1])
         await daemon.stop()
         remote_ids = await _all_sent(daemon, project, say) if project else None
     tracebacks = daemon.logged().count("Traceback")
     outcome = tally(
         course.calls, Evidence(effect_lines(daemon.state), audit_rows(daemon.state), remote_ids, tracebacks)
     )
-    breaches = {**outcome.breaches, "frames that answer nothing": strange}
+    breaches = {**outcome.breaches, "frames that answer no call": unexpected}
     return Tally({**outcome.figures, **_damage(course, proxy)}, breaches)
 
 
 async def _make_calls(
-    scale: Scale, course: Course, proxy: Proxy, daemon: Daemon, troubles: Sequence[asyncio.Task[None]]
+    scale: Scale, course: Course, proxy: Proxy, daemon: Daemon, faults: Sequence[asyncio.Task[None]]
 ) -> Sequence[str]:
-    """All calls, to their answers. Returns what blunt clients were told that answers nothing.
+    """Make all calls and wait for their answers. Returns the frames that blunt clients got and that answer no call.
 
-    The faults end with the last call or the time; what they stopped is running then.
+    The faults end with the last call or at the time limit; afterwards everything that they stopped runs again.
     """
     async with AsyncExitStack() as stack:
-        stack.enter_context(impatient())
+        stack.enter_context(shortened_times())
         callers: list[Caller] = []
         works: list[asyncio.Task[None]] = []
         for number in range(scale.clients):
@@ -133,21 +133,21 @@ async def _make_calls(
             works += [asyncio.create_task(_work(caller, todo, course)) for _ in range(IN_FLIGHT)]
         stack.push_async_callback(_end_all, works)
         all_made = asyncio.create_task(asyncio.wait(works))
-        # A trouble ends before the run does where it fails.
+        # A fault task that ends before the run has failed.
         await asyncio.wait(
-            [all_made, *troubles], timeout=scale.limit_s - course.seconds, return_when=asyncio.FIRST_COMPLETED
+            [all_made, *faults], timeout=scale.limit_s - course.seconds, return_when=asyncio.FIRST_COMPLETED
         )
         course.end()
-        await asyncio.gather(*troubles)
+        await asyncio.gather(*faults)
         proxy.calm_down()
-        await asyncio.wait([all_made], timeout=_LAST_WORDS_S)
+        await asyncio.wait([all_made], timeout=_FINAL_ANSWERS_S)
         for task in works:
             if task.done():
                 task.result()
     for call in course.calls:
         if not call.answers and call.lost is None:
-            call.lost = f"no answer within {_LAST_WORDS_S:g} s after the last fault"
-    return [frame for caller in callers if isinstance(caller, BluntCaller) for frame in caller.strange]
+            call.lost = f"no answer within {_FINAL_ANSWERS_S:g} s after the last fault"
+    return [frame for caller in callers if isinstance(caller, BluntCaller) for frame in caller.unexpected]
 
 
 async def _work(caller: Caller, todo: Iterator[Wish], course: Course) -> None:
@@ -159,13 +159,13 @@ async def _work(caller: Caller, todo: Iterator[Wish], course: Course) -> None:
         course.calls.append(call)
         await caller.make(wish, call)
         course.count()
-        if call.answers and call.answers[0].executed == "no":  # refused for now, and so would the next be
+        if call.answers and call.answers[0].executed == "no":  # rejected; the next call would be too
             await asyncio.sleep(_PAUSE_S)
 
 
-async def _end_again_and_again(scale: Scale, course: Course, daemon: Daemon) -> None:
+async def _stop_repeatedly(scale: Scale, course: Course, daemon: Daemon) -> None:
     chance = random.Random(f"{scale.seed} ends")
-    while await course.goes_on(chance.randrange(*scale.between)):
+    while await course.wait_for_answers(chance.randrange(*scale.between)):
         await asyncio.sleep(chance.uniform(0, 0.05))
         if chance.random() < 0.75:
             await daemon.kill()
@@ -177,20 +177,20 @@ async def _end_again_and_again(scale: Scale, course: Course, daemon: Daemon) -> 
         await daemon.start()
 
 
-async def _stop_and_start(scale: Scale, course: Course, project: Project) -> None:
+async def _stop_backends_repeatedly(scale: Scale, course: Course, project: Project) -> None:
     chance = random.Random(f"{scale.seed} stops")
-    while await course.goes_on(chance.randrange(*scale.between)):
+    while await course.wait_for_answers(chance.randrange(*scale.between)):
         name = chance.choice(["PostgREST", "PostgreSQL"])
         part = project.postgrest if name == "PostgREST" else project.cluster
         await asyncio.to_thread(part.stop)
         course.happened[f"{name} stopped"] += 1
-        await course.goes_on(chance.randrange(*scale.between))
+        await course.wait_for_answers(chance.randrange(*scale.between))
         await asyncio.to_thread(part.start)
 
 
 async def _all_sent(daemon: Daemon, project: Project, say: Say) -> Sequence[str]:
-    """Start the daemon once more, so that it sends what is left at once, and return the ids that arrived."""
-    say(f"{unsent(daemon.state)} rows are still to be sent")
+    """Restart the daemon, which sends the remaining rows immediately. Returns the ids that arrived."""
+    say(f"{unsent(daemon.state)} rows left to send")
     await daemon.start()
     give_up = time.monotonic() + _SENDING_S
     while unsent(daemon.state) and time.monotonic() < give_up:
@@ -199,12 +199,14 @@ async def _all_sent(daemon: Daemon, project: Project, say: Say) -> Sequence[str]
     return await asyncio.to_thread(project.call_ids)
 
 
-async def _tell(course: Course, proxy: Proxy, say: Say) -> None:
+async def _report_progress(course: Course, proxy: Proxy, say: Say) -> None:
     while True:
-        await asyncio.sleep(_TELL_S)
+        await asyncio.sleep(_REPORT_INTERVAL_S)
         ends = course.happened["daemon killed"] + course.happened["daemon drained"]
         breaks = sum(proxy.broken.values())
-        say(f"{course.seconds:4.0f} s: {course.answered} calls answered, {ends} ends of the daemon, {breaks} breaks")
+        say(
+            f"{course.seconds:4.0f} s: {course.answered} calls answered, {ends} daemon stops, {breaks} broken connections"
+        )
 
 
 async def _end_all(tasks: Sequence[asyncio.Task[None]]) -> None:

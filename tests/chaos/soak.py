@@ -1,6 +1,6 @@
-"""``python -m tests.chaos.soak``: clients come and go for minutes, and the daemon stays as it is (docs/faults.md).
+"""``python -m tests.chaos.soak``: detects leaks while clients come and go (docs/faults.md).
 
-Exit code 1 where its memory, its open files or its threads grow.
+Exit code 1 if the daemon's memory, open files or threads grow.
 """
 
 import argparse
@@ -29,14 +29,14 @@ from .flat import FEWEST, Course, course
 from .proxy import Fault, Plan, Proxy
 
 WINDOW_S: Final = 5.0
-"""A session that nobody comes back to leaves the daemon's memory after this: soon enough for minutes to show it."""
+"""An abandoned session leaves the daemon's memory after this; short, so that a run of minutes shows it."""
 SAMPLE_S: Final = 1.0
 MIB: Final = 1024**2
 SLACK: Final[Mapping[str, float]] = {"memory": 2 * MIB, "open files": 4, "threads": 1}
-"""Memory comes in arenas of 1 MiB; a connection or a request more or less is open when a sample is taken."""
+"""Memory is allocated in arenas of 1 MiB; the number of open connections and requests varies between samples."""
 _LIFE_CALLS: Final = 150
-"""A client makes so many calls and is followed by another: sessions are to come and go, and each keeps the ids of its
-last 4,096 calls in mind."""
+"""The calls of one client; another one follows. Sessions have to end, since each retains the ids of its last 4,096
+calls."""
 _LEFT_CALLS: Final = 5
 _RESUMING, _PLAIN, _LEAVING, _IDLE = 6, 4, 3, 20
 _FAILURES: Final = (CallError, ConnectionFailedError, ConnectionLostError)
@@ -44,10 +44,10 @@ _FAILURES: Final = (CallError, ConnectionFailedError, ConnectionLostError)
 
 @dataclass(slots=True)
 class Soak:
-    """What happened so far."""
+    """The observations of a soak."""
 
     calls: Counter[str] = field(default_factory=Counter)
-    """By outcome."""
+    """The number of calls by outcome."""
     clients: Counter[str] = field(default_factory=Counter)
     samples: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in SLACK})
     connections: list[int] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Soak:
 
 
 def break_often(number: int) -> Plan:
-    """Every connection breaks after some calls, in one way or another; every tenth only stalls. Pure."""
+    """Plans a break after some calls for every connection; one in ten only stalls. Pure."""
     chance = random.Random(number)
     faults: list[Fault] = ["cut clean", "cut in a frame", "stall"]
     (fault,) = chance.choices(faults, [5, 4, 1])
@@ -65,10 +65,10 @@ def break_often(number: int) -> Plan:
 
 
 async def soak(directory: Path, seconds: float, every_s: float, say: Callable[[str], None] = lambda _: None) -> Soak:
-    """Let clients come and go for so many seconds, and sample the daemon every so many.
+    """Let clients come and go for ``seconds``, and sample the daemon every ``every_s`` seconds.
 
     Raises:
-        DaemonError: the daemon did not start, or did not end well.
+        DaemonError: the daemon did not start or did not stop cleanly.
     """
     done = Soak()
     daemon = Daemon(directory, {"TOOLD_PROGRESS_WINDOW_S": str(WINDOW_S), "TOOLD_LOG_LEVEL": "warning"})
@@ -79,7 +79,7 @@ async def soak(directory: Path, seconds: float, every_s: float, say: Callable[[s
         lives: Sequence[tuple[int, Callable[..., Awaitable[None]], int]] = [
             (_RESUMING, _resume, proxy.port),
             (_PLAIN, _plain, daemon.port),
-            (_LEAVING, _leave, daemon.port),
+            (_LEAVING, _abandon, daemon.port),
         ]
         tasks = [
             asyncio.create_task(_again_and_again(life, done, port, daemon.token))
@@ -115,7 +115,7 @@ async def _sample(
         done.connections.append((await watcher.health())["connections"])
         if len(done.connections) % 30 == 0:
             calls, clients = done.calls.total(), done.clients.total()
-            say(f"{passed:4.0f} s: {memory / MIB:.1f} MiB, {calls} calls, {clients} clients came")
+            say(f"{passed:4.0f} s: {memory / MIB:.1f} MiB, {calls} calls, {clients} clients so far")
 
 
 async def _client(done: Soak, kind: str, port: int, token: str, **wishes: Any) -> MCPWebSocketClient:
@@ -132,7 +132,7 @@ async def _again_and_again(life: Callable[..., Awaitable[None]], done: Soak, por
 
 
 async def _resume(done: Soak, port: int, token: str) -> None:
-    """A client whose connection breaks again and again, and that ends its session in good order."""
+    """A client whose connection breaks repeatedly, and that ends its session cleanly."""
     client = await _client(done, "resuming", port, token)
     try:
         await asyncio.gather(*(_calls(done, client, _LIFE_CALLS // 4) for _ in range(4)))
@@ -141,7 +141,7 @@ async def _resume(done: Soak, port: int, token: str) -> None:
 
 
 async def _plain(done: Soak, port: int, token: str) -> None:
-    """A client as they were before there were features."""
+    """A client without features."""
     client = await _client(done, "plain", port, token, features=())
     try:
         await _calls(done, client, _LIFE_CALLS // 3)
@@ -149,9 +149,9 @@ async def _plain(done: Soak, port: int, token: str) -> None:
         await client.disconnect()
 
 
-async def _leave(done: Soak, port: int, token: str) -> None:
-    """A client that could come back, goes without a word in the middle of its calls, and is never seen again."""
-    done.clients["leaving"] += 1
+async def _abandon(done: Soak, port: int, token: str) -> None:
+    """A client that could resume, but disconnects in the middle of its calls and never returns."""
+    done.clients["abandoning"] += 1
     async with connect(f"ws://127.0.0.1:{port}/", compression=None, proxy=None) as socket:
         await socket.send(json.dumps({"op": "hello", "token": token, "features": ["resume"]}))
         await socket.recv()
@@ -160,7 +160,7 @@ async def _leave(done: Soak, port: int, token: str) -> None:
             await socket.send(json.dumps({"op": "call_tool", "request_id": number, **call}))
         await socket.recv()
         socket.transport.abort()
-    done.calls["left"] += _LEFT_CALLS
+    done.calls["abandoned"] += _LEFT_CALLS
     await asyncio.sleep(0.1)
 
 
@@ -177,13 +177,13 @@ async def _calls(done: Soak, client: MCPWebSocketClient, number: int) -> None:
 
 
 def report(done: Soak, seconds: float) -> str:
-    """What came and went, the figures by quarter, and the verdict."""
+    """The calls and clients, the figures by quarter, and the verdict."""
     lines = [
         "",
         f"{seconds / 60:g} min, {done.calls.total()} calls: "
         + ", ".join(f"{number} {outcome}" for outcome, number in done.calls.most_common()),
         "clients: " + ", ".join(f"{number} {kind}" for kind, number in done.clients.items()),
-        f"connections at once: {min(done.connections)} to {max(done.connections)}",
+        f"concurrent connections: {min(done.connections)} to {max(done.connections)}",
         "",
         f"{'':<12}{'warm-up':>10}{'2nd':>10}{'3rd':>10}{'last':>10}{'grown':>10}{'rise':>10}{'allowed':>10}",
     ]
@@ -199,14 +199,14 @@ def report(done: Soak, seconds: float) -> str:
 
 
 def main() -> int:
-    """Soak, print, and judge."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description="See whether the daemon grows.")
-    parser.add_argument("--minutes", type=float, default=5.0, help="how long (%(default)g)")
+    """Run the soak and print the report."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description="Check the daemon for leaks.")
+    parser.add_argument("--minutes", type=float, default=5.0, help="duration (%(default)g)")
     seconds = parser.parse_args().minutes * 60
     if seconds < FEWEST * 2 * SAMPLE_S:
-        parser.error(f"it takes {FEWEST * 2 * SAMPLE_S / 60:.2g} minutes at least to see anything")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
-    logging.getLogger("toold").setLevel(logging.ERROR)  # of each break there is a warning
+        parser.error(f"a verdict takes at least {FEWEST * 2 * SAMPLE_S / 60:.2g} minutes")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
+    logging.getLogger("toold").setLevel(logging.ERROR)  # every broken connection logs a warning
     with tempfile.TemporaryDirectory(prefix="toold-soak-") as directory:
         try:
             done = asyncio.run(soak(Path(directory), seconds, SAMPLE_S, lambda line: print(line, flush=True)))

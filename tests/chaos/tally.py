@@ -1,12 +1,12 @@
-"""What a fault run came to: promises held against what was seen. Pure: observations in, figures and breaches out.
+"""The verdict of a fault run: a pure function from observations to figures and broken promises.
 
-What is judged, and by what:
+The promises, and the evidence for each:
 
-- every call has a terminal answer, from whichever daemon process it came: by what its caller was told;
-- no effect is there twice, each is there that a caller was told of, and none that was denied: by the lines of the log;
-- an answer is its caller's own: by the text in it;
-- one audit row a call that started, which says what the caller was told: by the database's rows;
-- every row is in PostgreSQL, once: by the ids there.
+- every call has a terminal answer, from any daemon process: the answers that its caller received;
+- no effect exists twice, every reported effect exists, and no denied effect does: the lines of the effect log;
+- an answer belongs to its caller: the text in it;
+- one audit row per started call, with the outcome that the caller received: the rows in SQLite;
+- every row is in PostgreSQL once: the ids there.
 """
 
 from collections import Counter
@@ -15,43 +15,43 @@ from dataclasses import dataclass, field
 from typing import Final
 
 WRITES: Final = "sim_effect"
-"""The tool whose effect is counted; answers of others have no line."""
+"""The tool whose effects are counted; other tools write no line."""
 LOCAL: Final = "echo"
-"""Not journalled: a crash may take its row, and may have it run again."""
+"""A tool without a journal: after a crash its row may be missing, and it may run again."""
 UNKNOWN: Final = "OUTCOME_UNKNOWN"
 EXPIRED: Final = "RESULT_EXPIRED"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A terminal answer that a caller was given."""
+    """A terminal answer that a caller received."""
 
     outcome: str
     """``ok``, or the error's code."""
     executed: str
-    """``yes`` where it is ok."""
+    """``yes`` if the outcome is ok."""
     own: bool
-    """It is an error, or holds what this caller sent."""
+    """Whether it is an error or contains the text that this caller sent."""
     replayed: bool = False
 
 
 @dataclass(slots=True)
 class Call:
-    """One call under one id, however often it was sent; the id is the only one of its kind in the run."""
+    """One call, sent once or more under an id that is unique in the run."""
 
     id: str
     tool: str
     answers: list[Answer] = field(default_factory=list)
-    """The first is the call's; those after it came to repeats, or were redelivered."""
+    """The first answers the call; later ones answer repeats, or were redelivered."""
     lost: str | None = None
-    """Why its caller stopped waiting without an answer."""
+    """Why its caller stopped waiting for an answer."""
     sent: bool = True
-    """Whether it may have left the client; one that never did was not lost."""
+    """Whether it may have left the client; a call that was never sent is not lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An audit row, as far as it is judged."""
+    """The columns of an audit row that the verdict uses."""
 
     id: str
     request_id: str
@@ -61,21 +61,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was found when all was over."""
+    """The findings after the run."""
 
     lines: Sequence[str]
-    """Of the effect log: the ids of the calls that wrote them."""
+    """The lines of the effect log: the ids of the calls that wrote them."""
     rows: Sequence[Row]
-    """Of the local database."""
+    """The audit rows in SQLite."""
     remote_ids: Sequence[str] | None
-    """Of the rows in PostgreSQL; None where there was none in the run."""
+    """The ids of the rows in PostgreSQL; None if the run had no PostgreSQL."""
     tracebacks: int = 0
-    """In the daemon's log."""
+    """The number of tracebacks in the daemon's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Figures by name, in the order in which they are to be read, and the promises that were broken: whose ids."""
+    """Figures by name, in reading order, and for each promise the ids of the calls or rows that broke it."""
 
     figures: Mapping[str, int | str]
     breaches: Mapping[str, Sequence[str]]
@@ -86,10 +86,10 @@ class Tally:
 
 
 def tally(calls: Sequence[Call], evidence: Evidence) -> Tally:
-    """Hold what callers were told against what is there."""
+    """Compares what callers received with the evidence."""
     lines = Counter(evidence.lines)
-    # Refusals at the door (such as SERVICE_UNAVAILABLE from a daemon that goes down) are rows too, of a call that did
-    # not start; the call may be sent again under its id. So are those of repeats whose answer is not kept any more.
+    # Rejected calls (such as SERVICE_UNAVAILABLE from a daemon that shuts down) have rows too, but did not start; their
+    # id may be used again. Repeats whose answer has expired have rows as well.
     started: dict[str, list[Row]] = {}
     for row in evidence.rows:
         if row.executed != "no" and row.outcome != EXPIRED:
@@ -105,21 +105,23 @@ def tally(calls: Sequence[Call], evidence: Evidence) -> Tally:
         ],
         "run twice": [each for each, times in lines.items() if times > 1],
         "answers to the wrong caller": [call.id for call in calls if not all(answer.own for answer in call.answers)],
-        "two answers that differ": [
+        "repeats with a different answer": [
             f"{call.id}: {', '.join(answer.outcome for answer in call.answers)}"
-            for call in journalled  # a local call whose answer was forgotten is another call
+            for call in journalled  # a local call whose answer was acknowledged is a new call
             if _differ(call.answers)
         ],
-        "told as done, and not done": [call.id for call in writes if _told(call, "yes") and not lines[call.id]],
-        "told as not done, and done": [call.id for call in writes if _denied(call) and lines[call.id]],
-        "effects that nobody asked for": [each for each in lines if each not in known],
-        "not one audit row": [
+        "reported done, without an effect": [
+            call.id for call in writes if _reported(call, "yes") and not lines[call.id]
+        ],
+        "reported not done, with an effect": [c.id for c in writes if _denied(c) and lines[c.id]],
+        "effects without a call": [each for each in lines if each not in known],
+        "not exactly one audit row": [
             f"{call.id}: {len(started.get(call.id, ()))}"
             for call in journalled
             if len(started.get(call.id, ())) != _rows_due(call, lines)
         ],
-        "audit rows that say otherwise": [
-            f"{call.id}: {_first(call)}, and its row {started[call.id][0].outcome}"
+        "audit rows with another outcome": [
+            f"{call.id}: {_first(call)}, but its row {started[call.id][0].outcome}"
             for call in journalled
             if call.answers and call.id in started and started[call.id][0].outcome != _first(call)
         ],
@@ -135,7 +137,7 @@ def tally(calls: Sequence[Call], evidence: Evidence) -> Tally:
         "executed": sum(lines.values()),
         "replayed": sum(answer.replayed for call in calls for answer in call.answers),
         "unknown": sum(_first(call) == UNKNOWN for call in calls if call.answers),
-        "never executed though unknown": sum(_first(c) == UNKNOWN and not lines[c.id] for c in writes if c.answers),
+        "unknown without an effect": sum(_first(c) == UNKNOWN and not lines[c.id] for c in writes if c.answers),
         "never sent": sum(not call.sent for call in calls),
         **{name: len(breaches[name]) for name in ("lost", "run twice", "answers to the wrong caller")},
         "audit rows expected": sum(_rows_due(call, lines) for call in journalled),
@@ -143,11 +145,11 @@ def tally(calls: Sequence[Call], evidence: Evidence) -> Tally:
     }
     if evidence.remote_ids is not None:
         local, remote = {row.id for row in evidence.rows}, Counter(evidence.remote_ids)
-        breaches["not in PostgreSQL"] = sorted(local - remote.keys())
+        breaches["missing in PostgreSQL"] = sorted(local - remote.keys())
         breaches["only in PostgreSQL"] = sorted(remote.keys() - local)
         breaches["twice in PostgreSQL"] = [each for each, times in remote.items() if times > 1]
-        figures["rows in all, in the file"] = len(local)
-        figures["rows in all, in PostgreSQL"] = len(evidence.remote_ids)
+        figures["rows in SQLite"] = len(local)
+        figures["rows in PostgreSQL"] = len(evidence.remote_ids)
     return Tally(figures, breaches)
 
 
@@ -156,7 +158,7 @@ def _first(call: Call) -> str:
 
 
 def _refused(call: Call) -> bool:
-    """Whether the caller was told that the call never started."""
+    """Whether every answer says that the call never started."""
     return all(answer.executed == "no" for answer in call.answers)
 
 
@@ -164,15 +166,15 @@ def _denied(call: Call) -> bool:
     return bool(call.answers) and _refused(call)
 
 
-def _told(call: Call, executed: str) -> bool:
+def _reported(call: Call, executed: str) -> bool:
     return any(answer.executed == executed and answer.outcome == "ok" for answer in call.answers)
 
 
 def _differ(answers: Sequence[Answer]) -> bool:
-    """Whether repeats were told something else. That the result is not kept any more is no other answer."""
+    """Whether repeats got another outcome; an expired result does not count as one."""
     return len({answer.outcome for answer in answers} - {EXPIRED}) > 1
 
 
 def _rows_due(call: Call, lines: Mapping[str, int]) -> int:
-    """An effect has one row, and so has an answer that an effect is possible after."""
+    """One row for an effect, or for an answer that admits an effect."""
     return int(bool(lines.get(call.id)) or (bool(call.answers) and not _refused(call)))

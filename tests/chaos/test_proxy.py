@@ -1,4 +1,4 @@
-"""The proxy does to a connection what its plan says, and the same to that connection in every run of the seed."""
+"""The proxy injects the planned fault, and a seed determines the plans."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,7 @@ LINE = b"0123456789\n"
 
 @asynccontextmanager
 async def echo_server() -> AsyncIterator[int]:
-    """Its port; it sends every line back."""
+    """The port of a server that echoes every line."""
     writers = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -43,7 +43,7 @@ class Line:
         self.reader, self.writer = reader, writer
 
     async def echoes(self, timeout_s: float = 20) -> bool:
-        """Send a line. False where the connection ended, or nothing came."""
+        """Send a line. Returns False if the connection ended or no echo arrived."""
         try:
             self.writer.write(LINE)
             async with asyncio.timeout(timeout_s):
@@ -62,16 +62,16 @@ async def proxied(plan: Plan) -> AsyncIterator[tuple[Proxy, Line]]:
             writer.transport.abort()
 
 
-def test_a_seed_draws_the_same_plans_again() -> None:
-    """Every fault is among them, and another seed draws others."""
+def test_a_seed_determines_the_plans() -> None:
+    """The same seed draws the same plans, with every fault; another seed draws others."""
     plans = [draw(1, number) for number in range(500)]
     assert plans == [draw(1, number) for number in range(500)]
     assert plans != [draw(2, number) for number in range(500)]
     assert Counter(plan.fault for plan in plans).keys() == WEIGHTS.keys()
 
 
-async def test_without_a_fault_everything_passes() -> None:
-    """Both ways, as long as both sides want."""
+async def test_a_connection_without_a_fault_passes_everything() -> None:
+    """Both directions pass until a side ends."""
     async with proxied(Plan("none", 0, True, 0)) as (proxy, line):
         assert all([await line.echoes() for _ in range(50)])
         assert not proxy.broken
@@ -80,7 +80,7 @@ async def test_without_a_fault_everything_passes() -> None:
 @pytest.mark.parametrize("to_daemon", [True, False])
 @pytest.mark.parametrize("fault", ["cut in a frame", "cut clean"])
 async def test_a_cut_ends_both_sides(fault: Fault, to_daemon: bool) -> None:
-    """After the bytes that the plan lets pass; within a piece, its beginning arrives and its end does not."""
+    """Both sides end after the planned number of bytes."""
     async with proxied(Plan(fault, 4 * len(LINE), to_daemon, 0)) as (proxy, line):
         assert await line.echoes()
         assert await line.echoes()
@@ -88,8 +88,8 @@ async def test_a_cut_ends_both_sides(fault: Fault, to_daemon: bool) -> None:
         assert proxy.broken == {fault: 1}
 
 
-async def test_a_cut_in_a_frame_lets_its_beginning_through() -> None:
-    """The reader has a part of a message when the connection ends."""
+async def test_a_cut_in_a_frame_passes_its_beginning() -> None:
+    """The reader receives a part of a message before the connection ends."""
     async with proxied(Plan("cut in a frame", 0, False, 0)) as (_, line):
         line.writer.write(LINE)
         part = await line.reader.read()
@@ -98,8 +98,8 @@ async def test_a_cut_in_a_frame_lets_its_beginning_through() -> None:
 
 
 @pytest.mark.parametrize("to_daemon", [True, False])
-async def test_of_a_half_open_connection_one_direction_is_dead_and_both_stay_open(to_daemon: bool) -> None:
-    """Nothing comes back any more, and nobody is told; when all is to be calm it is cut."""
+async def test_a_half_open_connection_drops_one_direction(to_daemon: bool) -> None:
+    """No echo arrives and both sides stay open; `calm_down` cuts the connection."""
     async with proxied(Plan("half-open", 2 * len(LINE), to_daemon, 0)) as (proxy, line):
         assert await line.echoes()
         assert not await line.echoes(0.2)
@@ -108,8 +108,8 @@ async def test_of_a_half_open_connection_one_direction_is_dead_and_both_stay_ope
         assert await line.reader.read() == b""
 
 
-async def test_a_stall_holds_everything_back_and_loses_nothing() -> None:
-    """What was sent meanwhile arrives afterwards."""
+async def test_a_stall_loses_nothing() -> None:
+    """Everything sent during a stall arrives afterwards."""
     async with proxied(Plan("stall", len(LINE), True, 0.3)) as (proxy, line):
         began = asyncio.get_running_loop().time()
         assert await line.echoes()
@@ -118,24 +118,24 @@ async def test_a_stall_holds_everything_back_and_loses_nothing() -> None:
         assert proxy.broken == {"stall": 1}
 
 
-async def test_a_delay_is_every_pieces() -> None:
-    """Each takes longer on its way, both ways."""
+async def test_a_delay_applies_to_every_piece() -> None:
+    """Every piece is delayed, in both directions."""
     async with proxied(Plan("delay", 0, True, 0.02)) as (_, line):
         began = asyncio.get_running_loop().time()
         assert all([await line.echoes() for _ in range(3)])
         assert asyncio.get_running_loop().time() - began >= 6 * 0.019
 
 
-async def test_once_calm_no_fault_comes() -> None:
-    """Of connections that stood before, and of new ones."""
+async def test_no_fault_happens_after_calm_down() -> None:
+    """A planned fault of an open connection is dropped."""
     async with proxied(Plan("cut clean", 2 * len(LINE), True, 0)) as (proxy, line):
         assert await line.echoes()
         proxy.calm_down()
         assert all([await line.echoes() for _ in range(5)])
 
 
-async def test_a_daemon_that_is_down_is_a_connection_that_ends() -> None:
-    """The proxy listens on, so that clients find the next daemon behind the same port."""
+async def test_a_connection_ends_if_the_daemon_is_down() -> None:
+    """The proxy keeps listening, so that clients reach the next daemon on the same port."""
     async with echo_server() as port:
         pass
     async with Proxy(port, lambda _: Plan("none", 0, True, 0)) as proxy:

@@ -1,4 +1,4 @@
-"""A short fault run against the real daemon: ended in the middle of calls, behind a proxy that breaks connections."""
+"""A short fault run against the real daemon."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ from tests.chaos.callers import wishes
 from tests.chaos.run import Scale, run
 
 
-def test_a_client_makes_the_same_calls_in_every_run_of_a_seed() -> None:
-    """Most have an effect; local calls, questions to a model, repeats and cancels are among them."""
+def test_a_seed_determines_the_calls_of_a_client() -> None:
+    """Two runs with one seed draw the same calls, with effects, local calls, completions, repeats and cancels."""
     some = [wish for wish, _ in zip(wishes("client-1", 1), range(300), strict=False)]
     assert some == [wish for wish, _ in zip(wishes("client-1", 1), range(300), strict=False)]
     assert {wish.tool for wish in some} == {"sim_effect", "echo", "chat"}
@@ -18,8 +18,8 @@ def test_a_client_makes_the_same_calls_in_every_run_of_a_seed() -> None:
 
 @pytest.mark.parametrize("seed", [1])
 @pytest.mark.process
-async def test_nothing_is_lost_and_nothing_runs_twice(tmp_path: Path, seed: int) -> None:
-    """Some 200 calls of twelve clients, over three ends of the daemon or more: every promise holds."""
+async def test_a_short_fault_run_keeps_all_promises(tmp_path: Path, seed: int) -> None:
+    """Twelve clients make some 200 calls while the daemon stops three times or more; all promises hold."""
     outcome = await run(tmp_path, Scale(calls=180, clients=12, seed=seed, limit_s=300, between=(50, 65)))
     assert outcome.kept, {promise: ids for promise, ids in outcome.breaches.items() if ids}
     figures = outcome.figures

@@ -1,4 +1,4 @@
-"""The judgement of a fault run can fail: each promise is broken once in doctored observations, and named."""
+"""The verdict names each broken promise, with observations that break each promise once."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from tests.chaos.tally import Answer, Call, Evidence, Row, tally
 
 OK = Answer("ok", "yes", own=True)
 UNKNOWN = Answer("OUTCOME_UNKNOWN", "maybe", own=True)
-TURNED_AWAY = Answer("SERVICE_UNAVAILABLE", "no", own=True)
+REJECTED = Answer("SERVICE_UNAVAILABLE", "no", own=True)
 EXPIRED = Answer("RESULT_EXPIRED", "yes", own=True)
 STORED = replace(OK, replayed=True)
 
@@ -24,25 +24,25 @@ CALLS = [
     written("a", OK, STORED),
     written("b", UNKNOWN),
     written("c", UNKNOWN),
-    written("d", TURNED_AWAY),
-    Call("e", "echo", [OK, TURNED_AWAY]),
+    written("d", REJECTED),
+    Call("e", "echo", [OK, REJECTED]),
     Call("f", "chat", [OK]),
     Call("g", "sim_effect", lost="no connection", sent=False),
 ]
 EVIDENCE = Evidence(
     lines=["a", "b"],
-    rows=[row("a"), row("b", UNKNOWN), row("c", UNKNOWN), row("d", TURNED_AWAY), row("f"), row("a", EXPIRED, "again")],
+    rows=[row("a"), row("b", UNKNOWN), row("c", UNKNOWN), row("d", REJECTED), row("f"), row("a", EXPIRED, "again")],
     remote_ids=["row-a", "row-b", "row-c", "row-d", "row-f", "again"],
 )
 
 
 def broken(calls: list[Call], evidence: Evidence = EVIDENCE) -> dict[str, list[str]]:
-    """The promises that do not hold."""
+    """The broken promises."""
     return {promise: list(ids) for promise, ids in tally(calls, evidence).breaches.items() if ids}
 
 
-def test_a_run_in_order_breaks_nothing() -> None:
-    """Honest answers hold: unknown with and without effect, turned away, replayed, forgotten, never sent."""
+def test_a_correct_run_breaks_no_promise() -> None:
+    """Valid: unknown with and without an effect, rejected, replayed, expired, never sent."""
     outcome = tally(CALLS, EVIDENCE)
     assert outcome.kept
     assert broken(CALLS) == {}
@@ -56,68 +56,68 @@ def test_a_run_in_order_breaks_nothing() -> None:
         "executed": 2,
         "replayed": 1,
         "unknown": 2,
-        "never executed though unknown": 1,
+        "unknown without an effect": 1,
         "never sent": 1,
         "lost": 0,
         "run twice": 0,
         "answers to the wrong caller": 0,
         "audit rows expected": 4,
         "audit rows found": 4,
-        "rows in all, in the file": 6,
-        "rows in all, in PostgreSQL": 6,
+        "rows in SQLite": 6,
+        "rows in PostgreSQL": 6,
     }
 
 
 @pytest.mark.parametrize(
-    ("call", "promise", "told"),
+    ("call", "promise", "reported"),
     [
         (written("x"), "lost", "x: None"),
         (replace(written("x"), lost="the session is gone"), "lost", "x: the session is gone"),
         (Call("x", "echo", lost="gone"), "lost", "x: gone"),
-        (written("x", TURNED_AWAY, OK), "two answers that differ", "x: SERVICE_UNAVAILABLE, ok"),
+        (written("x", REJECTED, OK), "repeats with a different answer", "x: SERVICE_UNAVAILABLE, ok"),
         (Call("x", "echo", [replace(OK, own=False)]), "answers to the wrong caller", "x"),
         (Call("x", "echo", [OK, replace(OK, own=False)]), "answers to the wrong caller", "x"),
-        (written("x", OK), "told as done, and not done", "x"),
-        (written("x", OK), "not one audit row", "x: 0"),
-        (written("x", UNKNOWN), "not one audit row", "x: 0"),
-        (Call("x", "chat", [OK]), "not one audit row", "x: 0"),
+        (written("x", OK), "reported done, without an effect", "x"),
+        (written("x", OK), "not exactly one audit row", "x: 0"),
+        (written("x", UNKNOWN), "not exactly one audit row", "x: 0"),
+        (Call("x", "chat", [OK]), "not exactly one audit row", "x: 0"),
         (written("x", EXPIRED), "lost", "x: RESULT_EXPIRED"),
     ],
 )
-def test_a_call_that_was_dealt_with_wrongly_is_named(call: Call, promise: str, told: str) -> None:
-    """One more call, of which nothing else is found."""
-    assert told in broken([*CALLS, call])[promise]
+def test_a_wrong_call_is_named(call: Call, promise: str, reported: str) -> None:
+    """One additional call without further evidence breaks the promise."""
+    assert reported in broken([*CALLS, call])[promise]
 
 
 @pytest.mark.parametrize(
-    ("evidence", "promise", "told"),
+    ("evidence", "promise", "reported"),
     [
         (replace(EVIDENCE, lines=["a", "b", "a"]), "run twice", "a"),
         (replace(EVIDENCE, lines=["a", "b", "c", "c"]), "run twice", "c"),
-        (replace(EVIDENCE, lines=["a", "b", "d"]), "told as not done, and done", "d"),
-        (replace(EVIDENCE, lines=["a", "b", "?"]), "effects that nobody asked for", "?"),
-        (replace(EVIDENCE, rows=[*EVIDENCE.rows, row("a", OK, "second")]), "not one audit row", "a: 2"),
-        (replace(EVIDENCE, rows=[*EVIDENCE.rows, row("d", OK, "second")]), "not one audit row", "d: 1"),
-        (replace(EVIDENCE, rows=EVIDENCE.rows[1:]), "not one audit row", "a: 0"),
+        (replace(EVIDENCE, lines=["a", "b", "d"]), "reported not done, with an effect", "d"),
+        (replace(EVIDENCE, lines=["a", "b", "?"]), "effects without a call", "?"),
+        (replace(EVIDENCE, rows=[*EVIDENCE.rows, row("a", OK, "second")]), "not exactly one audit row", "a: 2"),
+        (replace(EVIDENCE, rows=[*EVIDENCE.rows, row("d", OK, "second")]), "not exactly one audit row", "d: 1"),
+        (replace(EVIDENCE, rows=EVIDENCE.rows[1:]), "not exactly one audit row", "a: 0"),
         (
             replace(EVIDENCE, rows=[row("a", UNKNOWN), *EVIDENCE.rows[1:]]),
-            "audit rows that say otherwise",
-            "a: ok, and its row OUTCOME_UNKNOWN",
+            "audit rows with another outcome",
+            "a: ok, but its row OUTCOME_UNKNOWN",
         ),
-        (replace(EVIDENCE, remote_ids=["row-a", "row-b", "row-c", "row-d", "again"]), "not in PostgreSQL", "row-f"),
+        (replace(EVIDENCE, remote_ids=["row-a", "row-b", "row-c", "row-d", "again"]), "missing in PostgreSQL", "row-f"),
         (replace(EVIDENCE, remote_ids=[*(EVIDENCE.remote_ids or ()), "?"]), "only in PostgreSQL", "?"),
         (replace(EVIDENCE, remote_ids=[*(EVIDENCE.remote_ids or ()), "row-a"]), "twice in PostgreSQL", "row-a"),
         (replace(EVIDENCE, tracebacks=2), "tracebacks in the log", "2"),
     ],
 )
-def test_what_was_found_and_may_not_be_is_named(evidence: Evidence, promise: str, told: str) -> None:
-    """The calls are in order; what they left behind is not."""
-    assert told in broken(CALLS, evidence)[promise]
+def test_wrong_evidence_is_named(evidence: Evidence, promise: str, reported: str) -> None:
+    """The calls are correct, but the evidence is not."""
+    assert reported in broken(CALLS, evidence)[promise]
     assert not tally(CALLS, evidence).kept
 
 
-def test_without_postgresql_nothing_is_held_against_it() -> None:
-    """The short run has none."""
+def test_a_run_without_postgresql_omits_its_figures() -> None:
+    """Without PostgreSQL its rows are neither counted nor judged."""
     outcome = tally(CALLS, replace(EVIDENCE, remote_ids=None))
     assert outcome.kept
-    assert "rows in all, in PostgreSQL" not in outcome.figures
+    assert "rows in PostgreSQL" not in outcome.figures
