@@ -1,6 +1,4 @@
-"""``python -m benchmarks``: some 40 seconds; with ``--quick`` some 10, for a first look. ``--shaping`` and
-``--orchestration`` take 10 each.
-"""
+"""``python -m benchmarks``: takes 40 seconds, with ``--quick``, ``--shaping`` or ``--orchestration`` 10."""
 
 import argparse
 import datetime as dt
@@ -20,11 +18,11 @@ _SPARE_FILES = 200
 
 
 def main() -> int:
-    """Measure, print the table, write the JSON. A missed aim is no failure: machines are noisy."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time toold beside a bare echo server.")
+    """Measure, print the table, write the JSON. A missed target does not fail the run: machines are noisy."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Compare toold with a bare echo server.")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    parser.add_argument("--shaping", action="store_true", help="time the shaping of results instead, some seconds")
-    parser.add_argument("--orchestration", action="store_true", help="time pipelines and batches instead, some seconds")
+    parser.add_argument("--shaping", action="store_true", help="measure the shaping of results instead")
+    parser.add_argument("--orchestration", action="store_true", help="measure pipelines and batches instead")
     arguments = parser.parse_args()
     plan = QUICK if arguments.quick else FULL
     console = Console()
@@ -35,10 +33,10 @@ def main() -> int:
         return _orchestration(console)
     if (files := raise_file_limit()) < IDLE_CONNECTIONS + _SPARE_FILES:
         console.print(
-            f"{files} open files are allowed, {IDLE_CONNECTIONS} connections need more: ulimit -Hn says how many"
+            f"the limit of {files} open files is too low for {IDLE_CONNECTIONS} connections: raise it with ulimit -n"
         )
         return 1
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     began = time.perf_counter()
     try:
         with console.status("starting") as status, load_generator() as load:
@@ -53,7 +51,7 @@ def main() -> int:
 
 
 def _orchestration(console: Console) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     try:
         with console.status("measuring"):
             road, large = orchestration_calls.measure()

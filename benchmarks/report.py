@@ -1,4 +1,4 @@
-"""The figures against their aims: a table for people, JSON for programs."""
+"""Compares the figures with their targets: a table for people, JSON for programs."""
 
 import datetime as dt
 import platform
@@ -16,16 +16,16 @@ from toold import __version__
 
 from .measure import CONNECTIONS, IDLE_CONNECTIONS, IN_FLIGHT, RATE, Figures, Plan
 
-RATIO_AIM: Final = 1 / 2
-"""Of what the bare echo does: unpacking, checking and booking a call may cost as much as carrying it."""
+RATIO_TARGET: Final = 1 / 2
+"""The target for throughput and CPU time: handling a call may cost as much as transporting it."""
 RATIO_FLOOR: Final = 1 / 3
-"""Below the aim, but in bounds."""
-MEMORY_AIM_KIB: Final = 24.0
-"""A connection that does nothing may hold so much; 1,000 of them 24 MiB."""
-ADDED_AIM_MS: Final = 0.3
-"""To the bare server's p50."""
-START_AIM_S: Final = 1.5
-"""Until calls are accepted."""
+"""The lowest acceptable ratio."""
+MEMORY_TARGET_KIB: Final = 24.0
+"""The target for an idle connection: 24 MiB for 1,000 of them."""
+ADDED_TARGET_MS: Final = 0.3
+"""The target for the latency added to the bare server's p50."""
+START_TARGET_S: Final = 1.5
+"""The target for the time until the daemon accepts calls."""
 
 RESULTS: Final = Path(__file__).parent / "results"
 _PACKAGES: Final = ("websockets", "uvloop", "msgspec", "pydantic", "psutil")
@@ -33,30 +33,30 @@ _PACKAGES: Final = ("websockets", "uvloop", "msgspec", "pydantic", "psutil")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: both servers' figures, what they come to, the aim and whether it was met."""
+    """One row of the table: the figures of both servers, the comparison, the target and the verdict."""
 
-    what: str
+    name: str
     bare: str
     daemon: str
     comparison: str
-    aim: str = ""
+    target: str = ""
     verdict: str = ""
 
 
 def rows(bare: Figures, daemon: Figures) -> list[Row]:
-    """The table."""
+    """The rows of the table."""
     speed = daemon.calls_per_s / bare.calls_per_s
     effort = bare.cpu_us_per_call / daemon.cpu_us_per_call
     memory = daemon.rss_kib_per_connection
     added = daemon.p50_ms - bare.p50_ms
-    ratio_aim = f"≥ {RATIO_AIM:.2f}"
+    ratio_target = f"≥ {RATIO_TARGET:.2f}"
     return [
         Row(
             f"calls/s, {CONNECTIONS} × {IN_FLIGHT}",
             f"{bare.calls_per_s:,.0f}",
             f"{daemon.calls_per_s:,.0f}",
             f"ratio {speed:.2f}",
-            ratio_aim,
+            ratio_target,
             ratio_verdict(speed),
         ),
         Row(
@@ -64,7 +64,7 @@ def rows(bare: Figures, daemon: Figures) -> list[Row]:
             f"{bare.cpu_us_per_call:.1f} µs",
             f"{daemon.cpu_us_per_call:.1f} µs",
             f"ratio {effort:.2f}",
-            ratio_aim,
+            ratio_target,
             ratio_verdict(effort),
         ),
         Row(
@@ -72,8 +72,8 @@ def rows(bare: Figures, daemon: Figures) -> list[Row]:
             f"{bare.p50_ms:.2f} ms",
             f"{daemon.p50_ms:.2f} ms",
             f"{added:+.2f} ms",
-            f"≤ {ADDED_AIM_MS} ms",
-            _verdict(added <= ADDED_AIM_MS),
+            f"≤ {ADDED_TARGET_MS} ms",
+            _verdict(added <= ADDED_TARGET_MS),
         ),
         Row(
             f"p99 at {RATE:,}/s",
@@ -86,25 +86,25 @@ def rows(bare: Figures, daemon: Figures) -> list[Row]:
             f"{bare.rss_kib_per_connection:.1f} KiB",
             f"{memory:.1f} KiB",
             f"{memory - bare.rss_kib_per_connection:+.1f} KiB",
-            f"≤ {MEMORY_AIM_KIB:.0f} KiB",
-            _verdict(memory <= MEMORY_AIM_KIB),
+            f"≤ {MEMORY_TARGET_KIB:.0f} KiB",
+            _verdict(memory <= MEMORY_TARGET_KIB),
         ),
         Row(
             "start to hello",
             f"{bare.start_s:.2f} s",
             f"{daemon.start_s:.2f} s",
             "",
-            f"≤ {START_AIM_S} s",
-            _verdict(daemon.start_s <= START_AIM_S),
+            f"≤ {START_TARGET_S} s",
+            _verdict(daemon.start_s <= START_TARGET_S),
         ),
     ]
 
 
 def ratio_verdict(ratio: float) -> str:
-    """Whether a ratio to the bare server is what is aimed at, or at least what is held."""
-    if ratio >= RATIO_AIM:
+    """Whether a ratio to the bare server meets the target, or at least the floor."""
+    if ratio >= RATIO_TARGET:
         return "met"
-    return "in bounds" if ratio >= RATIO_FLOOR else "missed"
+    return "acceptable" if ratio >= RATIO_FLOOR else "missed"
 
 
 def _verdict(met: bool) -> str:
@@ -114,26 +114,26 @@ def _verdict(met: bool) -> str:
 def show(table_rows: list[Row], console: Console) -> None:
     """Print the table."""
     table = Table(
-        title="toold beside a bare websockets echo, medians",
-        caption=f"in bounds: a ratio of {RATIO_FLOOR:.2f} or more",
+        title="toold and a bare websockets echo server, medians",
+        caption=f"acceptable: a ratio of at least {RATIO_FLOOR:.2f}",
         title_justify="left",
         caption_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
     table.add_column("", no_wrap=True)
-    for heading in ("bare", "toold", "toold to bare", "aim"):
+    for heading in ("bare", "toold", "toold to bare", "target"):
         table.add_column(heading, justify="right")
     table.add_column("")
     for row in table_rows:
-        colour = {"met": "green", "in bounds": "yellow", "missed": "red"}.get(row.verdict, "")
+        colour = {"met": "green", "acceptable": "yellow", "missed": "red"}.get(row.verdict, "")
         shown = f"[{colour}]{row.verdict}[/]" if colour else ""
-        table.add_row(row.what, row.bare, row.daemon, row.comparison, row.aim, shown)
+        table.add_row(row.name, row.bare, row.daemon, row.comparison, row.target, shown)
     console.print(table)
 
 
 def write(bare: Figures, daemon: Figures, plan: Plan, now: dt.datetime) -> Path:
-    """Write everything to ``results/bench-<date>.json``, with the machine that it was taken on; where it lies."""
+    """Write the figures and the machine to ``results/bench-<date>.json``. Returns the path."""
     record: dict[str, Any] = {
         "date": now,
         "machine": machine(),
@@ -162,7 +162,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name; Linux tells it in a file, others by a call."""
+    """The processor's name: from a file on Linux, from a call elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.growth``: some five minutes; with ``--quick`` some 80 seconds, a tenth as far."""
+"""``python -m benchmarks.growth``: takes five minutes, with ``--quick`` 80 seconds for a tenth of the range."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ _SPARE_FILES: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How far each goes, and for how many seconds each point is measured."""
+    """The points of each curve, and the seconds per point."""
 
     in_flight: Sequence[int]
     age: Sequence[int]
@@ -53,16 +53,16 @@ QUICK: Final = Plan(
 
 
 def main() -> int:
-    """Measure, print the table, write it with numbers and picture. What is too steep is said, and is no failure."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description="What things cost as they grow.")
-    parser.add_argument("--quick", action="store_true", help="a tenth as far")
+    """Measure, print the table, and write it with figures and chart. A steep curve does not fail the run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description="Measure how costs grow.")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the range")
     plan = QUICK if parser.parse_args().quick else FULL
     console = Console()
     needed = plan.connections[-1] + _SPARE_FILES
     if (files := raise_file_limit()) < needed:
-        console.print(f"{files} open files are allowed, {needed} are needed: ulimit -Hn says how many may be")
+        console.print(f"the limit of {files} open files is too low, {needed} are needed: raise it with ulimit -n")
         return 1
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     began, load_before = time.perf_counter(), psutil.getloadavg()[0]
     try:
         with console.status("starting") as status:
@@ -73,7 +73,7 @@ def main() -> int:
     seconds = time.perf_counter() - began
     path = write(curves, seconds, dt.datetime.now(dt.UTC))
     print(markdown(curves))
-    print(f"{seconds:.0f} s; load average {load_before:.1f} before; figures and picture beside {path}")
+    print(f"{seconds:.0f} s; load average {load_before:.1f} before; figures in {path}, with table and chart")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Calls in flight at once, and calls that one session has made."""
+"""The cost of concurrent calls, and of the calls that a session has made."""
 
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -7,20 +7,20 @@ from ..load import Age, Aged, Saturate, Saturated
 from ..servers import LoadGenerator, daemon
 from .curves import Curve
 
-_ROOM = {"TOOLD_MAX_ACCEPTED_PER_SESSION": "1000", "TOOLD_MAX_WAITING": "2000"}
+_LIMITS = {"TOOLD_MAX_ACCEPTED_PER_SESSION": "1000", "TOOLD_MAX_WAITING": "2000"}
 _ROUNDS = 3
 
 
 def in_flight(numbers: Sequence[int], seconds: float, load: LoadGenerator, say: Callable[[str], None]) -> list[Curve]:
-    """Of ``echo``, and of one that waits 5 ms, so that all but 24 stand in line: CPU time for an answer to each."""
-    with daemon(**_ROOM) as server:
+    """CPU time to answer concurrent calls of ``echo``, and of a tool that takes 5 ms, so that all but 24 calls wait."""
+    with daemon(**_LIMITS) as server:
         server.settle()
         curves = []
-        for waiting, what in ((False, "calls in flight"), (True, "calls in line")):
+        for waiting, name in ((False, "calls in flight"), (True, "waiting calls")):
             seen: dict[int, list[float]] = {number: [] for number in numbers}
             for _ in range(_ROUNDS):
                 for number in numbers:
-                    say(f"{number} {what}")
+                    say(f"{number} {name}")
                     connections = min(number, 10)
                     order = Saturate(
                         server.port, server.process.pid, connections, number // connections, 0.3, seconds, waiting
@@ -28,13 +28,13 @@ def in_flight(numbers: Sequence[int], seconds: float, load: LoadGenerator, say: 
                     saturated = load.ask(order, Saturated)
                     seen[number].append(saturated.cpu_s / max(1, saturated.calls) * number * 1000)
             points = [(number, max(0.001, median(costs))) for number, costs in seen.items()]
-            curves.append(Curve(what, what, "CPU ms to answer each once", 1, points))
+            curves.append(Curve(name, name, "CPU ms to answer each once", 1, points))
         return curves
 
 
 def session_age(marks: Sequence[int], load: LoadGenerator, say: Callable[[str], None]) -> list[Curve]:
-    """Calls that one session has made: CPU time of all of them, and what the daemon holds then."""
-    with daemon(**_ROOM) as server:
+    """CPU time and the daemon's memory after the calls of one session."""
+    with daemon(**_LIMITS) as server:
         server.settle()
         say(f"{marks[-1]:,} calls in one session")
         before, _ = server.memory()
@@ -42,6 +42,6 @@ def session_age(marks: Sequence[int], load: LoadGenerator, say: Callable[[str], 
     cpu = [(mark, spent * 1000) for mark, spent in zip(marks, aged.cpu_s, strict=True) if spent > 0]
     held = [(mark, (rss - before) / 1024) for mark, rss in zip(marks, aged.rss, strict=True) if rss > before]
     return [
-        Curve("session age", "calls made in a session", "CPU ms of all of them", 1, cpu),
-        Curve("session's memory", "calls made in a session", "KiB more than before", 1, held),
+        Curve("session age", "calls made in a session", "CPU ms in total", 1, cpu),
+        Curve("session's memory", "calls made in a session", "KiB added", 1, held),
     ]

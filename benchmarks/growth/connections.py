@@ -1,4 +1,4 @@
-"""Connections that do nothing: what they hold, what they cost, and what they cost a call of others."""
+"""The cost of idle connections: memory, CPU time, and the effect on calls of other clients."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,11 +12,11 @@ _IDLE_S = 5.0
 _WARM_CONNECTIONS = 20
 _ROUNDS = 3
 _TICK_S = 0.01
-"""What CPU time is counted in; less than one is taken for one."""
+"""The resolution of CPU time; smaller values are rounded up to it."""
 
 
 def connections(numbers: Sequence[int], seconds: float, load: LoadGenerator, say: Callable[[str], None]) -> list[Curve]:
-    """Memory, CPU time to open all, CPU time of a second in which nothing is asked, and of a call beside them."""
+    """Memory, CPU time to open all, CPU time per idle second, and CPU time of another client's call."""
     most = str(numbers[-1] + 100)
     memory, opening, idling, calling = [], [], [], []
     with daemon(TOOLD_MAX_CONNECTIONS=most) as server:
@@ -36,11 +36,11 @@ def connections(numbers: Sequence[int], seconds: float, load: LoadGenerator, say
             time.sleep(_IDLE_S)
             idling.append((number, max(_TICK_S, server.cpu_s() - used) * 1000 / _IDLE_S))
             memory.append((number, max(1.0, (server.memory()[0] - before) / 1024)))
-    # Of another one, since calls leave something behind in memory.
+    # A second daemon, because calls leave data in memory.
     with daemon(TOOLD_MAX_CONNECTIONS=most) as server:
         server.settle()
         for number, upkeep_ms in idling:
-            say(f"calls beside {number:,} connections")
+            say(f"calls with {number:,} idle connections")
             load.ask(Hold(server.port, number), Held)
             rounds = [
                 load.ask(Saturate(server.port, server.process.pid, 16, 8, 0.3, seconds), Saturated) for _ in "123"
@@ -50,8 +50,8 @@ def connections(numbers: Sequence[int], seconds: float, load: LoadGenerator, say
         load.ask(Hold(server.port, 0), Held)
     work = "idle connections"
     return [
-        Curve("memory", work, "KiB more than before", 1, memory),
+        Curve("memory", work, "KiB added", 1, memory),
         Curve("opening", work, "CPU ms to open all", 1, opening),
-        Curve("idling", work, "CPU ms a second", 1, idling),
-        Curve("a call beside them", work, "CPU µs a call, without idling", 0, calling),
+        Curve("idling", work, "CPU ms per second", 1, idling),
+        Curve("call with idle connections", work, "CPU µs per call, without idling", 0, calling),
     ]

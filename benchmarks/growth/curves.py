@@ -1,4 +1,4 @@
-"""A curve: what so much work costs, the slope of that, and whether it is steeper than it may be. Pure."""
+"""Cost curves: the cost by amount of work, its slope, and whether it is too steep. Pure."""
 
 import math
 from collections.abc import Sequence
@@ -6,45 +6,45 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 TOLERANCE: Final = 0.15
-"""Above what is expected of a slope: what noise makes of one, about."""
+"""The excess over the limit that noise can cause, roughly."""
 _END: Final = 3
-"""Points whose slope is that of a curve's end: where costs that grow hide behind those that do not at first."""
+"""The number of points at the end with a separate slope, which shows growth that starts late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What was measured. ``steepest`` is the slope on a log-log scale that is fine: 0 where the work does not depend on
-    how much there is, 1 where each of it costs the same."""
+    """A measured curve. ``limit`` is the largest acceptable slope on a log-log scale: 0 for a constant cost, 1 for a
+    linear one."""
 
     name: str
     work: str
-    """What there is more and more of."""
+    """The variable."""
     cost: str
-    """What is measured, with its unit."""
-    steepest: Literal[0, 1]
+    """The measured cost, with its unit."""
+    limit: Literal[0, 1]
     points: Sequence[tuple[int, float]]
 
     @property
     def slope(self) -> float:
-        """Of all points."""
+        """The slope of all points."""
         return slope(self.points)
 
     @property
     def slope_at_end(self) -> float:
-        """Of the last points alone."""
+        """The slope of the last points."""
         return slope(self.points[-_END:])
 
     @property
     def too_steep(self) -> bool:
-        """Whether it grows faster than it may, as a whole or at its end."""
-        return max(self.slope, self.slope_at_end) > self.steepest + TOLERANCE
+        """Whether the slope exceeds the limit, overall or at the end."""
+        return max(self.slope, self.slope_at_end) > self.limit + TOLERANCE
 
 
 def slope(points: Sequence[tuple[int, float]]) -> float:
-    """Of the straight line that fits the logarithms best (least squares).
+    """The slope of the least-squares line through the logarithms.
 
     Raises:
-        ValueError: there are less than two points, or one is not above 0.
+        ValueError: there are fewer than two points, or a value is not positive.
     """
     logs = [(math.log(work), math.log(cost)) for work, cost in points]
     if len(logs) < 2:

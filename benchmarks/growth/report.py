@@ -1,4 +1,4 @@
-"""The curves as a table in Markdown, as JSON, and as one picture."""
+"""The curves as a Markdown table, as JSON, and as a chart."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -23,25 +23,25 @@ mpl.use("agg")
 
 
 def markdown(curves: Sequence[Curve]) -> str:
-    """A row a curve: its ends, its slopes, and what is to be said of them."""
-    lines = ["| | more and more | from | to | slope | at the end | fine up to | |", "|---|---|---|---|---|---|---|---|"]
+    """One row per curve: its ends, its slopes and the verdict."""
+    lines = ["| | variable | from | to | slope | at the end | limit | |", "|---|---|---|---|---|---|---|---|"]
     for curve in curves:
         (first, cheap), (last, dear) = curve.points[0], curve.points[-1]
         verdict = "**too steep**" if curve.too_steep else ""
         lines.append(
             f"| {curve.name} | {curve.work} | {first:,}: {_figure(cheap)} {curve.cost} | {last:,}: {_figure(dear)} "
-            f"| {curve.slope:.2f} | {curve.slope_at_end:.2f} | {curve.steepest} | {verdict} |"
+            f"| {curve.slope:.2f} | {curve.slope_at_end:.2f} | {curve.limit} | {verdict} |"
         )
     return "\n".join(lines) + "\n"
 
 
 def _figure(cost: float) -> str:
-    """Four digits that count, and no exponent."""
+    """Four significant digits, without an exponent."""
     return f"{float(f'{cost:.4g}'):,.10g}"
 
 
 def write(curves: Sequence[Curve], seconds: float, now: dt.datetime) -> Path:
-    """Write ``results/growth-<date>.json``, and beside it the table (``.md``) and the picture (``.png``)."""
+    """Write ``results/growth-<date>.json``, the table (``.md``) and the chart (``.png``). Returns the first path."""
     record = {
         "date": now,
         "seconds": round(seconds),
@@ -60,7 +60,7 @@ def write(curves: Sequence[Curve], seconds: float, now: dt.datetime) -> Path:
 
 
 def draw(curves: Sequence[Curve], path: Path) -> None:
-    """All curves, each in a field of its own, both axes logarithmic; the slope that is fine is the broken line."""
+    """Draw each curve in its own chart on logarithmic axes; the dashed line has the limit's slope."""
     rows = -(-len(curves) // _COLUMNS)
     figure = Figure(figsize=(3.3 * _COLUMNS, 2.7 * rows), layout="constrained")
     fields = figure.subplots(rows, _COLUMNS, squeeze=False).flat
@@ -74,13 +74,13 @@ def draw(curves: Sequence[Curve], path: Path) -> None:
 def _plot(field: Axes, curve: Curve) -> None:
     works, costs = [work for work, _ in curve.points], [cost for _, cost in curve.points]
     colour = _STEEP if curve.too_steep else _FINE
-    first = costs[0] if curve.steepest == 0 else costs[-1] / works[-1] * works[0]
-    field.plot([works[0], works[-1]], [first, first * (works[-1] / works[0]) ** curve.steepest], "--", color=_FAINT)
+    first = costs[0] if curve.limit == 0 else costs[-1] / works[-1] * works[0]
+    field.plot([works[0], works[-1]], [first, first * (works[-1] / works[0]) ** curve.limit], "--", color=_FAINT)
     field.plot(works, costs, "o-", color=colour, markersize=4)
     field.set(xscale="log", yscale="log")
     field.set_xlabel(curve.work, fontsize=8)
     least, most = min(*costs, first), max(costs)
-    field.set_ylim(least / 2, max(most * 2, least * 12))  # noise of some per cent shall not look like growth
+    field.set_ylim(least / 2, max(most * 2, least * 12))  # a few per cent of noise must not look like growth
     field.set_title(f"{curve.name}: {curve.cost}", fontsize=9)
     field.text(0.04, 0.9, f"slope {curve.slope:.2f}", transform=field.transAxes, color=colour, fontsize=9)
     field.tick_params(labelsize=8)

@@ -1,4 +1,4 @@
-"""Rows of the audit: what writing, reading and removing some costs beside more and more of them."""
+"""The cost of writing, reading and removing audit rows, by the number of stored rows."""
 
 import asyncio
 import sqlite3
@@ -16,7 +16,7 @@ from toold.store import KEY_BYTES, Archive, CallRow, Retention, Store, open_arch
 from .curves import Curve
 
 _BATCH: Final = 5000
-"""Rows that are given to the writer at once: half of what may wait for it."""
+"""Rows per batch: half of the writer's queue."""
 _REMOVED: Final = 2000
 _TAIL: Final = 20
 _TIMES: Final = 9
@@ -26,7 +26,7 @@ _CONTENT: Final = content_kept("shape")
 
 
 async def rows(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve]:
-    """CPU time of the writer and the readers, in this process alone."""
+    """CPU time of the writer and the readers, which run in this process."""
     writing, removing, tailing, summing = [], [], [], []
     with tempfile.TemporaryDirectory(prefix="toold-bench-") as directory:
         path = Path(directory) / "toold.db"
@@ -50,10 +50,10 @@ async def rows(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve
             await store.close()
     work = "audit rows"
     return [
-        Curve("writing", work, "CPU µs a row", 0, writing),
-        Curve("retention", work, "CPU µs a row removed", 0, removing),
-        Curve("audit tail", work, f"CPU µs of the last {_TAIL}", 0, tailing),
-        Curve("audit stats", work, "CPU µs of the sums", 0, summing),
+        Curve("writing", work, "CPU µs per row", 0, writing),
+        Curve("retention", work, "CPU µs per removed row", 0, removing),
+        Curve("audit tail", work, f"CPU µs for the last {_TAIL} rows", 0, tailing),
+        Curve("audit stats", work, "CPU µs for the sums", 0, summing),
     ]
 
 
@@ -65,7 +65,7 @@ async def _write(store: Store, first: int, many: int) -> int:
 
 
 def _read(path: Path, query: Callable[[Archive], object]) -> float:
-    """As ``toold audit`` reads it, from opening the file on."""
+    """CPU µs of a query as ``toold audit`` runs it, with opening the file."""
     times = []
     for _ in range(_TIMES):
         began = time.process_time()
@@ -76,10 +76,10 @@ def _read(path: Path, query: Callable[[Archive], object]) -> float:
 
 
 async def _remove(store: Store, path: Path) -> int:
-    """Have the retention remove the oldest, some thousand; how many.
+    """Let the retention remove some thousand of the oldest rows. Returns their number.
 
     Raises:
-        RuntimeError: it does not.
+        RuntimeError: it did not remove them in time.
     """
     with closing(sqlite3.connect(path)) as connection:
 
@@ -99,7 +99,7 @@ async def _remove(store: Store, path: Path) -> int:
 
 
 def _row(number: int) -> CallRow:
-    """Of a call of ``echo``, as the daemon makes it."""
+    """The row of a call of ``echo``, as the daemon writes it."""
     return CallRow(
         id=f"0123456789ab-{number:x}",
         started_at=time.time(),

@@ -1,4 +1,4 @@
-"""Tools: what listing them, calling one and finding one costs, with more and more of them. They are a made-up API's."""
+"""The cost of listing, calling and searching tools, by the number of tools of a synthetic API."""
 
 import json
 import tempfile
@@ -15,16 +15,16 @@ from ..servers import Server, daemon
 from .curves import Curve
 
 _OWN: Final = ("echo", "search_tools")
-"""Of the daemon's tools, those that are in the toolset."""
+"""The built-in tools in the toolset."""
 _SECONDS: Final = 0.8
-"""That each is asked for, again and again: CPU time is counted in hundredths of a second."""
+"""The duration of repeated requests: CPU time has a resolution of 10 ms."""
 _START_S: Final = 60.0
 _HELLO: Final = {"op": "hello", "session_id": "benchmark"}
 _ids = count(1)
 
 
 def tools(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve]:
-    """The server's CPU time, asked for by one client, one after the other."""
+    """The server's CPU time for sequential requests of one client."""
     listing, calling, finding, starting = [], [], [], []
     for number in numbers:
         say(f"{number:,} tools")
@@ -39,7 +39,7 @@ def tools(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve]:
                 calling.append((number, _timed(server, socket, _call("echo", text="a line of text"))))
                 finding.append((number, _timed(server, socket, _call("search_tools", query="create a deal"))))
     return [
-        Curve("start with the source", "tools", "CPU ms until all are there", 1, starting),
+        Curve("start with the source", "tools", "CPU ms until all are listed", 1, starting),
         Curve("list_tools", "tools", "CPU ms", 1, listing),
         Curve("a call of echo", "tools", "CPU ms", 0, calling),
         Curve("search_tools", "tools", "CPU ms", 1, finding),
@@ -70,7 +70,7 @@ def _document(operations: int) -> dict[str, Any]:
 
 def _operation(number: int) -> dict[str, Any]:
     verb, record = ("create", "update", "archive", "export")[number % 4], f"record{number}"
-    text = {"type": "string", "description": f"What the {record} is told by."}
+    text = {"type": "string", "description": f"A text of the {record}."}
     fields = {"name": text, "note": text, "amount": {"type": "number"}, "tags": {"type": "array", "items": text}}
     return {
         "operationId": f"{verb}_{record}",
@@ -93,10 +93,10 @@ def _call(tool: str, **arguments: str) -> dict[str, Any]:
 
 
 def _ask(socket: ClientConnection, frame: dict[str, Any]) -> bytes:
-    """The answer, as it came.
+    """Returns the raw answer.
 
     Raises:
-        RuntimeError: it is an error.
+        RuntimeError: the answer is an error.
     """
     socket.send(json.dumps({**frame, "request_id": next(_ids)}))
     answer = socket.recv(decode=False)
@@ -106,10 +106,10 @@ def _ask(socket: ClientConnection, frame: dict[str, Any]) -> bytes:
 
 
 def _wait_for(socket: ClientConnection, number: int) -> None:
-    """Until so many tools are listed.
+    """Wait until ``number`` tools are listed.
 
     Raises:
-        RuntimeError: they do not come.
+        RuntimeError: they were not listed in time.
     """
     give_up = time.perf_counter() + _START_S
     while len(json.loads(_ask(socket, {"op": "list_tools"}))["tools"]) != number:

@@ -1,7 +1,6 @@
-"""``python -m benchmarks.peers``: some five minutes; with ``--quick`` one short round, a minute and a half.
+"""``python -m benchmarks.peers``: takes five minutes, with ``--quick`` 90 seconds for one short round.
 
-Each server, workload and number of clients has 24 seconds a round at most, so that servers that answer nothing at all
-would be done with in 75 minutes.
+Each server, workload and number of clients takes at most 24 seconds per round: 75 minutes if no server answers.
 """
 
 import argparse
@@ -20,10 +19,10 @@ from .report import markdown, write
 
 def main() -> int:
     """Measure, print the tables, write them and all rounds."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Time toold beside other servers.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Compare toold with other servers.")
     parser.add_argument("--quick", action="store_true", help="one short round")
     plan = QUICK if parser.parse_args().quick else FULL
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     console = Console()
     began, load_before = time.perf_counter(), psutil.getloadavg()[0]
     try:

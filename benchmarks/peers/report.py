@@ -1,4 +1,4 @@
-"""The rounds as tables in Markdown, and whole as JSON."""
+"""The rounds as Markdown tables, and in full as JSON."""
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
@@ -14,24 +14,24 @@ from .measure import BARE, FASTMCP, HTTP, SDK, SOCKET, Plan, Seen
 
 _ALL: Final = (BARE, SOCKET, HTTP, SDK, FASTMCP)
 _PAIRS: Final = ((SOCKET, BARE), (HTTP, SDK), (HTTP, FASTMCP), (SOCKET, FASTMCP))
-"""Whose calls are held against whose."""
+"""The pairs of servers that are compared."""
 
 Figure = Callable[[Driven], float | None]
 
 
 def markdown(seen: Seen, plan: Plan) -> str:
-    """The tables: medians of the rounds, ratios of the same round, and what failed."""
+    """The tables: medians of the rounds, ratios within a round, and failures."""
     rounds = "one round" if plan.rounds == 1 else f"{plan.rounds} rounds"
     parts = [
-        f"Calls a second, medians of {rounds}:",
+        f"Calls per second, medians of {rounds}:",
         _table(seen, lambda one: one.calls / one.seconds, "{:,.0f}"),
-        "The server's CPU time a call, in µs:",
+        "CPU time of the server per call, in µs:",
         _table(seen, _cpu_us, "{:,.0f}"),
-        "From sending a call to its whole answer, in ms, p50:",
+        "Latency from sending a call to its complete answer, in ms, p50:",
         _table(seen, lambda one: one.p50_ms, "{:,.2f}"),
-        "And p99:",
+        "Latency, p99:",
         _table(seen, lambda one: one.p99_ms, "{:,.2f}"),
-        "Calls a second, and CPU time a call, as ratios of the same round: above 1 the first does more, or is cheaper:",
+        "Ratios of calls per second and of CPU time per call within a round; above 1 the first server is better:",
         _ratios(seen),
         _failures(seen),
     ]
@@ -39,7 +39,7 @@ def markdown(seen: Seen, plan: Plan) -> str:
 
 
 def write(seen: Seen, about: Mapping[str, str], plan: Plan, seconds: float, now: dt.datetime) -> Path:
-    """Write every round to ``results/peers-<date>.json``, the tables to the ``.md`` beside it; where the first lies."""
+    """Write all rounds to ``results/peers-<date>.json``, the tables to an ``.md`` file. Returns the first path."""
     record: dict[str, Any] = {
         "date": now,
         "seconds": round(seconds),
@@ -85,7 +85,7 @@ def _ratios(seen: Seen) -> str:
             for mine, theirs in zip(sides[one], sides[other], strict=True):
                 if mine.calls and theirs.calls:
                     speed.append(mine.calls / mine.seconds / (theirs.calls / theirs.seconds))
-                    known = mine.cpu_s and theirs.cpu_s  # less than a tick of the clock counts as none at all
+                    known = mine.cpu_s and theirs.cpu_s  # below the resolution of CPU time
                     effort.append(theirs.cpu_s / theirs.calls / (mine.cpu_s / mine.calls) if known else None)
             row.append(f"{_shown(_median(speed), '{:.2f}')}, {_shown(_median(effort), '{:.2f}')}")
         rows.append(row)
@@ -101,9 +101,9 @@ def _failures(seen: Seen) -> str:
         if failed or broken
     ]
     if not rows:
-        return "No call failed, and no connection had to be opened anew."
-    heading = ["", "", "clients", "calls answered", "failed", "reconnects", "why"]
-    return "What failed, warm-up included, over all rounds:\n\n" + _lines(heading, rows)
+        return "No call failed, and no client had to reconnect."
+    heading = ["", "", "clients", "calls answered", "failed", "reconnects", "reasons"]
+    return "Failures in all rounds, with the warm-up:\n\n" + _lines(heading, rows)
 
 
 def _failed(rounds: Sequence[Driven]) -> tuple[int, int, str]:

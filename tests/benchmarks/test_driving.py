@@ -1,4 +1,4 @@
-"""What the clients of the comparison count: right answers, failures and broken connections, none left out."""
+"""The clients of the comparison count correct answers, failures and broken connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +12,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 @asynccontextmanager
 async def serving(answer: Callable[[str], str | None]) -> AsyncIterator[int]:
-    """A server that greets, and answers each frame so; it hangs up where there is no answer."""
+    """A server that echoes the greeting and answers each frame with ``answer``; it closes if that returns None."""
 
     async def handle(connection: ServerConnection) -> None:
         await connection.send(await connection.recv())
@@ -31,8 +31,8 @@ def order(port: int, **changed: float) -> Drive:
     return Drive("socket", port, 0, 2, 64, "echo", {}, "/", **times)
 
 
-async def test_right_answers_are_counted() -> None:
-    """A server that says everything back has calls and no errors."""
+async def test_correct_answers_are_counted() -> None:
+    """An echo server gets calls and no errors."""
     async with serving(lambda message: message) as port:
         seen = await drive(order(port), lambda: 0.0)
     assert seen.calls >= 2
@@ -40,8 +40,8 @@ async def test_right_answers_are_counted() -> None:
     assert seen.p50_ms is not None
 
 
-async def test_an_error_is_counted_and_is_no_call() -> None:
-    """An answer that carries an error is counted as failed, however quick it came."""
+async def test_an_error_counts_as_failed() -> None:
+    """An answer with an error counts as failed, not as a call."""
     error = '{"op":"call_tool_res","error":{"code":"OVER_CAPACITY"},"padding":"' + "x" * 64 + '"}'
     async with serving(lambda _: error) as port:
         seen = await drive(order(port, longest_s=0.2), lambda: 0.0)
@@ -49,8 +49,8 @@ async def test_an_error_is_counted_and_is_no_call() -> None:
     assert sum(seen.errors.values()) >= 2
 
 
-async def test_a_broken_connection_is_an_error_and_a_reconnect() -> None:
-    """A call whose connection ends has failed, and the client comes back over another connection."""
+async def test_a_broken_connection_counts_as_failed_and_as_reconnect() -> None:
+    """A call whose connection ends counts as failed, and the client reconnects."""
     async with serving(lambda _: None) as port:
         seen = await drive(order(port, longest_s=0.3), lambda: 0.0)
     assert seen.calls == 0
@@ -58,8 +58,8 @@ async def test_a_broken_connection_is_an_error_and_a_reconnect() -> None:
     assert seen.reconnects >= 1
 
 
-async def test_what_is_never_answered_is_counted() -> None:
-    """Calls that are still out when there is no more time have failed, each of them."""
+async def test_unanswered_calls_count_as_failed() -> None:
+    """Each call without an answer at the end counts as failed."""
     forever = asyncio.Event()
 
     async def handle(connection: ServerConnection) -> None:
@@ -74,8 +74,8 @@ async def test_what_is_never_answered_is_counted() -> None:
     assert seen.errors == {"no answer in time": 2}
 
 
-async def test_another_callers_answer_is_a_failure() -> None:
-    """An answer that has not the text of the call is refused, so that no server looks quick by answering wrongly."""
+async def test_a_wrong_answer_counts_as_failed() -> None:
+    """An answer without the call's text is rejected, so that wrong answers do not count as fast ones."""
     stale = '{"op":"call_tool_res","text":"' + "9" * 64 + '"}'
     async with serving(lambda _: stale) as port:
         client = SocketClient(port, "/", "echo", {}, 64)
@@ -85,8 +85,8 @@ async def test_another_callers_answer_is_a_failure() -> None:
         client.close()
 
 
-async def test_mcp_is_called_in_the_servers_session() -> None:
-    """The session that a server gives at ``initialize`` goes with each call after it."""
+async def test_mcp_calls_carry_the_session_id() -> None:
+    """Requests after ``initialize`` carry the session id that the server returned."""
     heads: list[bytes] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -204,9 +204,8 @@ async def _report_progress(course: Course, proxy: Proxy, say: Say) -> None:
         await asyncio.sleep(_REPORT_INTERVAL_S)
         ends = course.happened["daemon killed"] + course.happened["daemon drained"]
         breaks = sum(proxy.broken.values())
-        say(
-            f"{course.seconds:4.0f} s: {course.answered} calls answered, {ends} daemon stops, {breaks} broken connections"
-        )
+        damage = f"{ends} daemon stops, {breaks} broken connections"
+        say(f"{course.seconds:4.0f} s: {course.answered} calls answered, {damage}")
 
 
 async def _end_all(tasks: Sequence[asyncio.Task[None]]) -> None:
