@@ -268,14 +268,14 @@ class Daemon:
         """
         async with self._reloading:
             try:
-                changes = compare(self.settings, await asyncio.to_thread(self.settings.read_again))
+                changes = compare(self.settings, await asyncio.to_thread(self.settings.load_again))
                 bound = await asyncio.to_thread(settings_mapping.bound, changes.settings, self._installed)
                 renewed = self._renew_certificate(changes)
             except SettingsError as error:
-                _log.error("the new configuration is refused, the old one stays", reason=str(error))
-                self.view.refused = str(error)
+                _log.error("the new configuration is refused; the old one stays in effect", reason=str(error))
+                self.view.reload_error = str(error)
                 raise
-            self.view.refused = None
+            self.view.reload_error = None
             self._go_by(changes.settings)
             rebound = self._bind(bound) and "bind" not in changes.reloaded
         beside = [name for name, changed in ((BOUND_VALUES, rebound), (CERTIFICATE, renewed)) if changed]

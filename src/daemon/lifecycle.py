@@ -15,9 +15,9 @@ from ..store import Store, StoreError
 from ..tools import EFFECT_LOG, load_registry, simulated_tools
 from .app import Daemon
 from .config import settings_mapping
-from .config.config_watcher import follow
+from .config.config_watcher import watch_config
 from .config.settings import Settings
-from .observability.logging_setup import tell_of_failure
+from .observability.logging_setup import log_task_failure
 from .persistence.state_directory import StateDirectory
 from .provider_setup import ConfiguredProviders, open_vendors
 from .transports.mcp import McpServer
@@ -81,12 +81,14 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         background.append(asyncio.create_task(daemon.tokens.watch(daemon.close_unauthorized), name="tokens"))
         background.append(asyncio.create_task(daemon.view.availability.keep(), name="availability"))
         if settings.config_place is not None:
-            background.append(asyncio.create_task(follow(settings.config_place, daemon.reload), name="configuration"))
+            background.append(
+                asyncio.create_task(watch_config(settings.config_place, daemon.reload), name="configuration")
+            )
         stack.push_async_callback(daemon.sources.close)
         daemon.sources.apply(settings.sources)
         background.append(asyncio.create_task(daemon.go_on_detached(), name="detached calls"))
         for task in background:
-            task.add_done_callback(tell_of_failure)
+            task.add_done_callback(log_task_failure)
         try:
             yield daemon
         finally:

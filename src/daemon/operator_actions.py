@@ -1,4 +1,4 @@
-"""What an operator may ask of the running daemon: its calls, the end of one, its configuration read again."""
+"""The operations of the operator API: list and cancel calls, reload, sources, stubs."""
 
 import asyncio
 import time
@@ -18,13 +18,13 @@ from .dispatch import Router
 from .observability import status_report
 
 SHOWN_IDS = 5
-"""Of the ids that an ambiguous one may mean, so many are named."""
+"""The most ids in the error for an ambiguous id."""
 
 _log = structlog.get_logger(__name__)
 
 
 class OperatorActions:
-    """The operator's desk. What it returns is plain data; what it refuses is a ``CallError`` with its reason."""
+    """Returns plain data; refuses with a ``CallError`` that gives the reason."""
 
     def __init__(
         self, router: Router, store: Store, reload: Callable[[], Awaitable[SettingsChanges]], sources: SourceManager
@@ -35,7 +35,7 @@ class OperatorActions:
         self._sources = sources
 
     async def calls(self, recent: int) -> dict[str, Any]:
-        """``running``, the oldest first, and the ``recent`` calls that ended last, the last one first.
+        """``running`` calls, oldest first, and the ``recent`` ended calls, newest first.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -49,37 +49,37 @@ class OperatorActions:
         return {"running": running, "recent": ended}
 
     async def cancel(self, given: str) -> dict[str, Any]:
-        """End a running call by its id, a beginning that no other has, or what stands after the id's dash.
+        """Cancel a running call by its id, a unique prefix of it, or the part after the id's dash.
 
-        Returns its row as it was before.
+        Returns the call's row as it was before.
 
         Raises:
             NotFoundError: no such call runs.
-            InvalidArgumentsError: several calls may be meant.
+            InvalidArgumentsError: the id is ambiguous.
         """
         running = {call.id: call for call in self._router.calls}
-        meant = matching(given, running)
-        if not meant:
-            raise NotFoundError(f"No call {given[:80]!r} runs here; it may have ended. `toold calls` shows what runs.")
-        if len(meant) > 1:
-            named = ", ".join(meant[:SHOWN_IDS]) + (", …" if len(meant) > SHOWN_IDS else "")
-            raise InvalidArgumentsError(f"{given[:80]} may be any of {len(meant)} calls: {named}. Give more of the id.")
-        call = running[meant[0]]
+        matches = matching(given, running)
+        if not matches:
+            raise NotFoundError(f"No running call {given[:80]!r}; it may have ended. `toold calls` lists them.")
+        if len(matches) > 1:
+            shown = ", ".join(matches[:SHOWN_IDS]) + (", …" if len(matches) > SHOWN_IDS else "")
+            raise InvalidArgumentsError(f"{given[:80]} matches {len(matches)} calls: {shown}. Give more of the id.")
+        call = running[matches[0]]
         row = status_report.running_row(call, time.monotonic())
         self._router.cancel_by_operator(call.id)
-        _log.info("the operator cancels a call", call=call.id, tool=call.tool.name)
+        _log.info("call cancelled by the operator", call=call.id, tool=call.tool.name)
         return row
 
     async def sources(self) -> dict[str, Any]:
-        """``sources``: each one that is configured, with its state and how many tools it has."""
+        """``sources``: each configured source, with its state and number of tools."""
         return {"sources": msgspec.to_builtins(self._sources.states)}
 
     async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
-        """Accept a tool that a source holds back, or all of them, as they are now: ``approved`` has their names.
+        """Approve a source's quarantined tool, or all of them, as they are now: ``approved`` has their names.
 
         Raises:
-            NotFoundError: there is no such source, or it holds no such tool back.
-            ServiceUnavailableError: it cannot be written down.
+            NotFoundError: there is no such source, or no such quarantined tool.
+            ServiceUnavailableError: the approval cannot be stored.
         """
         try:
             approved = self._sources.approve(source, tool)
@@ -87,29 +87,29 @@ class OperatorActions:
             raise NotFoundError(str(error.args[0])) from None
         except PinError as error:
             raise ServiceUnavailableError(str(error)) from None
-        _log.info("the operator approves tools", source=source, tools=approved)
+        _log.info("tools approved by the operator", source=source, tools=approved)
         return {"approved": list(approved)}
 
     async def stubs(self, toolset: str) -> dict[str, Any]:
-        """``modules``: the source of each by its name, with the functions that code of this toolset calls.
+        """``modules``: source text by module name, with the functions of this toolset's tools.
 
         Raises:
             InvalidArgumentsError: there is no such toolset.
         """
         offer = self._router.catalog
         if toolset not in offer.names:
-            hint = did_you_mean(close_names(toolset, offer.names, n=1)) or f"there are {', '.join(offer.names)}."
+            hint = did_you_mean(close_names(toolset, offer.names, n=1)) or f"the toolsets are {', '.join(offer.names)}."
             raise InvalidArgumentsError(f"There is no toolset {toolset[:80]!r}; {hint}")
         stubs = offer.of(toolset).stubs
-        # In a thread: hundreds of signatures take part of a second.
+        # In a thread: hundreds of signatures take a fraction of a second.
         sources = await asyncio.to_thread(lambda: {module: stubs.source_for(module) for module in stubs.modules})
         return {"modules": sources}
 
     async def reload(self) -> dict[str, Any]:
-        """Read the configuration again: which settings are ``reloaded``, and which of them ``needs_restart``.
+        """Reload the configuration; returns the settings ``reloaded`` and those that ``needs_restart``.
 
         Raises:
-            InvalidArgumentsError: it cannot be used; nothing was changed.
+            InvalidArgumentsError: the configuration is invalid; nothing has changed.
         """
         try:
             changes = await self._reload()
@@ -119,9 +119,9 @@ class OperatorActions:
 
 
 def matching(given: str, ids: Iterable[str]) -> list[str]:
-    """The ids that ``given`` may mean: the one that it is, else those it is all of after the dash, or begins."""
+    """The ids that match ``given``: the whole id, else the part after the dash, else a prefix."""
     known = list(ids)
     if given in known:
         return [given]
-    numbered = [one for one in known if one.partition("-")[2] == given]
-    return numbered or [one for one in known if given and one.startswith(given)]
+    by_number = [one for one in known if one.partition("-")[2] == given]
+    return by_number or [one for one in known if given and one.startswith(given)]

@@ -1,4 +1,4 @@
-"""Which providers this daemon has, and what is missing for those that it has not."""
+"""Creates the configured providers, and records what is missing for the others."""
 
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -12,23 +12,23 @@ from .config.settings import Settings
 VENDORS: Final = (KIMI, GLM)
 _NO_KEY: Final = SecretStr("")
 _THREADS: Final = 1024
-"""Of a synchronous SDK, at most. They are made as calls come, so what bounds them is the gate: its limit may change
-while the daemon runs, and a pool's size may not."""
+"""The most threads of a synchronous SDK. They are created on demand; the provider limiter, whose limit a reload can
+change, is the effective bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredProviders:
-    """The vendors that can be asked, and those that cannot."""
+    """The available vendors, and the unavailable ones."""
 
     providers: dict[str, Provider] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
-    """How many calls of each run at once."""
+    """The concurrency limit of each available vendor."""
     absent: dict[str, str] = field(default_factory=dict)
-    """What to set, for each that there is not."""
+    """What to set, for each unavailable vendor."""
 
 
 def open_vendors(settings: Settings, simulator: Simulator | None) -> ConfiguredProviders:
-    """A provider for each vendor: the simulator's, or the real one where its key is set."""
+    """A provider for each vendor: simulated if there is a simulator, else real if its key is set."""
     vendors = ConfiguredProviders()
     kimi = VendorAccess(api_key=settings.kimi_api_key or _NO_KEY, base_url=settings.kimi_base_url, limit=_THREADS)
     glm = VendorAccess(api_key=settings.glm_api_key or _NO_KEY, base_url=settings.glm_base_url, limit=_THREADS)
@@ -51,7 +51,7 @@ def open_vendors(settings: Settings, simulator: Simulator | None) -> ConfiguredP
 
 
 def concurrency(settings: Settings) -> dict[str, int]:
-    """How many calls of each vendor run at once, whether or not it can be asked."""
+    """The concurrency limit of each vendor, available or not."""
     return {KIMI.name: settings.kimi_concurrency, GLM.name: settings.glm_concurrency}
 
 

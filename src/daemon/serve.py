@@ -1,4 +1,4 @@
-"""``toold serve``: one daemon in the foreground, from its banner to its exit code."""
+"""``toold serve``: runs one daemon in the foreground, handles signals, and returns the exit code."""
 
 import asyncio
 import contextlib
@@ -30,71 +30,71 @@ EXIT_CANNOT_START: Final = 1
 EXIT_WRONG_SETTING: Final = 2
 
 _LEAVE_S: Final = 1.0
-"""How long work that was given up has to end by itself; its callers are answered already."""
+"""The time that abandoned work, whose callers are already answered, has to end."""
 
 _ECHO_S: Final = 0.5
-"""A second signal so soon is the first one's, sent to the process and to its group."""
+"""A second signal within this time is the same one, sent to both the process and its group."""
 
 _log = structlog.get_logger("toold.daemon")
 
 
 def run(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code. What prevents the start is one line on stderr."""
+    """Serve until SIGTERM or SIGINT; returns the exit code. A failure to start is one line on stderr."""
     set_up_logging(settings.log_format, settings.log_level)
     try:
         uvloop.run(_serve(settings))
     except (SettingsError, StateError, StoreError, OSError) as error:
-        print(f"toold: cannot start: {error}", file=sys.stderr)  # noqa: T201 - for the person who started it
+        print(f"toold: cannot start: {error}", file=sys.stderr)  # noqa: T201 - for the user at the terminal
         return EXIT_WRONG_SETTING if isinstance(error, SettingsError) else EXIT_CANNOT_START
     _flush_outputs()
     return EXIT_OK
 
 
 def _flush_outputs() -> None:
-    """Write out what is printed. What a closed terminal takes no more is dropped: Python would end with 120 for it."""
+    """Flush stdout and stderr. Output to a closed terminal is dropped: Python would exit with 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            devnull = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull, stream.fileno())
+            os.close(devnull)
 
 
 async def _serve(settings: Settings) -> None:
-    """Run until told to stop."""
+    """Run until a signal stops the daemon."""
     loop = asyncio.get_running_loop()
     stop = _Stop(loop, settings.grace_period_s + SHUTDOWN_MARGIN_S)
-    # `nohup` has SIGHUP ignored, so that the end of the terminal is not the daemon's.
+    # `nohup` ignores SIGHUP, so that the daemon outlives its terminal.
     bound_to_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_DFL and _has_terminal()
     async with running(settings) as daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop.on_signal)
         hangup = _Hangup(daemon, stop, bound_to_terminal)
         loop.add_signal_handler(signal.SIGHUP, hangup.on_signal)
-        with contextlib.suppress(OSError):  # its terminal may be closed already; then SIGHUP says so
-            print(banner(daemon), flush=True)  # noqa: T201 - for the person who started it
+        with contextlib.suppress(OSError):  # the terminal may be closed already; SIGHUP follows
+            print(banner(daemon), flush=True)  # noqa: T201 - for the user at the terminal
         await stop.event.wait()
     _log.info("stopped")
     await _leave()
 
 
 async def _leave() -> None:
-    """End the process here where a tool or a thread of an SDK does not let go: Python would wait for it for ever."""
+    """Exit the process here if a task or a thread does not end: Python would wait for it forever."""
     work = asyncio.all_tasks() - {asyncio.current_task()}
     for task in work:
         task.cancel()
     work.add(asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor()))
     _, stuck = await asyncio.wait(work, timeout=_LEAVE_S)
-    threads = await _threads_that_stay(_LEAVE_S)
+    threads = await _remaining_threads(_LEAVE_S)
     if stuck or threads:
-        _log.warning("left work behind that does not end", tasks=len(stuck), threads=threads)
+        _log.warning("exiting with unfinished work", tasks=len(stuck), threads=threads)
         _flush_outputs()
         os._exit(EXIT_OK)
 
 
-async def _threads_that_stay(timeout_s: float) -> int:
-    """How many threads, such as a tool may have started, Python would wait for after ``timeout_s`` seconds."""
+async def _remaining_threads(timeout_s: float) -> int:
+    """The number of non-daemon threads after up to ``timeout_s`` seconds; Python would wait for them at exit."""
     deadline = time.monotonic() + timeout_s
     while True:
         threads = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
@@ -105,24 +105,24 @@ async def _threads_that_stay(timeout_s: float) -> int:
 
 @dataclass(slots=True)
 class _Stop:
-    """Whether, and since when, the daemon is asked to stop. The first signal drains; a second one ends at once.
+    """The stop request. The first signal starts the drain; a second one exits at once.
 
-    Its handler is Python's and not the loop's, so that it runs while a tool blocks the loop, too.
+    Uses Python's signal handler instead of the event loop's, so that it also runs while a tool blocks the loop.
     """
 
     loop: asyncio.AbstractEventLoop
     within_s: float
-    """The end takes no longer, whatever blocks the loop."""
+    """The time limit of the shutdown, even if the loop is blocked."""
     event: asyncio.Event = field(default_factory=asyncio.Event)
     asked_at: float | None = None
 
     def on_signal(self, number: int, _frame: FrameType | None = None) -> None:
-        """Handle SIGTERM, SIGINT, or a SIGHUP that means the same."""
+        """Handle SIGTERM, SIGINT, or SIGHUP of a closed terminal."""
         now = time.monotonic()
         if self.asked_at is None:
             self.asked_at = now
             self.loop.call_soon_threadsafe(self._begin, number)
-            threading.Thread(target=self._end_in_time, args=(number,), name="end in time", daemon=True).start()
+            threading.Thread(target=self._exit_in_time, args=(number,), name="exit in time", daemon=True).start()
         elif now - self.asked_at > _ECHO_S:  # `timeout` and others signal the process and its group
             os._exit(128 + number)
 
@@ -130,15 +130,15 @@ class _Stop:
         _log.info("signal", signal=signal.Signals(number).name)
         self.event.set()
 
-    def _end_in_time(self, number: int) -> None:
+    def _exit_in_time(self, number: int) -> None:
         time.sleep(self.within_s)
-        os.write(2, b"toold: the event loop is blocked; ending without it\n")
+        os.write(2, b"toold: the event loop is blocked; exiting anyway\n")
         os._exit(128 + number)
 
 
 @dataclass(slots=True)
 class _Hangup:
-    """SIGHUP: the configuration is read again; or the terminal that the daemon runs in was closed, and it stops."""
+    """Handles SIGHUP: reloads the configuration, or stops if the daemon's terminal was closed."""
 
     daemon: Daemon
     stop: _Stop
@@ -155,12 +155,12 @@ class _Hangup:
         reload.add_done_callback(self.reloads.discard)
 
     async def _reload(self) -> None:
-        with contextlib.suppress(SettingsError):  # the log has it
+        with contextlib.suppress(SettingsError):  # reload() logs it
             await self.daemon.reload()
 
 
 def _has_terminal() -> bool:
-    """Whether this process has a terminal that it is controlled by."""
+    """Whether this process has a controlling terminal."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:
@@ -169,10 +169,10 @@ def _has_terminal() -> bool:
 
 
 def banner(daemon: Daemon) -> str:
-    """What a person needs to know: where it listens, where the token is, who answers, and what to type next."""
+    """The start message: addresses, token, vendors, and a command to try."""
     settings, address = daemon.settings, daemon.address()
     if not settings.auth:
-        token = "none: auth is off, anybody on this machine may call"  # noqa: S105 - a sentence
+        token = "none: authentication is off; any local user can call"  # noqa: S105 - a sentence
     elif settings.token is not None:
         token = "from the settings (TOOLD_TOKEN)"  # noqa: S105 - a sentence
     else:
@@ -180,26 +180,28 @@ def banner(daemon: Daemon) -> str:
     lines = [
         f"toold {address.version} is ready.",
         f"  WebSocket  {address.url}",
-        f"  HTTP       {address.http_url} (healthz, readyz, metrics)",
-        f"  MCP        {address.http_url}mcp (over stdio: `toold mcp`)",
+        f"  HTTP       {address.http_url} (/healthz, /readyz, /metrics)",
+        f"  MCP        {address.http_url}mcp (stdio: `toold mcp`)",
         f"  Token      {token}",
     ]
-    lines += [f"  {row['label']:<16} {_answers(row)}" for row in daemon.view.providers()]
+    lines += [f"  {row['label']:<16} {_availability(row)}" for row in daemon.view.providers()]
     lines.append(f"  Tools      {len(daemon.registry.tools)} (`toold tools` lists them)")
     if daemon.view.simulated:
-        lines.append("  SIMULATED: no vendor is asked; a local simulator makes the answers up, and they say so.")
-    lines += ["Try it, in a second terminal:", f"  {_example(daemon)}"]
+        lines.append(
+            "  SIMULATED: a local simulator answers instead of the vendors. Its answers are marked as simulated."
+        )
+    lines += ["Try it in a second terminal:", f"  {_example(daemon)}"]
     return "\n".join(lines)
 
 
-def _answers(row: dict[str, object]) -> str:
+def _availability(row: dict[str, object]) -> str:
     if not row["available"]:
         return str(row["missing"])
     return "simulated" if row["simulated"] else "real"
 
 
 def _example(daemon: Daemon) -> str:
-    """A command that works as it stands, typed in the same directory with the same environment."""
+    """A command that works in the same directory and environment."""
     settings, directory = daemon.settings, Path.cwd()
     command = Path(sys.executable).with_name("toold")
     if command.is_relative_to(directory):
@@ -216,9 +218,7 @@ def _example(daemon: Daemon) -> str:
 
 
 def _directory(settings: Settings) -> list[str]:
-    """What stands before a command that would not find the state directory: clients know of no flag and no
-    toold.toml.
-    """
+    """The variable that clients need to find the state directory; they read neither flags nor toold.toml."""
     if settings.state_dir == Path.cwd() / default_state_dir(os.environ):
         return []
     return [f"TOOLD_STATE_DIR={shlex.quote(str(settings.state_dir))}"]

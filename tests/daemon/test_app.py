@@ -174,7 +174,7 @@ async def test_a_disk_that_refuses_is_told_with_what_follows_from_it(
     """The disk's own words say what is wrong, and not what is to be expected of the daemon."""
     daemon = await run_with()
     monkeypatch.setattr(Store, "problem", "database or disk is full")
-    told = "the database cannot be written (database or disk is full); only local calls are taken"
+    told = "the database cannot be written (database or disk is full); only local calls are accepted"
     assert daemon.view.health()["problems"] == [told]
 
 

@@ -186,7 +186,7 @@ async def test_stubs_of_a_toolset_that_there_is_not_are_refused(operations: Oper
     """With the name that may be meant."""
     with pytest.raises(InvalidArgumentsError, match="no toolset 'laen'; did you mean 'lean'"):
         await operations.stubs("laen")
-    with pytest.raises(InvalidArgumentsError, match="there are lean, standard, full, code, hybrid"):
+    with pytest.raises(InvalidArgumentsError, match="the toolsets are lean, standard, full, code, hybrid"):
         await operations.stubs("qqq")
 
 

@@ -115,7 +115,7 @@ async def test_the_banner_has_where_who_and_how_many(printed: Any, state_dir: Pa
     ("env", "words"),
     [
         ({"TOOLD_TOKEN": "the-operators-own-token"}, "from the settings (TOOLD_TOKEN)"),
-        ({"TOOLD_AUTH": "false"}, "none: auth is off"),
+        ({"TOOLD_AUTH": "false"}, "none: authentication is off"),
     ],
 )
 async def test_the_banner_says_where_the_token_is(printed: Any, env: dict[str, str], words: str) -> None:

@@ -62,7 +62,7 @@ class House:
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
-    monkeypatch.setattr(config_watcher, "LOOK_S", 0.05)
+    monkeypatch.setattr(config_watcher, "POLL_S", 0.05)
     (tmp_path / "key").write_text("hunter2-hunter2\n", encoding="utf-8")
     house = House(tmp_path)
     for name in ("one", "two"):

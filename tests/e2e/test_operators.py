@@ -164,7 +164,7 @@ async def test_sighup_reloads_and_the_log_tells(start_daemon: Any, configure: Ca
     daemon = start_daemon()
     configure('log_level = "warning"\nmax_running = 0\n')
     daemon.process.send_signal(signal.SIGHUP)
-    refused = await logged(daemon, "the new configuration is refused, the old one stays")
+    refused = await logged(daemon, "the new configuration is refused; the old one stays in effect")
     assert refused["reason"] == "max_running (toold.toml): must be 1 or more"
     configure('max_running = 3\nhost = "::1"\n')
     daemon.process.send_signal(signal.SIGHUP)
@@ -235,7 +235,7 @@ async def test_stop_drains_and_ends_in_time_whatever_hangs(start_daemon: Any, to
         assert (await peer.until("call_tool_res", 1))["error"]["code"] == "SERVICE_UNAVAILABLE"
         stopped = await stopping
     assert stopped.returncode == 0
-    assert f"pid {daemon.process.pid}; it has 0.2 s to end" in stopped.stdout
+    assert f"(pid {daemon.process.pid}), within 0.2 s" in stopped.stdout
     assert stopped.stdout.splitlines()[-1].startswith("Stopped after ")
     assert await asyncio.to_thread(daemon.process.wait, timeout=30) == 0
     assert "Traceback" not in daemon.logged()

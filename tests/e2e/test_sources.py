@@ -76,7 +76,7 @@ def configure(tmp_path: Path, crm: Crm) -> Callable[..., None]:
 @pytest.fixture
 async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configure: Any) -> AsyncIterator[Daemon]:
     """A daemon whose configuration has the source."""
-    monkeypatch.setattr(config_watcher, "LOOK_S", 0.05)
+    monkeypatch.setattr(config_watcher, "POLL_S", 0.05)
     configure()
     env = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_SIMULATE": "1"}
     async with running(load_settings({}, env=env | {"TOOLD_AUTH": "0"}, cwd=tmp_path)) as daemon:
@@ -117,7 +117,8 @@ async def test_the_file_is_followed(client: MCPWebSocketClient, daemon: Daemon, 
     await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
     assert daemon.settings.max_running == 7
     configure("max_running = 0")
-    await until(lambda: _told(daemon, "the new configuration is refused, the old one stays: max_running (toold.toml)"))
+    problem = "the new configuration is refused; the old one stays in effect: max_running (toold.toml)"
+    await until(lambda: _told(daemon, problem))
     assert await named(client) == ["crm_addContact", "crm_getContact"]
     configure("max_running = 9")
     await until(lambda: _told(daemon, None))

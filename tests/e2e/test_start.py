@@ -53,7 +53,7 @@ def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
         ((), {"TOOLD_PORT": "70000"}, "", "port (TOOLD_PORT): must be 65535 or less"),
         ((), {"GLM_BASE_URL": "bigmodel"}, "", "glm_base_url (GLM_BASE_URL): must be a URL"),
         ((), {"TOOLD_TOKEN": "fifteen-letters"}, "", "token (TOOLD_TOKEN): must have 16"),
-        (("--no-auth", *EVERYBODY), {}, "", "auth (--no-auth): may be off only where host is loopback"),
+        (("--no-auth", *EVERYBODY), {}, "", "auth (--no-auth): may be off only if host is loopback"),
         ((), {}, "max_runing = 2", "toold.toml: has no setting named 'max_runing'; did you mean 'max_running'?"),
         ((), {}, "port = ", "toold.toml: is not valid TOML"),
         ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model (TOOLD_DEFAULT_MODEL): 'kimi-k9' is no known"),
@@ -129,7 +129,7 @@ def test_the_banners_line_works_when_pasted(start_daemon: Any, tmp_path: Path, r
         (tmp_path / "README.md").write_text("# A file to talk about\n")
     by = {"TOOLD_STATE_DIR": ""} if by_flag else {}
     daemon = start_daemon(*(["--state-dir", str(tmp_path / "state")] if by_flag else []), **by)
-    line = banner(daemon).partition("Try it, in a second terminal:\n")[2].splitlines()[0]
+    line = banner(daemon).partition("Try it in a second terminal:\n")[2].splitlines()[0]
     pasted = subprocess.run(line, shell=True, env=daemon.env, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S602 - what a user does
     assert pasted.returncode == 0, pasted.stderr
     assert "imulated" in pasted.stdout

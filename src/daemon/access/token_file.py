@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from ..config.config_watcher import Mark, mark_of
+from ..config.config_watcher import FileMark, mark_of
 from ..persistence.state_directory import StateError, read_private, write_private
 from .token_book import NamedToken, TokenBook
 
@@ -122,5 +122,5 @@ class TokenFile:
             if self.book is not before or ticks % _TICKS_PER_SECOND == 0:
                 close_unauthorized()
 
-    def _fingerprint(self) -> Mark | None:
+    def _fingerprint(self) -> FileMark | None:
         return mark_of(self._directory / TOKENS_FILE)

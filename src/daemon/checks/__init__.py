@@ -1,1 +1,1 @@
-"""Checks: ``toold doctor`` from outside, ``self-check`` from within the running daemon."""
+"""Health checks: ``toold doctor`` from outside, ``self-check`` inside the running daemon."""

@@ -1,4 +1,4 @@
-"""What the doctor looks at of the audit's way to Supabase."""
+"""The doctor's check of the Supabase project."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ ANSWER_TIMEOUT_S: Final = 5.0
 
 
 async def supabase(settings: Settings) -> list[CheckResult]:
-    """Whether the project is there, takes the key, and has all tables; nothing where none is set up. Reads no row."""
+    """Whether the project exists, accepts the key and has all tables. No check if none is configured. Reads no rows."""
     url, key = settings.supabase_url, settings.supabase_service_role_key
     if url is None and key is None:
         return []
@@ -18,7 +18,7 @@ async def supabase(settings: Settings) -> list[CheckResult]:
         missing = "TOOLD_SUPABASE_URL" if url is None else "TOOLD_SUPABASE_SERVICE_ROLE_KEY"
         return [
             CheckResult(
-                "supabase", "warn", "the audit is not sent: the address or the key is missing", f"set {missing}"
+                "supabase", "warn", "the audit trail is not sent: the URL or the key is missing", f"set {missing}"
             )
         ]
     try:
@@ -27,6 +27,6 @@ async def supabase(settings: Settings) -> list[CheckResult]:
     except SupabaseReadError as error:
         if error.failure.verdict == "setup":
             return [CheckResult("supabase", "fail", error.failure.reason, error.failure.advice)]
-        remedy = "check the network and TOOLD_SUPABASE_URL; until it answers, calls wait in the local database"
+        remedy = "check the network and TOOLD_SUPABASE_URL; until it answers, audit rows stay in the local database"
         return [CheckResult("supabase", "warn", error.failure.reason, remedy)]
-    return [CheckResult("supabase", "ok", f"{url} takes the key and has all tables")]
+    return [CheckResult("supabase", "ok", f"{url} accepts the key and has all tables")]

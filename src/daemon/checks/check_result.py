@@ -1,4 +1,4 @@
-"""What the doctor says of one thing that it looked at."""
+"""The result of one check."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Status = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One thing that was looked at; ``remedy`` says what to do where it is not ok."""
+    """The outcome of a check; ``remedy`` says what to do if it is not ``ok``."""
 
     name: str
     status: Status

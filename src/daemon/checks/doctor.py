@@ -1,4 +1,4 @@
-"""``toold doctor``: looks at everything a start needs, changes nothing, and says how to mend what is wrong."""
+"""``toold doctor``: checks everything that the daemon needs to start. Changes nothing."""
 
 import os
 import sys
@@ -15,9 +15,9 @@ MIN_PYTHON: Final = (3, 11)
 
 
 async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -> list[CheckResult]:
-    """Check everything that the daemon needs with these settings.
+    """Run all checks with these settings.
 
-    Writes nothing, and sends no key anywhere but Supabase's to Supabase, whose tables are closed to others.
+    Writes nothing, and sends no key except Supabase's to Supabase, whose tables are not readable without it.
     """
     running = read_address(settings.state_dir)
     return [
@@ -46,12 +46,12 @@ def python_version(version: tuple[int, int, int]) -> CheckResult:
 
 
 def unknown_variables(env: Mapping[str, str]) -> list[CheckResult]:
-    """Variables that look like ours and are not: usually a misspelling that would go unnoticed."""
+    """Variables with toold's prefix that are not settings: usually misspellings."""
     known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | {f"{ENV_PREFIX}CONFIG"}
     checks = []
     for name in sorted(env):
         if name.startswith(ENV_PREFIX) and name not in known:
-            meant = did_you_mean(close_names(name, known, n=1))
-            message = f"{name} is no setting and has no effect" + (f"; {meant}" if meant else "")
-            checks.append(CheckResult("environment", "warn", message, "rename it, or unset it"))
+            hint = did_you_mean(close_names(name, known, n=1))
+            message = f"{name} is not a setting and has no effect" + (f"; {hint}" if hint else "")
+            checks.append(CheckResult("environment", "warn", message, "rename or unset it"))
     return checks

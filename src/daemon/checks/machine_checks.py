@@ -1,6 +1,4 @@
-"""What the doctor looks at of this machine: ports, the state directory and what lies in it, and the daemon that
-runs.
-"""
+"""The doctor's checks of this machine: ports, the state directory and its files, and the running daemon."""
 
 import os
 import stat
@@ -18,26 +16,26 @@ from ..config.settings import Settings
 from .check_result import CheckResult
 
 ANSWER_TIMEOUT_S: Final = 3.0
-CHECK_S: Final = 5.0
-"""A large database is looked through for damage for no longer."""
+DAMAGE_SEARCH_S: Final = 5.0
+"""The time limit of the search for damage in a large database."""
 
 
 def port(host: str, number: int, *, setting: Literal["port", "http_port"], ours: DaemonAddress | None) -> CheckResult:
-    """Whether a port can be listened on; held by our own running daemon is as good."""
+    """Whether the port is free, or in use by this state directory's daemon."""
     if number == 0:
-        return CheckResult(setting, "ok", "0: a free port is chosen at the start")
+        return CheckResult(setting, "ok", "0: a free port is picked at start")
     try:
         listen(host, number, f"--{setting.replace('_', '-')}").close()
     except OSError as error:
         if ours and getattr(ours, setting) == number:
-            return CheckResult(setting, "ok", f"{number} is held by the running daemon (pid {ours.pid})")
+            return CheckResult(setting, "ok", f"{number} is used by the running daemon (pid {ours.pid})")
         message, _, remedy = str(error).partition("; ")
         return CheckResult(setting, "fail", message, remedy)
     return CheckResult(setting, "ok", f"{number} is free")
 
 
 def state_directory(directory: Path, *, token_given: bool) -> list[CheckResult]:
-    """The state directory and its token file: there, ours, and closed to others."""
+    """Whether the state directory and the token file are usable, and closed to other users."""
     try:
         status = directory.stat()
     except FileNotFoundError:
@@ -48,7 +46,7 @@ def state_directory(directory: Path, *, token_given: bool) -> list[CheckResult]:
                 "state directory",
                 "fail",
                 f"{directory}: {error.strerror}",
-                "set TOOLD_STATE_DIR to a directory of your own",
+                "set TOOLD_STATE_DIR to a directory that you can write",
             )
         ]
     if not stat.S_ISDIR(status.st_mode) or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
@@ -56,13 +54,13 @@ def state_directory(directory: Path, *, token_given: bool) -> list[CheckResult]:
             CheckResult(
                 "state directory",
                 "fail",
-                f"{directory} is no writable directory",
-                "set TOOLD_STATE_DIR to a directory of your own",
+                f"{directory} is not a writable directory",
+                "set TOOLD_STATE_DIR to a directory that you can write",
             )
         ]
     if stat.S_IMODE(status.st_mode) & 0o022:
         first = CheckResult(
-            "state directory", "warn", f"others can write to {directory}", f"run: chmod go-w {directory}"
+            "state directory", "warn", f"other users can write to {directory}", f"run: chmod go-w {directory}"
         )
     else:
         first = CheckResult("state directory", "ok", str(directory))
@@ -72,37 +70,44 @@ def state_directory(directory: Path, *, token_given: bool) -> list[CheckResult]:
 def _future_directory(directory: Path) -> CheckResult:
     ancestor = next(parent for parent in directory.parents if parent.exists())
     if ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK):
-        return CheckResult("state directory", "ok", f"{directory} is made at the first start")
+        return CheckResult("state directory", "ok", f"{directory} will be created at the first start")
     return CheckResult(
         "state directory",
         "fail",
-        f"{directory} cannot be made in {ancestor}",
-        "set TOOLD_STATE_DIR to a directory of your own",
+        f"{directory} cannot be created in {ancestor}",
+        "set TOOLD_STATE_DIR to a directory that you can write",
     )
 
 
 def _token_file(path: Path, *, token_given: bool) -> CheckResult:
     if token_given:
-        return CheckResult("token", "ok", "given by a setting")
+        return CheckResult("token", "ok", "set by a setting")
     try:
         status = path.stat()
     except FileNotFoundError:
-        return CheckResult("token", "ok", "is made at the first start")
+        return CheckResult("token", "ok", "will be created at the first start")
     except OSError as error:
-        return CheckResult("token", "fail", f"{path}: {error.strerror}", f"remove {path}; the next start makes one")
+        return CheckResult(
+            "token", "fail", f"{path}: {error.strerror}", f"remove {path}; the next start creates a new one"
+        )
     if status.st_uid != os.geteuid() or status.st_size < MIN_TOKEN_CHARS:
         return CheckResult(
-            "token", "fail", f"{path} holds no usable token of this user", f"remove {path}; the next start makes one"
+            "token",
+            "fail",
+            f"{path} has no usable token of this user",
+            f"remove {path}; the next start creates a new one",
         )
     if stat.S_IMODE(status.st_mode) & 0o077:
-        return CheckResult("token", "warn", f"others can read {path}", f"remove {path}; the next start makes a new one")
-    return CheckResult("token", "ok", f"{path}, readable by its owner alone")
+        return CheckResult(
+            "token", "warn", f"other users can read {path}", f"remove {path}; the next start creates a new one"
+        )
+    return CheckResult("token", "ok", f"{path}, readable by its owner only")
 
 
 def database(path: Path) -> CheckResult:
-    """Whether the database can be read, has a schema that this toold knows, and has no damaged page."""
+    """Whether the database is readable, has a known schema and no damaged pages."""
     if not path.exists():
-        return CheckResult("database", "ok", "is made at the first start")
+        return CheckResult("database", "ok", "will be created at the first start")
     try:
         found = schema_version(path)
     except StoreError as error:
@@ -112,22 +117,22 @@ def database(path: Path) -> CheckResult:
         return CheckResult(
             "database",
             "fail",
-            f"{path} has schema {found}, this toold knows up to {SCHEMA}",
-            f"install the newer toold again, or move {path} away, and audit.key with it",
+            f"{path} has schema {found}; this toold supports up to {SCHEMA}",
+            f"install the newer toold again, or move {path} and audit.key away",
         )
     try:
-        broken = find_damage(path, within_s=CHECK_S)
+        broken = find_damage(path, within_s=DAMAGE_SEARCH_S)
     except StoreError as error:
         broken = error.reason
     if broken:
         return CheckResult("database", "fail", f"{path} is damaged ({broken})", DAMAGE_REMEDY)
     return CheckResult(
-        "database", "ok", f"schema {found}" + ("" if found == SCHEMA else f", brought to {SCHEMA} at the next start")
+        "database", "ok", f"schema {found}" + ("" if found == SCHEMA else f"; the next start migrates it to {SCHEMA}")
     )
 
 
 def workspace(directories: Iterable[Path]) -> CheckResult:
-    """Whether files can be read where tools may read them."""
+    """Whether the workspace directories are readable."""
     for directory in directories:
         if not os.access(directory, os.R_OK | os.X_OK):
             return CheckResult(
@@ -140,38 +145,40 @@ def workspace(directories: Iterable[Path]) -> CheckResult:
 
 
 def tls(settings: Settings) -> CheckResult:
-    """Settings with broken TLS files do not load, so here they are good."""
+    """The TLS files; settings with broken ones do not load."""
     if settings.tls_cert is None:
         return CheckResult("tls", "ok", "off")
-    return CheckResult("tls", "ok", f"{settings.tls_cert} and its key load")
+    return CheckResult("tls", "ok", f"{settings.tls_cert} and its key are valid")
 
 
 async def daemon(address: DaemonAddress | None) -> CheckResult:
-    """Whether the daemon that says it runs in this state directory is well."""
+    """Whether the daemon of this state directory is ready."""
     if address is None:
-        return CheckResult("daemon", "ok", "none runs in this state directory")
-    who = f"pid {address.pid} on port {address.port}"
+        return CheckResult("daemon", "ok", "not running")
+    label = f"pid {address.pid} on port {address.port}"
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=ANSWER_TIMEOUT_S) as client:
             answer = await client.get(f"{address.http_url}readyz")
             state = answer.json()
     except (httpx.HTTPError, ValueError):
         if not _is_alive(address.pid):
-            return CheckResult("daemon", "warn", f"{who} ended without cleaning up", "start it again: that cleans up")
+            return CheckResult(
+                "daemon", "warn", f"{label} exited without cleaning up", "start it again, which cleans up"
+            )
         return CheckResult(
             "daemon",
             "fail",
-            f"{who} does not answer on its HTTP port {address.http_port}",
-            f"look at its log; if it hangs, end it (kill {address.pid}) and start it again",
+            f"{label} does not answer on its HTTP port {address.http_port}",
+            f"see its log; if it hangs, stop it (kill {address.pid}) and start it again",
         )
     problems = state.get("problems") if isinstance(state, dict) else None
     if answer.status_code == 200 and problems:
-        return CheckResult("daemon", "warn", f"{who} has problems: {'; '.join(map(str, problems))}", "look at its log")
+        return CheckResult("daemon", "warn", f"{label} has problems: {'; '.join(map(str, problems))}", "see its log")
     if answer.status_code == 200:
-        return CheckResult("daemon", "ok", f"{who} is ready (version {address.version})")
+        return CheckResult("daemon", "ok", f"{label} is ready (version {address.version})")
     reasons = ", ".join(map(str, state.get("reasons", []))) if isinstance(state, dict) else ""
     return CheckResult(
-        "daemon", "warn", f"{who} takes no calls: {reasons or 'no reason given'}", "wait, or start it again"
+        "daemon", "warn", f"{label} accepts no calls: {reasons or 'no reason given'}", "wait, or restart it"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the doctor looks at of the operator's own tools: the files of ``workflow_dir`` and ``pipeline_dir``."""
+"""The doctor's checks of the operator's tools: the files in ``workflow_dir`` and ``pipeline_dir``."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from .check_result import CheckResult
 
 
 def files(settings: Settings) -> list[CheckResult]:
-    """For each directory whether its files can be used; nothing where there is no directory."""
+    """One check per configured directory: whether its files are valid."""
     checks = []
     for setting, directory, read in (
         ("workflow_dir", settings.workflow_dir, workflows_in),
@@ -21,7 +21,7 @@ def files(settings: Settings) -> list[CheckResult]:
             continue
         tools, problems = read(directory)
         checks += [
-            CheckResult(setting, "warn", problem, "mend the file; the daemon serves the others") for problem in problems
+            CheckResult(setting, "warn", problem, "fix the file; the daemon serves the others") for problem in problems
         ]
         unknown = list(_unknown(settings, tools)) if setting == "pipeline_dir" else []
         checks += unknown
@@ -33,7 +33,7 @@ def files(settings: Settings) -> list[CheckResult]:
 
 
 def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[CheckResult]:
-    """For each tool that a pipeline names, and that there is not: its calls would be refused."""
+    """One check per unknown tool in a pipeline: its calls would be refused."""
     simulated = simulated_tools(settings.state_dir / EFFECT_LOG) if settings.simulated else ()
     registry = find_tools(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
     known = [tool.name for tool in registry.tools]
@@ -42,7 +42,7 @@ def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[CheckResult]
         for name in named_by(Path(pipeline.source)):
             if name in registry or any(may_provide(*source, name, pins=pins) for source in settings.sources.items()):
                 continue
-            nor = ", nor one of the sources'" if settings.sources else ""
+            nor = ", nor a tool of a source" if settings.sources else ""
             hint = did_you_mean(close_names(name, known, n=1)) or "`toold tools` lists them"
-            message = f"the pipeline {pipeline.source} names {name!r}, which is no tool here{nor}; {hint}"
-            yield CheckResult("pipeline_dir", "warn", message, "name another, or add what has it")
+            message = f"the pipeline {pipeline.source} names {name!r}, which is not a tool of this daemon{nor}; {hint}"
+            yield CheckResult("pipeline_dir", "warn", message, "name another tool, or add its source")

@@ -1,4 +1,4 @@
-"""What the doctor looks at of the vendors: keys, SDKs, and whether they can be reached."""
+"""The doctor's checks of the vendors: keys, SDKs and reachability."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ REACH_TIMEOUT_S: Final = 3.0
 
 
 def keys(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
-    """Whether each vendor's key is set, and by which variable; never the key."""
+    """Whether each vendor's key is set, and by which variable. The key itself is not shown."""
     return [
         _key("kimi", "kimi_api_key", "KIMI_API_KEY", settings, env),
         _key("glm", "glm_api_key", "GLM_API_KEY", settings, env),
@@ -37,12 +37,12 @@ def _key(vendor: str, setting: str, variable: str, settings: Settings, env: Mapp
     if settings.simulated:
         return CheckResult(f"{vendor} key", "ok", f"not set; the simulator answers for {vendor}")
     return CheckResult(
-        f"{vendor} key", "warn", f"not set: models of {vendor} cannot be asked", f"set {variable} to the vendor's key"
+        f"{vendor} key", "warn", f"not set: models of {vendor} are not available", f"set {variable} to the vendor's key"
     )
 
 
 def sdks(settings: Settings) -> list[CheckResult]:
-    """Which SDK carries each vendor's calls, by the packages that are installed; nothing is imported."""
+    """The SDK that each vendor's calls use, by the installed packages. Nothing is imported."""
     return [
         _sdk("kimi", settings.kimi_sdk, ("openai",), "pip install 'toold[kimi]'"),
         _sdk("glm", settings.glm_sdk, ("zhipuai", "zai"), "pip install 'toold[glm]'"),
@@ -52,23 +52,23 @@ def sdks(settings: Settings) -> list[CheckResult]:
 def _sdk(vendor: str, wanted: str, packages: tuple[str, ...], install: str) -> CheckResult:
     name = f"{vendor} SDK"
     if wanted == "http":
-        return CheckResult(name, "ok", f"httpx {httpx.__version__}, as {vendor}_sdk says")
+        return CheckResult(name, "ok", f"httpx {httpx.__version__}, set by {vendor}_sdk")
     for package in packages if wanted == "auto" else (wanted,):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             distribution = "zai-sdk" if package == "zai" else package
             return CheckResult(name, "ok", f"{distribution} {importlib.metadata.version(distribution)}")
     if wanted == "auto":
         return CheckResult(
-            name, "warn", f"none of {', '.join(packages)} is installed; plain HTTP is used instead", f"run {install}"
+            name, "warn", f"{' and '.join(packages)} not installed; plain HTTP is used", f"run {install}"
         )
     install = "pip install 'toold[zai]'" if wanted == "zai" else install
     return CheckResult(name, "fail", f"{wanted} is not installed", f"run {install}, or set {vendor}_sdk to auto")
 
 
 async def reachable(settings: Settings) -> list[CheckResult]:
-    """Whether each vendor that would be asked can be reached."""
+    """Whether each configured vendor is reachable."""
     if settings.simulated:
-        return [CheckResult("reachability", "ok", "skipped: the simulator answers, no vendor is asked")]
+        return [CheckResult("reachability", "ok", "skipped: the simulator replaces the vendors")]
     configured = [
         ("kimi", settings.kimi_base_url, settings.kimi_api_key is not None),
         ("glm", settings.glm_base_url, settings.glm_api_key is not None),
@@ -77,14 +77,14 @@ async def reachable(settings: Settings) -> list[CheckResult]:
 
 
 async def reach(name: str, url: str) -> CheckResult:
-    """Whether the host of a base URL takes a connection, TLS included, within 3 s. No request is sent."""
+    """Whether the host of a base URL accepts a connection, including TLS, within 3 s. No request is sent."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     secure = parts.scheme == "https"
     proxy = urllib.request.getproxies().get(parts.scheme)
     check, remedy = f"{name} reachability", f"check the network, the firewall and {name}_base_url"
     if proxy and not urllib.request.proxy_bypass(host):
-        return CheckResult(check, "ok", f"skipped: {host} is asked through a proxy")
+        return CheckResult(check, "ok", f"skipped: {host} is reached through a proxy")
     number = parts.port or (443 if secure else 80)
     try:
         async with asyncio.timeout(REACH_TIMEOUT_S):
@@ -103,5 +103,5 @@ async def reach(name: str, url: str) -> CheckResult:
     with contextlib.suppress(OSError):
         await writer.wait_closed()
     return CheckResult(
-        check, "ok", f"{host}:{number} takes connections" + (", its certificate is good" if secure else "")
+        check, "ok", f"{host}:{number} accepts connections" + ("; its certificate is valid" if secure else "")
     )

@@ -1,4 +1,4 @@
-"""Following the configuration file: what is written into it holds without a command and without a restart."""
+"""Watches the configuration file and reloads the settings when it changes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,14 +8,13 @@ from typing import Final
 
 from .setting_sources import SettingsError
 
-LOOK_S: Final = 1.0
-"""How often it is looked at."""
+POLL_S: Final = 1.0
 
-Mark = tuple[int, int, int]
+FileMark = tuple[int, int, int]
 
 
-def mark_of(file: Path) -> Mark | None:
-    """What tells whether a file has changed, also where another one was put in its place; None where there is none."""
+def mark_of(file: Path) -> FileMark | None:
+    """A value that changes when the file is changed or replaced; None if there is no file."""
     try:
         status = file.stat()
     except (OSError, ValueError):
@@ -23,15 +22,17 @@ def mark_of(file: Path) -> Mark | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-async def follow(file: Path, reload: Callable[[], Awaitable[object]]) -> None:
-    """For as long as the daemon runs: call ``reload`` when the file has changed, and stayed so for one look, since an
-    editor may be in the middle of it. What is refused is in the log, and tried again with the next change.
+async def watch_config(file: Path, reload: Callable[[], Awaitable[object]]) -> None:
+    """Call ``reload`` after each change of the file. Runs until cancelled.
+
+    The file must be unchanged for one interval first, because an editor may still be writing it. A refused reload is
+    logged and retried after the next change.
     """
     known = latest = mark_of(file)
     while True:
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
         before, latest = latest, mark_of(file)
         if latest == before and latest != known:
             known = latest
-            with suppress(SettingsError):  # the log has it
+            with suppress(SettingsError):  # reload() logs it
                 await reload()

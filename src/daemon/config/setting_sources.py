@@ -1,4 +1,4 @@
-"""Where settings come from: defaults < ``toold.toml`` < environment < flags; and what is said of one that is wrong."""
+"""Loads the settings from defaults < ``toold.toml`` < environment < flags, and words the errors."""
 
 import os
 import re
@@ -21,20 +21,20 @@ from .settings import CONFIG_FILE, ENV_PREFIX, Settings
 
 
 class SettingsError(Exception):
-    """The settings cannot be used; the message is one line: which setting, where it came from, what is allowed.
+    """The settings are invalid; the message is one line: the setting, its origin, what is allowed.
 
-    ``by_flag`` is true where a flag of the command line is to blame.
+    ``by_flag`` is true if a command line flag is invalid.
     """
 
     def __init__(self, message: str, *, by_flag: bool = False) -> None:
         self.by_flag = by_flag
-        # Paths and keys that it quotes may have line ends in them.
+        # Quoted paths and keys may contain line ends.
         super().__init__("".join(char if char.isprintable() else ascii(char)[1:-1] for char in message))
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """A value as somebody gave it, and where."""
+class _RawValue:
+    """A value before validation, and its origin."""
 
     value: object
     origin: str
@@ -44,45 +44,45 @@ _PATHS: Final = frozenset({"state_dir", "tls_cert", "tls_key", "workflow_dir", "
 
 
 class _Environment(EnvSettingsSource):
-    """How pydantic-settings reads an environment (prefix, aliases, empty is unset), for the mapping handed in."""
+    """Reads a mapping like an environment, by pydantic-settings' rules: prefix, aliases, empty is unset."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         super().__init__(Settings)
         self.env_vars = {name.lower(): value for name, value in env.items() if value}
 
-    def given(self) -> Iterator[tuple[str, _Given]]:
+    def values(self) -> Iterator[tuple[str, _RawValue]]:
         for name, field in Settings.model_fields.items():
             value, key, _ = self.get_field_value(field, name)
             if value is not None:
-                yield name, _Given(value, ENV_PREFIX + name.upper() if key == name else key)
+                yield name, _RawValue(value, ENV_PREFIX + name.upper() if key == name else key)
 
 
 def variables_in(env: Mapping[str, str]) -> list[str]:
-    """The variables of an environment that set something."""
-    return sorted(given.origin for _, given in _Environment(env).given())
+    """The variables of an environment that set a setting."""
+    return sorted(value.origin for _, value in _Environment(env).values())
 
 
-def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, _Given]]:
+def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, _RawValue]]:
     for name, value in flags.items():
         if value is not None and name != "config":
-            yield name, _Given(value, f"--{'no-' if value is False else ''}{name.replace('_', '-')}")
+            yield name, _RawValue(value, f"--{'no-' if value is False else ''}{name.replace('_', '-')}")
 
 
-def _from_file(path: Path) -> Iterator[tuple[str, _Given]]:
+def _from_file(path: Path) -> Iterator[tuple[str, _RawValue]]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(f"{path}: cannot be read ({error.strerror}); correct --config or TOOLD_CONFIG") from None
+        raise SettingsError(f"{path}: cannot be read ({error.strerror}); fix --config or TOOLD_CONFIG") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: must be UTF-8 text") from None
-    except ValueError as error:  # of a number with too many digits too, which is no TOMLDecodeError
-        # The parser's message may quote the text, which may be a key; its position is enough to find the place.
+    except ValueError as error:  # not TOMLDecodeError: a number with too many digits raises ValueError
+        # The parser's message may quote a secret; its position is enough.
         place = re.search(r"\(at .*\)$", str(error))
         raise SettingsError(f"{path}: is not valid TOML {place.group() if place else ''}".rstrip()) from None
     for name, value in table.items():
         if name not in Settings.model_fields:
             raise SettingsError(f"{path}: has no setting named {_shown(name)}; {_hint(name)}")
-        yield name, _Given(value, path.name)
+        yield name, _RawValue(value, path.name)
 
 
 def _shown(name: str) -> str:
@@ -90,25 +90,25 @@ def _shown(name: str) -> str:
 
 
 def _hint(name: str) -> str:
-    return did_you_mean(close_names(name, Settings.model_fields, n=1)) or "docs/configuration.md lists them"
+    return did_you_mean(close_names(name, Settings.model_fields, n=1)) or "see docs/configuration.md"
 
 
-def _anchored(name: str, given: _Given, base: Path) -> _Given:
-    """Relative paths mean the directory of the file that says them, or the one where the daemon starts."""
+def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:
+    """The value with its relative paths resolved in ``base``: the file's directory, or the working directory."""
     if name == "sources":
-        return _Given(anchored(given.value, base), given.origin)
-    if name == "bind" and isinstance(given.value, Mapping):
-        tables = {glob: anchored_table(table, base) for glob, table in given.value.items()}
-        return _Given(tables, given.origin)
-    if name not in _PATHS or not isinstance(given.value, str | Path | list | tuple):
-        return given
+        return _RawValue(anchored(raw.value, base), raw.origin)
+    if name == "bind" and isinstance(raw.value, Mapping):
+        tables = {glob: anchored_table(table, base) for glob, table in raw.value.items()}
+        return _RawValue(tables, raw.origin)
+    if name not in _PATHS or not isinstance(raw.value, str | Path | list | tuple):
+        return raw
     if name != "workspace":
-        absolute: object = _absolute(given.value, base)
+        absolute: object = _absolute(raw.value, base)
     else:
-        pieces = given.value.split(os.pathsep) if isinstance(given.value, str) else given.value
+        pieces = raw.value.split(os.pathsep) if isinstance(raw.value, str) else raw.value
         directories = [pieces] if isinstance(pieces, Path) else pieces
         absolute = [_absolute(directory, base) for directory in directories if directory]
-    return _Given(absolute, given.origin)
+    return _RawValue(absolute, raw.origin)
 
 
 def _absolute(path: object, base: Path) -> object:
@@ -116,68 +116,68 @@ def _absolute(path: object, base: Path) -> object:
 
 
 def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.environ, cwd: Path) -> Settings:
-    """Lay flags over the environment over ``toold.toml`` over the defaults, and check the result.
+    """Merge flags over the environment over ``toold.toml`` over the defaults, and validate the result.
 
     Args:
-        flags: setting → value as the command line has it; None is not given. ``config`` names the TOML file.
-        env: the environment; empty variables count as not set.
-        cwd: where relative paths start, where ``toold.toml`` is looked for, and the default workspace.
+        flags: setting → value from the command line; None means not given. ``config`` names the TOML file.
+        env: the environment; empty variables count as unset.
+        cwd: the directory of relative paths and of ``toold.toml``, and the default workspace.
 
     Raises:
-        SettingsError: a value is not allowed; the message is one line and shows no value but paths.
+        SettingsError: a value is invalid; the message is one line and quotes no value except paths.
     """
-    named = flags.get("config") or env.get("TOOLD_CONFIG")
-    given = {
-        "state_dir": _Given(default_state_dir({}), "default"),
-        "workspace": _Given([cwd], "the directory where the daemon starts"),
+    config_name = flags.get("config") or env.get("TOOLD_CONFIG")
+    raw = {
+        "state_dir": _RawValue(default_state_dir({}), "default"),
+        "workspace": _RawValue([cwd], "the directory where the daemon starts"),
     }
-    config = _config_file(named, cwd)
+    config = _config_file(config_name, cwd)
     if config is not None:
-        given |= {name: _anchored(name, value, config.parent) for name, value in _from_file(config)}
-    for layer in (_Environment(env).given(), _from_flags(flags)):
-        given |= {name: _anchored(name, value, cwd) for name, value in layer}
+        raw |= {name: _anchored(name, value, config.parent) for name, value in _from_file(config)}
+    for layer in (_Environment(env).values(), _from_flags(flags)):
+        raw |= {name: _anchored(name, value, cwd) for name, value in layer}
     try:
-        settings = Settings(**{name: value.value for name, value in given.items()})  # type: ignore[arg-type] # being checked
+        settings = Settings(**{name: value.value for name, value in raw.items()})  # type: ignore[arg-type] # validated here
         place = config or cwd / CONFIG_FILE
-        return settings.read_from(place, config, partial(load_settings, flags, env=env, cwd=cwd))
+        return settings.with_origin(place, config, partial(load_settings, flags, env=env, cwd=cwd))
     except ValidationError as error:
         problems = error.errors(include_url=False)
-    sentences = dict.fromkeys(_sentence(details, given) for details in problems)
-    by_flag = any(_origin(details, given)[1].startswith("--") for details in problems)
+    sentences = dict.fromkeys(_sentence(details, raw) for details in problems)
+    by_flag = any(_origin(details, raw)[1].startswith("--") for details in problems)
     raise SettingsError("; ".join(sentences), by_flag=by_flag)
 
 
-def _config_file(named: object, cwd: Path) -> Path | None:
-    """The TOML file to read: the one that is named, there or not, else ``toold.toml`` where it is there."""
-    if named:
-        return cwd / Path(str(named)).expanduser()
+def _config_file(name: object, cwd: Path) -> Path | None:
+    """The TOML file: the named one, whether or not it exists, else ``toold.toml`` if it exists."""
+    if name:
+        return cwd / Path(str(name)).expanduser()
     config = cwd / CONFIG_FILE
     return config if config.exists() else None
 
 
-def _origin(details: ErrorDetails, given: Mapping[str, _Given]) -> tuple[str, str]:
-    """Which setting is wrong, and where its value came from."""
+def _origin(details: ErrorDetails, raw: Mapping[str, _RawValue]) -> tuple[str, str]:
+    """The invalid setting and the origin of its value."""
     name = details.get("ctx", {}).get("setting") or _field_of(str(details["loc"][0]))
-    return name, given[name].origin if name in given else "default"
+    return name, raw[name].origin if name in raw else "default"
 
 
-def _sentence(details: ErrorDetails, given: Mapping[str, _Given]) -> str:
+def _sentence(details: ErrorDetails, raw: Mapping[str, _RawValue]) -> str:
     context = details.get("ctx", {})
-    name, origin = _origin(details, given)
+    name, origin = _origin(details, raw)
     match details["type"]:
         case "extra_forbidden":
             return f"{name} ({origin}): is not a setting; {_hint(name)}"
         case "bool_parsing" | "bool_type":
-            said = "must be true or false"
+            requirement = "must be true or false"
         case "literal_error":
             options = re.findall(r"'([^']+)'", str(context["expected"]))
-            meant = did_you_mean(close_names(str(details["input"]), options, n=1))
-            said = f"must be {', '.join(options)}" + (f"; {meant}" if meant else "")
+            hint = did_you_mean(close_names(str(details["input"]), options, n=1))
+            requirement = f"must be {', '.join(options)}" + (f"; {hint}" if hint else "")
         case kind if kind in _WORDS:
-            said = _WORDS[kind].format_map(context)
+            requirement = _WORDS[kind].format_map(context)
         case _:
-            said = details["msg"]
-    return f"{name} ({origin}): {said}"
+            requirement = details["msg"]
+    return f"{name} ({origin}): {requirement}"
 
 
 _WORDS: Final[Mapping[str, str]] = {
@@ -197,11 +197,11 @@ _WORDS: Final[Mapping[str, str]] = {
     "tuple_type": "must be a list",
     "too_short": "must have one entry or more",
 }
-"""For pydantic's types of error, what is said of a value; the others are this package's own, and say it themselves."""
+"""The wording of pydantic's error types; this package's error types bring their own messages."""
 
 
 def _field_of(location: str) -> str:
-    """The field that pydantic names by one of its aliases."""
+    """The field whose name or alias is ``location``."""
     for name, field in Settings.model_fields.items():
         alias = field.validation_alias
         if location == name or (isinstance(alias, AliasChoices) and location in alias.choices):

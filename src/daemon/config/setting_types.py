@@ -1,4 +1,4 @@
-"""The kinds of value that a setting may have, each refused with words that say what is allowed."""
+"""The types of settings. Each rejects a value with a message that says what is allowed."""
 
 import os
 import re
@@ -18,24 +18,24 @@ from ...sources import SourceSettings, SourceSettingsError, read_sources
 from ...tools import Binding, BindingError, Toolset, ToolsetError, read_bindings, read_toolsets
 
 MIN_TOKEN_CHARS: Final = 16
-"""A shorter token could be guessed; the one that the daemon makes has 43."""
+"""A shorter token could be guessed; generated tokens have 43 characters."""
 USABLE_TOKEN: Final = re.compile(rf"[\x21-\x7e]{{{MIN_TOKEN_CHARS},}}")
 MAX_PROGRESS_INTERVAL_S: Final = 8.0
-"""Plain clients give up on a running call that sends nothing for longer (docs/protocol.md)."""
+"""Plain clients abandon a running call that sends nothing for longer (docs/protocol.md)."""
 MIN_SPILL_BYTES: Final = 4096
-"""The answer that tells of a file must fit, with room for a page of ``read_result``."""
+"""The answer that names the file must fit, and a page of ``read_result``."""
 MIN_FRAME_BYTES: Final = 4096
 """A hello with a long token and a client's name must fit."""
 
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
-    """A server's TLS context of a certificate chain and its key, both PEM.
+    """A server's TLS context for a certificate chain and its key, both PEM.
 
     Raises:
-        OSError: a file cannot be read, is not PEM, or the two do not belong together (``ssl.SSLError`` included).
+        OSError: a file is unreadable or not PEM, or key and certificate do not match (``ssl.SSLError`` included).
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # With an empty passphrase a locked key is an error; without one OpenSSL would ask on the terminal and hang.
+    # An empty passphrase makes an encrypted key an error; without one OpenSSL would prompt on the terminal.
     context.load_cert_chain(cert, key, password="")
     return context
 
@@ -51,7 +51,7 @@ def _lower(value: object) -> object:
 
 
 def _split_at(separator: str) -> BeforeValidator:
-    """One string with separators, as environment variables have it, or a list, as TOML has it."""
+    """Accept one string with separators, for environment variables, or a list, for TOML."""
 
     def split(value: object) -> object:
         if not isinstance(value, str):
@@ -93,16 +93,16 @@ def _token(token: SecretStr) -> SecretStr:
 
 
 def _api_key(key: SecretStr) -> SecretStr:
-    # It travels in a header: a line end, easily copied along with it, would break that.
+    # The key is sent in a header, where a line end copied along with it would be invalid.
     stripped = key.get_secret_value().strip()
     if not re.fullmatch(r"[\x21-\x7e]+", stripped):
-        raise PydanticCustomError("api_key", "must be a key as the vendor shows it: printable ASCII without spaces")
+        raise PydanticCustomError("api_key", "must be a key as the vendor displays it: printable ASCII without spaces")
     return SecretStr(stripped)
 
 
 def _directory(path: Path) -> Path:
     if not path.is_dir():
-        raise PydanticCustomError("directory", "must be existing directories; {path} is none", {"path": str(path)})
+        raise PydanticCustomError("directory", "must be existing directories; {path} is not one", {"path": str(path)})
     return path.resolve()
 
 
@@ -110,26 +110,26 @@ def _pattern(pattern: str) -> str:
     if re.search(r"^/|(^|/)\.\.(/|$)|\s|^[*/?]*$", pattern):
         raise PydanticCustomError(
             "pattern",
-            "must be names below the workspace, such as .env.test or certs/*.pem, without spaces, and not all files",
+            "must be paths in the workspace, such as .env.test or certs/*.pem, without spaces, and not match all files",
         )
     return pattern
 
 
 def _amounts(value: object) -> object:
-    """``5 USD``, several separated by commas or as a list; by currency."""
+    """Parse ``5 USD``, or several amounts as a list or separated by commas, to amounts by currency."""
     if not isinstance(value, str | list | tuple):
-        raise _no_amounts()
+        raise _invalid_amounts()
     pieces = value.split(",") if isinstance(value, str) else value
     amounts: dict[str, float] = {}
     for piece in pieces:
         found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]+)\s*", piece) if isinstance(piece, str) else None
         if found is None or found[2].upper() not in get_args(Currency) or found[2].upper() in amounts:
-            raise _no_amounts()
+            raise _invalid_amounts()
         amounts[found[2].upper()] = float(found[1])
     return amounts
 
 
-def _no_amounts() -> PydanticCustomError:
+def _invalid_amounts() -> PydanticCustomError:
     currencies = " or ".join(get_args(Currency))
     return PydanticCustomError(
         "amounts",
@@ -158,9 +158,11 @@ def _scopes(tables: object) -> dict[str, tuple[str, ...]]:
             "scopes", "must be a table of toold.toml: [oauth_scopes] with scopes and their toolsets"
         )
     for scope, names in tables.items():
-        # RFC 6749, 3.3; it stands within quotes in a header.
+        # RFC 6749, 3.3; sent within quotes in a header.
         if not isinstance(scope, str) or not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}", scope):
-            raise PydanticCustomError("scopes", "has a scope that is none: printable ASCII without spaces and quotes")
+            raise PydanticCustomError(
+                "scopes", "has an invalid scope; scopes are printable ASCII without spaces and quotes"
+            )
         if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
             raise PydanticCustomError("scopes", "{scope} must be a list of toolsets", {"scope": scope})
     return {scope: tuple(names) for scope, names in tables.items()}
@@ -181,7 +183,7 @@ def _sources(tables: object) -> dict[str, SourceSettings]:
 
 
 CaseInsensitive = BeforeValidator(_lower)
-"""For choices: ``JSON`` is ``json``."""
+"""For choices: ``JSON`` equals ``json``."""
 
 Port = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=65535)]
 Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
@@ -192,20 +194,20 @@ ProgressInterval = Annotated[Seconds, Field(le=MAX_PROGRESS_INTERVAL_S)]
 Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_model)]
-"""By id or alias; what is kept is the id."""
+"""A model's id or alias; the value is the id."""
 Amounts = Annotated[dict[str, float], NoDecode, BeforeValidator(_amounts)]
-"""Money by currency; a currency that is not there has no amount."""
+"""Amounts by currency."""
 Token = Annotated[SecretStr, AfterValidator(_token)]
 ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, _split_at(",")]
 FilePatterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], NoDecode, _split_at(",")]
 Toolsets = Annotated[dict[str, Toolset], BeforeValidator(_toolsets)]
-"""By name: the operator's own, beside those that are shipped or in their place."""
+"""The operator's toolsets by name; they add to the shipped ones or replace them."""
 Scopes = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_scopes)]
-"""OAuth scope → the toolsets that it opens."""
+"""OAuth scope → the toolsets that it grants."""
 Bindings = Annotated[tuple[SkipValidation[Binding], ...], NoDecode, BeforeValidator(_bindings)]
-"""Arguments that callers neither see nor set, in the configuration's order."""
+"""Bound arguments, in the order of the configuration."""
 Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_sources)]
-"""By name: what others have, as tools."""
+"""Sources by name."""
 Directory = Annotated[Path, AfterValidator(_directory)]
 Directories = Annotated[tuple[Directory, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

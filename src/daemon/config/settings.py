@@ -1,4 +1,4 @@
-"""What the operator can set, with the defaults, and what fits together. docs/configuration.md lists all settings."""
+"""The settings, their defaults and the checks between them. docs/configuration.md lists all settings."""
 
 import ssl
 from collections.abc import Callable
@@ -41,12 +41,12 @@ from .setting_types import (
 )
 
 CONFIG_FILE: Final = "toold.toml"
-"""Read from the directory where the daemon starts, unless ``--config`` or ``TOOLD_CONFIG`` names another file."""
+"""The settings file in the daemon's working directory, unless ``--config`` or ``TOOLD_CONFIG`` names another file."""
 ENV_PREFIX: Final = "TOOLD_"
 
 
 class Settings(BaseSettings):
-    """What the operator decided. ``load_settings`` makes it."""
+    """The daemon's settings, created by ``load_settings``."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
@@ -56,7 +56,7 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    # Where it listens.
+    # Listening.
     host: Host = DEFAULT_HOST
     port: Port = DEFAULT_PORT
     http_port: Port = DEFAULT_HTTP_PORT
@@ -64,7 +64,7 @@ class Settings(BaseSettings):
     tls_key: Path | None = None
     allowed_origins: Origins = ()
 
-    # Who may come in, and what it may read.
+    # Access and files.
     state_dir: Path = Field(default_factory=lambda: default_state_dir({}))
     token: Token | None = None
     auth: bool = True
@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True
 
-    # The vendors.
+    # Vendors.
     simulate: bool | None = None
     default_model: ModelName | None = None
     kimi_api_key: ApiKey | None = Field(
@@ -101,7 +101,7 @@ class Settings(BaseSettings):
         None, validation_alias=AliasChoices("TOOLD_SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SERVICE_ROLE_KEY")
     )
 
-    # What may run and wait at once.
+    # Limits.
     max_running: Count = 24
     max_running_per_session: Count = 8
     max_accepted_per_session: Count = 32
@@ -134,7 +134,7 @@ class Settings(BaseSettings):
     result_ttl_s: Seconds = 86_400.0
     results_keep_s: Seconds = 86_400.0
 
-    # What is written down.
+    # Logging and storage.
     log_format: Annotated[Literal["auto", "console", "json"], CaseInsensitive] = "auto"
     log_level: Annotated[Literal["debug", "info", "warning", "error"], CaseInsensitive] = "info"
     audit_content: Annotated[Literal["shape", "full", "none"], CaseInsensitive] = "shape"
@@ -146,78 +146,78 @@ class Settings(BaseSettings):
 
     _config: Path | None = PrivateAttr(None)
     _place: Path | None = PrivateAttr(None)
-    _again: Callable[[], "Settings"] | None = PrivateAttr(None)
+    _load: Callable[[], "Settings"] | None = PrivateAttr(None)
 
     @property
     def config(self) -> Path | None:
-        """The TOML file that was read; None where there was none."""
+        """The TOML file that was read; None if there was none."""
         return self._config
 
     @property
     def config_place(self) -> Path | None:
-        """Where that file is, or would be; None where no file was looked for."""
+        """The path of that file, whether or not it exists; None for settings that were not loaded from sources."""
         return self._place
 
-    def read_from(self, place: Path, config: Path | None, again: "Callable[[], Settings]") -> Self:
-        """The same, knowing where its file is looked for, which one was read, and how all of it is read anew."""
+    def with_origin(self, place: Path, config: Path | None, load: "Callable[[], Settings]") -> Self:
+        """Set the path of the settings file, the file that was read, and the function that loads the settings again."""
         self._place = place
         self._config = config
-        self._again = again
+        self._load = load
         return self
 
-    def read_again(self) -> "Settings":
-        """What the same file, environment and flags say now; the same where no source is known.
+    def load_again(self) -> "Settings":
+        """Load the settings again from the same file, environment and flags; returns ``self`` if they are unknown.
 
         Raises:
-            SettingsError: as ``load_settings``.
+            SettingsError: see ``load_settings``.
         """
-        return self if self._again is None else self._again()
+        return self if self._load is None else self._load()
 
     @property
     def simulated(self) -> bool:
-        """Whether the simulator answers: asked for, or nothing was said and no vendor's key is set."""
+        """Whether the simulator replaces the vendors: if ``simulate`` is set, or unset and no vendor's key is set."""
         if self.simulate is None:
             return self.kimi_api_key is None and self.glm_api_key is None
         return self.simulate
 
     @model_validator(mode="after")
-    def _fields_fit_together(self) -> Self:
+    def _check_consistency(self) -> Self:
         if not self.auth and not is_loopback(self.host):
-            raise _of("auth", f"may be off only where host is loopback (127.0.0.1, ::1, localhost), not {self.host}")
-        self._oauth_fits_together()
+            raise _of("auth", f"may be off only if host is loopback (127.0.0.1, ::1, localhost), not {self.host}")
+        self._check_oauth()
         if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
-            meant = did_you_mean(close_names(self.default_toolset, names, n=1))
-            raise _of("default_toolset", f"must be {', '.join(dict.fromkeys(names))}" + (f"; {meant}" if meant else ""))
+            hint = did_you_mean(close_names(self.default_toolset, names, n=1))
+            raise _of("default_toolset", f"must be {', '.join(dict.fromkeys(names))}" + (f"; {hint}" if hint else ""))
         if self.port == self.http_port != 0:
-            raise _of("http_port", "must be another port than port")
+            raise _of("http_port", "must differ from port")
         if self.default_timeout_s > self.max_timeout_s:
             raise _of("default_timeout_s", f"must be at most max_timeout_s, {self.max_timeout_s:g}")
         if (self.tls_cert is None) != (self.tls_key is None):
             given, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")
-            raise _of(given, f"needs {missing} as well: set both or none")
+            raise _of(given, f"also needs {missing}: set both or neither")
         if self.tls_cert and self.tls_key:
             _check_tls(self.tls_cert, self.tls_key)
         return self
 
-    def _oauth_fits_together(self) -> None:
+    def _check_oauth(self) -> None:
         given = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}
         for setting, url in given.items():
             if url is None:
                 continue
             parts = urlsplit(url)
             if parts.query or parts.fragment:
-                raise _of(setting, "must have no ? and no #")
+                raise _of(setting, "must not contain ? or #")
             if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-                raise _of(setting, "must start with https://; http:// is for loopback alone")
+                raise _of(setting, "must start with https://; http:// is allowed for loopback only")
         if self.oauth_issuer is None:
             needless = {"oauth_resource": self.oauth_resource, "oauth_audience": self.oauth_audience}
             for setting, value in {**needless, "oauth_scopes": self.oauth_scopes or None}.items():
                 if value is not None:
-                    raise _of(setting, "needs oauth_issuer as well")
+                    raise _of(setting, "also needs oauth_issuer")
         elif self.oauth_resource is None:
-            raise _of("oauth_issuer", "needs oauth_resource as well: the address of /mcp as clients know it")
+            raise _of("oauth_issuer", "also needs oauth_resource: the address of /mcp as clients know it")
         elif not self.auth:
-            raise _of("oauth_issuer", "means nothing where auth is off")
+            raise _of("oauth_issuer", "has no effect if auth is off")
 
     @classmethod
     def settings_customise_sources(
@@ -228,12 +228,12 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # load_settings lays the sources over each other itself, since it has to say which one a wrong value came from.
+        # load_settings merges the sources itself, because its errors name the origin of a value.
         return (init_settings,)
 
 
 def _of(setting: str, message: str) -> PydanticCustomError:
-    """An error that two settings make together, told as one of ``setting``."""
+    """An error between two settings, reported as an error of ``setting``."""
     return PydanticCustomError("settings", "{message}", {"setting": setting, "message": message})
 
 
@@ -246,5 +246,5 @@ def _check_tls(cert: Path, key: Path) -> None:
     try:
         tls_context(cert, key)
     except OSError as error:
-        reason = (isinstance(error, ssl.SSLError) and error.reason) or "not PEM, or locked by a passphrase"
-        raise _of("tls_cert", f"and tls_key must be a PEM certificate and its unlocked key ({reason})") from None
+        reason = (isinstance(error, ssl.SSLError) and error.reason) or "not PEM, or encrypted with a passphrase"
+        raise _of("tls_cert", f"and tls_key must be a PEM certificate and its unencrypted key ({reason})") from None

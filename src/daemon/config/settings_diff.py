@@ -1,4 +1,4 @@
-"""Which settings can change while the daemon runs, and which wait for a restart. Pure."""
+"""The settings that can change while the daemon runs, and those that need a restart. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +7,7 @@ from .settings import Settings
 
 AT_ONCE: Final = frozenset(
     {
-        # What a call may take. A session's own two bounds are those of its opening.
+        # Limits of calls. The two limits per session apply to new sessions.
         "max_running",
         "max_running_per_session",
         "max_accepted_per_session",
@@ -26,20 +26,20 @@ AT_ONCE: Final = frozenset(
         "max_timeout_s",
         "progress_interval_s",
         "progress_window_s",
-        # What a call is given.
+        # The environment of calls.
         "workspace",
         "readable_secrets",
         "default_model",
-        # What a session may call: its toolset stays, and what that holds may change.
+        # Tools: a session keeps its toolset, whose content may change.
         "toolsets",
         "list_init",
-        # What callers neither see nor set; values of variables and files are read again as well.
+        # Bound arguments; values from variables and files are read again too.
         "bind",
-        # Of sessions that are opened from then on.
+        # Applies to new sessions.
         "default_toolset",
-        # What others have: a source that is new begins, one that is gone ends.
+        # New sources start, removed ones end.
         "sources",
-        # What is written down.
+        # Logging and storage.
         "log_format",
         "log_level",
         "audit_content",
@@ -53,11 +53,11 @@ AT_ONCE: Final = frozenset(
         "results_keep_bytes",
     }
 )
-"""Settings that the running daemon goes by as soon as it has read them again."""
+"""Settings that a reload applies at once."""
 
 AT_RESTART: Final = frozenset(
     {
-        # The ports are open, and whoever is connected came by them.
+        # Open ports and connections.
         "host",
         "port",
         "http_port",
@@ -69,23 +69,23 @@ AT_RESTART: Final = frozenset(
         "ping_interval_s",
         "ping_timeout_s",
         "hello_timeout_s",
-        # Its workers are started with the first program.
+        # The workers start with the first program.
         "code_programs",
-        # Who is connected was let in by these.
+        # Existing connections were authenticated with these.
         "token",
         "auth",
         "oauth_issuer",
         "oauth_resource",
         "oauth_audience",
         "oauth_scopes",
-        # Locked and open.
+        # The directory is locked and its files are open.
         "state_dir",
-        # The tools that were listed stay those that there are.
+        # The registered tools stay the same.
         "workflow_dir",
         "pipeline_dir",
-        # Clients, the command line and the service's unit were told of it.
+        # Published in the address file and the service unit.
         "grace_period_s",
-        # The SDKs are set up with these.
+        # The SDK clients are created with these.
         "simulate",
         "kimi_api_key",
         "kimi_base_url",
@@ -95,30 +95,30 @@ AT_RESTART: Final = frozenset(
         "glm_sdk",
         "supabase_url",
         "supabase_service_role_key",
-        # What is kept already was promised by these.
+        # Stored answers were promised under these.
         "max_kept_bytes",
         "result_ttl_s",
     }
 )
-"""Settings that stay as they were at the start. Settings that are checked together are all here, or all above."""
+"""Settings that need a restart. Settings that are validated together are all in the same set."""
 
 CERTIFICATE: Final = "the TLS certificate"
-"""How the files of ``tls_cert`` and ``tls_key`` are called where their content was renewed."""
+"""The name in the list of reloaded settings if the content of ``tls_cert`` or ``tls_key`` changed."""
 
 BOUND_VALUES: Final = "the values of bound arguments"
-"""How they are called where a file or a variable has another one, and ``bind`` says the same."""
+"""The name in that list if the content of a file or variable of ``bind`` changed, but ``bind`` itself did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanges:
-    """What a second reading of the settings comes to."""
+    """The difference between the current settings and those loaded again."""
 
     settings: Settings
-    """What is in effect with it."""
+    """The settings to apply."""
     reloaded: tuple[str, ...]
-    """What changes at once, in the settings' order."""
+    """The names of changed settings that take effect at once, in the order of ``Settings``."""
     needs_restart: tuple[str, ...]
-    """What was changed and stays as it is until a restart."""
+    """The names of changed settings that keep their value until a restart."""
 
     def __str__(self) -> str:
         parts = [
@@ -129,12 +129,12 @@ class SettingsChanges:
         return "; ".join(parts) or "nothing has changed"
 
 
-def compare(current: Settings, read: Settings) -> SettingsChanges:
-    """Lay what was ``read`` now beside what is ``current``, as far as it can change now."""
-    differing = [name for name in Settings.model_fields if getattr(read, name) != getattr(current, name)]
+def compare(current: Settings, loaded: Settings) -> SettingsChanges:
+    """The changes from ``current`` to ``loaded``."""
+    differing = [name for name in Settings.model_fields if getattr(loaded, name) != getattr(current, name)]
     waiting = [name for name in differing if name in AT_RESTART]
     return SettingsChanges(
-        settings=read.model_copy(update={name: getattr(current, name) for name in waiting}),
+        settings=loaded.model_copy(update={name: getattr(current, name) for name in waiting}),
         reloaded=tuple(name for name in differing if name in AT_ONCE),
         needs_restart=tuple(waiting),
     )

@@ -1,4 +1,4 @@
-"""What each part of the daemon is told of the settings."""
+"""Maps the settings to the options of each component."""
 
 import ssl
 from collections.abc import Callable, Collection
@@ -33,7 +33,7 @@ _log = structlog.get_logger("toold.daemon")
 
 
 def default_model(settings: Settings, catalog: ModelCatalog, vendors: ConfiguredProviders) -> str | None:
-    """The operator's choice, or the default of the first vendor that can be asked; None where none can."""
+    """The operator's choice, else the default of the first available vendor; None if no vendor is available."""
     if settings.default_model is not None:
         return settings.default_model
     for vendor in VENDORS:
@@ -43,33 +43,33 @@ def default_model(settings: Settings, catalog: ModelCatalog, vendors: Configured
 
 
 def sender(settings: Settings, store: Store) -> AuditSender | None:
-    """What sends the audit to Supabase; None where the address or the key is not set."""
+    """The sender of the audit trail to Supabase; None if the URL or the key is not set."""
     url, key = settings.supabase_url, settings.supabase_service_role_key
     if url is None or key is None:
         if url or key:
-            _log.warning("the audit is not sent: it needs supabase_url and supabase_service_role_key, and has one")
+            _log.warning("the audit trail is not sent: it needs both supabase_url and supabase_service_role_key")
         return None
     return AuditSender(store, lambda: SupabaseWriter(url, key, store.audit.chain))
 
 
 def copies_conversations(settings: Settings) -> bool:
-    """Whether what is said in conversations is to be copied: its content is to be kept, and there is where to."""
-    sent = settings.supabase_url is not None and settings.supabase_service_role_key is not None
-    return sent and settings.audit_content == "full"
+    """Whether conversations are copied to Supabase: if it is configured and content is stored."""
+    configured = settings.supabase_url is not None and settings.supabase_service_role_key is not None
+    return configured and settings.audit_content == "full"
 
 
 def denied(settings: Settings) -> tuple[Path, ...]:
-    """What no call may read: the state directory has the token and the database, a configuration file may have keys."""
+    """Paths that no call may read: the state directory, and files that may contain keys."""
     bound = (binding.file for binding in _bindings(settings))
     files = (settings.config, settings.tls_key, *bound, *(root / CONFIG_FILE for root in settings.workspace))
     return (settings.state_dir, *(file for file in files if file is not None))
 
 
 def bound(settings: Settings, registry: ToolRegistry) -> tuple[BoundValue, ...]:
-    """The bound arguments with their values as they are now.
+    """The bound arguments with their current values.
 
     Raises:
-        SettingsError: a value cannot be had, or does not fit one of these tools.
+        SettingsError: a value is not available, or does not fit one of these tools.
     """
     try:
         values = read_values(_bindings(settings))
@@ -82,23 +82,23 @@ def bound(settings: Settings, registry: ToolRegistry) -> tuple[BoundValue, ...]:
 
 
 def _bindings(settings: Settings) -> list[Binding]:
-    """Of sources first, so that what is bound by name counts."""
+    """All bindings. Those of sources come first, so that bindings by tool name override them."""
     return [*(one for source in settings.sources.values() for one in source.bind), *settings.bind]
 
 
 def offer(settings: Settings, registry: ToolRegistry) -> ToolCatalog:
-    """These tools in the toolsets that are shipped and those that the operator defined."""
+    """The catalog of these tools in the shipped toolsets and the operator's."""
     toolsets = {**shipped_toolsets(), **settings.toolsets}
     return ToolCatalog(registry, toolsets, settings.default_toolset, list_init=settings.list_init)
 
 
 def offering(settings: Settings) -> tuple[object, ...]:
-    """What of the settings an offer is made of."""
+    """The settings that the catalog depends on."""
     return settings.toolsets, settings.default_toolset, settings.list_init
 
 
 def resource(settings: Settings) -> ProtectedResource | None:
-    """What the daemon is to an OAuth issuer; None where none gives tokens for it."""
+    """The daemon as a protected resource of an OAuth issuer; None if no issuer is configured."""
     if settings.oauth_issuer is None or settings.oauth_resource is None:
         return None
     identifier = settings.oauth_resource.rstrip("/")
@@ -108,10 +108,10 @@ def resource(settings: Settings) -> ProtectedResource | None:
 
 
 def issuer(resource: ProtectedResource | None, toolsets: Callable[[], Collection[str]]) -> TokenIssuer | None:
-    """What verifies the tokens of the resource's issuer."""
+    """The verifier of the issuer's tokens; None without a resource."""
     if resource is None:
         return None
-    from ..access.oauth_issuer import OAuthIssuer  # noqa: PLC0415 - pyjwt and cryptography, for those who need them
+    from ..access.oauth_issuer import OAuthIssuer  # noqa: PLC0415 - imports pyjwt and cryptography only if needed
 
     return OAuthIssuer(resource, toolsets)
 

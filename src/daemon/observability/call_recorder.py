@@ -1,4 +1,4 @@
-"""Where ended calls are written down: one audit row each, and the metrics. Nobody waits for either."""
+"""Records ended calls: one audit row per call, written asynchronously, and the metrics."""
 
 import time
 
@@ -32,7 +32,7 @@ class CallRecorder:
             _log.info("call refused", request_id=request.request_id, code=result.error.code, why=why)
 
     def count(self, call: RunningCall, result: ToolResult) -> None:
-        """What the metrics and the log have of an ended call, but for its audit row."""
+        """Count an ended call in the metrics and log it, without its audit row."""
         self._count(call.request, result)
         for spent in call.meter.usage_by_model:
             self._metrics.spent(call.tool.name, spent)

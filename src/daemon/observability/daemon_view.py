@@ -1,4 +1,4 @@
-"""The daemon as its tools may see it: how it is, what it has, what it did. Satisfies ``tools.DaemonView``."""
+"""The read-only view of the daemon for its tools: state, tools, recent calls. Implements ``tools.DaemonView``."""
 
 import asyncio
 import os
@@ -26,19 +26,19 @@ from ..provider_setup import VENDORS, ConfiguredProviders
 from . import status_report
 from .model_availability import ModelAvailability
 
-STORE_PATIENCE_S: Final = 2.0
-"""A disk that does not answer keeps ``self-check`` waiting no longer."""
+STORE_TIMEOUT_S: Final = 2.0
+"""The longest that ``self-check`` waits for the disk."""
 
 
 @dataclass(kw_only=True, eq=False)
 class LiveDaemonView:
-    """Reads only; takes no permit."""
+    """Implements ``tools.DaemonView``. Never writes and takes no permits."""
 
     catalog: ModelCatalog
     started_at: float
     """Unix time in seconds."""
     started_monotonic: float
-    """The same instant of the monotonic clock."""
+    """The same instant on the monotonic clock."""
     store: Store
     sender: AuditSender | None
     vendors: ConfiguredProviders
@@ -46,13 +46,13 @@ class LiveDaemonView:
     budget: Budget
     availability: ModelAvailability
     router: Callable[[], Router]
-    """A function, since the router is given this view when it is made."""
+    """A function, because the router is constructed with this view."""
     connections: Callable[[], int]
     chosen_model: str | None
-    """What is asked where the caller names none; None where no vendor can be asked. Set anew by a reload."""
+    """The model of callers that name none; None if no vendor is available. A reload sets it again."""
     sources: SourceManager
-    refused: str | None = None
-    """Why the configuration as it is now is not the one that is in effect."""
+    reload_error: str | None = None
+    """Why the last reload was refused; None if it succeeded."""
 
     def default_model(self) -> str:
         if self.chosen_model is None:
@@ -64,18 +64,18 @@ class LiveDaemonView:
 
     @property
     def registry(self) -> ToolRegistry:
-        """The tools that there are now."""
+        """The current tools."""
         return self.router().catalog.registry
 
     def health(self) -> dict[str, Any]:
         offer = self.router().catalog
         problems = [*self.registry.problems, *offer.problems, *self.sources.problems]
         if self.store.problem is not None:
-            problems.append(f"the database cannot be written ({self.store.problem}); only local calls are taken")
+            problems.append(f"the database cannot be written ({self.store.problem}); only local calls are accepted")
         if self.store.damage is not None:
             problems.append(self.store.damage)
-        if self.refused is not None:
-            problems.append(f"the new configuration is refused, the old one stays: {self.refused}")
+        if self.reload_error is not None:
+            problems.append(f"the new configuration is refused; the old one stays in effect: {self.reload_error}")
         return status_report.health(
             self.router(),
             version=__version__,
@@ -86,7 +86,7 @@ class LiveDaemonView:
 
     @property
     def simulated(self) -> bool:
-        """Whether a simulator answers for any vendor."""
+        """Whether the simulator replaces any vendor."""
         return any(provider.simulated for provider in self.vendors.providers.values())
 
     def listed(self, model: Model) -> bool | None:
@@ -95,10 +95,10 @@ class LiveDaemonView:
     async def self_check(self) -> list[dict[str, Any]]:
         now = time.time()
         expected = self.started_at + time.monotonic() - self.started_monotonic
-        problem, newest, remote = await self._try_the_store()
+        problem, newest, remote = await self._probe_store()
         free = await asyncio.to_thread(_free_bytes, self.store.path)
         model = None if self.chosen_model is None else self.catalog.resolve(self.chosen_model)
-        askable = [one for one in self.catalog.models if one.provider in self.gates and self.listed(one) is not False]
+        available = [one for one in self.catalog.models if one.provider in self.gates and self.listed(one) is not False]
         checks = [
             self_checks.store(self.store.problem, self.store.damage, dropped=self.store.audit.rows_dropped),
             self_checks.journal(problem),
@@ -112,23 +112,21 @@ class LiveDaemonView:
             self_checks.audit(remote, sent=self.sender is not None),
             self_checks.tools(self.registry.problems),
             self_checks.default_model(model, None if model is None else self.listed(model)),
-            self_checks.budget(self.budget.amounts, self.budget.state()["spent"], askable),
+            self_checks.budget(self.budget.amounts, self.budget.state()["spent"], available),
         ]
         return [self_checks.as_data(check) for check in checks]
 
-    async def _try_the_store(self) -> tuple[str | None, float | None, dict[str, Any] | None]:
-        """Why a commit does not reach the disk, or None where one did; when the last call came in; how the audit's way
-        out is.
-        """
+    async def _probe_store(self) -> tuple[str | None, float | None, dict[str, Any] | None]:
+        """(commit error or None, start of the last call, state of the audit sender)."""
         try:
-            async with asyncio.timeout(STORE_PATIENCE_S):
+            async with asyncio.timeout(STORE_TIMEOUT_S):
                 await self.store.sync()
                 newest = await self.store.audit.recent(1)
                 remote = await self.sender.status() if self.sender else None
         except StoreError as error:
             return error.reason, None, None
         except TimeoutError:
-            return f"no answer within {STORE_PATIENCE_S:g} s", None, None
+            return f"no answer within {STORE_TIMEOUT_S:g} s", None, None
         return None, newest[0].started_at if newest else None, remote
 
     def running(self, principal: Principal) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Logging: one stream of lines, ours and the libraries', each with its session and request, none with a secret."""
+"""Logging: one stream for toold and its libraries, with session and request ids and without secrets."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from ...protocol.tool_call import RequestId
 from ...tools import ValueMask
 
 LIBRARY_LEVELS: Final = {
-    # Below these levels they tell of each request and frame, with headers and bodies, so with keys and tokens.
+    # Below these levels they log requests and frames with headers and bodies, and so keys and tokens.
     "websockets": logging.INFO,
     "uvicorn": logging.WARNING,
     "uvicorn.access": logging.CRITICAL,
@@ -28,29 +28,29 @@ LIBRARY_LEVELS: Final = {
     "zhipuai": logging.WARNING,
     "zai": logging.WARNING,
     "asyncio": logging.WARNING,
-    # What other people's servers send that is not as it should be, with a traceback each; the calls tell it.
+    # Invalid messages of upstream servers, each with a traceback; the calls report them.
     "mcp.client": logging.CRITICAL,
 }
-"""The least level at which a library is heard, whatever level is set for us."""
+"""The lowest level of each library, whatever the configured level."""
 
 _hidden: list[ValueMask] = []
-"""What no line may show: the operator's bound values."""
+"""The values that no log line may show: the operator's bound values."""
 
 _current: ContextVar[tuple[str, RequestId | None] | None] = ContextVar("current_call", default=None)
 
 
 def bind_session(session_id: str) -> None:
-    """From now on this task's log lines, and those of tasks it starts, bear this session."""
+    """Add this session to the log lines of the current task and of tasks that it starts."""
     _current.set((session_id, None))
 
 
 def bind_call(session_id: str, request_id: RequestId) -> None:
-    """From now on this task's log lines, and those of tasks it starts, bear this session and request."""
+    """Add this session and request to the log lines of the current task and of tasks that it starts."""
     _current.set((session_id, request_id))
 
 
 def hide(mask: ValueMask) -> None:
-    """From now on no log line of this process shows these values, in the place of those before."""
+    """Hide these values in all log lines of this process; replaces the values hidden before."""
     _hidden[:] = [mask]
 
 
@@ -60,11 +60,10 @@ def set_up_logging(
     *,
     stream: TextIO | None = None,
 ) -> None:
-    """Send the log lines of structlog and of the standard library to ``stream``, stderr unless said otherwise.
+    """Send the log lines of structlog and the standard library to ``stream``, by default stderr.
 
-    Before the process serves; called again, the lines from then on go by it.
-
-    ``auto`` is ``console`` on a terminal and ``json`` elsewhere: one object a line.
+    Can be called again to change the format and level. ``auto`` is ``console`` on a terminal and ``json``, one object
+    per line, elsewhere.
     """
     stream = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -74,7 +73,7 @@ def set_up_logging(
         processors=[*processors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=lambda name="toold", *_: _Output(name, stream),
-        cache_logger_on_first_use=False,  # or a level that is reloaded would reach no logger that has spoken
+        cache_logger_on_first_use=False,  # otherwise a reloaded level would not reach loggers in use
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
@@ -113,7 +112,7 @@ def _renderer(log_format: str, stream: TextIO) -> Processor:
 
 
 class _Output:
-    """Where structlog's finished lines go. A log that cannot be written must not end the call that it tells of."""
+    """The destination of structlog's lines. A write error must not fail the call that logs."""
 
     def __init__(self, name: str, stream: TextIO) -> None:
         self.name = name
@@ -131,7 +130,7 @@ class _Output:
 
 
 def add_call(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Say whose line it is: ``session`` and ``request_id``."""
+    """Add ``session`` and ``request_id``."""
     current = _current.get()
     if current is not None:
         event.setdefault("session", current[0])
@@ -141,14 +140,14 @@ def add_call(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def add_name(logger: WrappedLogger, _: str, event: EventDict) -> EventDict:
-    """Say which module's line it is."""
+    """Add ``logger``, the module's name."""
     record: logging.LogRecord | None = event.get("_record")
     event["logger"] = record.name if record else logger.name
     return event
 
 
 def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Take out what stands under a secret's name or looks like one."""
+    """Redact values under a secret's name and values that look like secrets."""
     for name, value in event.items():
         if name.startswith("_"):
             continue
@@ -162,7 +161,7 @@ def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Take out the operator's bound values, wherever they stand. The last processor but the renderer."""
+    """Redact the operator's bound values everywhere. The last processor before the renderer."""
     for mask in _hidden:
         for name, value in event.items():
             if not name.startswith("_"):
@@ -171,16 +170,16 @@ def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return event
 
 
-# --- websockets' own lines -------------------------------------------------------------------------------------------
+# --- log lines of websockets -----------------------------------------------------------------------------------------
 
 
 def handshakes_in_one_line(record: logging.LogRecord) -> bool:
-    """A filter: a peer that does not speak WebSocket gets one line with its address and the reason, no traceback.
+    """A log filter: a failed WebSocket handshake is one line with peer and reason, without a traceback.
 
-    The library's notes on connections that open well are dropped, since the daemon has better ones.
+    The library's lines on successful connections are dropped, because the daemon logs them itself.
     """
     if record.getMessage() == "connection handler failed":
-        return True  # ours to mend: with its traceback
+        return True  # a bug in the daemon: keep the traceback
     refused = record.msg.startswith(("connection rejected", "opening handshake failed", "HTTP response sent"))
     if not refused:
         return record.levelno >= logging.WARNING
@@ -193,21 +192,19 @@ def handshakes_in_one_line(record: logging.LogRecord) -> bool:
 
 
 def _handshake(record: logging.LogRecord) -> tuple[str, str | None]:
-    """The peer's address and what was wrong with its request."""
+    """The peer's address and the problem with its request."""
     error: BaseException | None = record.exc_info[1] if record.exc_info else None
     peer = "unknown"
-    # The library hands over a weak reference, to a connection that may be gone.
+    # The library passes a weak reference to a connection that may no longer exist.
     with contextlib.suppress(AttributeError, ReferenceError):
         connection: Any = record.__dict__.get("websocket")
         error = error or connection.protocol.handshake_exc
         peer = ":".join(str(part) for part in connection.remote_address[:2])
-    # The reason quotes the peer's header, which may be as long as websockets takes.
+    # The reason quotes the peer's header, which may be long.
     return peer, f"{type(error).__name__}: {error}"[:200] if error else None
 
 
-def tell_of_failure(task: asyncio.Task[Any]) -> None:
-    """A callback for tasks that go on for as long as the daemon runs: one that fails is a fault, and is in the log."""
+def log_task_failure(task: asyncio.Task[Any]) -> None:
+    """A done callback for background tasks, which should run until shutdown: logs a failure."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        structlog.get_logger("toold.daemon").error(
-            "a task of the daemon's own failed", task=task.get_name(), exc_info=error
-        )
+        structlog.get_logger("toold.daemon").error("background task failed", task=task.get_name(), exc_info=error)

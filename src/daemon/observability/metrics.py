@@ -1,4 +1,4 @@
-"""What Prometheus may ask: ``/metrics``. Counted once, where it happens; what others count is read at the scrape."""
+"""The Prometheus metrics at ``/metrics``. Events are counted as they happen; other values are read at the scrape."""
 
 import time
 from bisect import bisect_left
@@ -30,17 +30,17 @@ from ...store import DaySpent, day_of
 from ...version import __version__
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-"""Of the text that ``render`` makes; the newer OpenMetrics format is answered to nobody who has to ask for it."""
+"""The content type of ``render``. The newer OpenMetrics format is not supported."""
 
 UNKNOWN_TOOL: Final = "unknown"
-"""Stands for every name that is no tool's: callers must not be able to make new time series."""
+"""Replaces every name that is not a tool's, so that callers cannot create time series."""
 
 _CALL_SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _QUEUE_SECONDS: Final = (0.001, 0.01, 0.1, 1, 5, 30, 300)
 
 
 class LimitGauge(Protocol):
-    """A bound on what runs at once, as the scrape reads it."""
+    """A concurrency limit, as the scrape reads it."""
 
     @property
     def limit(self) -> int: ...
@@ -52,7 +52,7 @@ class LimitGauge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MetricGauges:
-    """What is counted elsewhere, and how to read it."""
+    """Readers of values that are counted elsewhere."""
 
     limits: Mapping[str, LimitGauge]
     """Name (``daemon``, ``kimi``, ``glm``) → permits."""
@@ -63,24 +63,24 @@ class MetricGauges:
 
 
 class Metrics:
-    """The daemon's metrics, in a registry of their own."""
+    """The daemon's metrics, in a separate registry."""
 
     def __init__(
         self, *, is_tool: Callable[[str], bool], gauges: MetricGauges, clock: Callable[[], float] = time.time
     ) -> None:
-        # A time of birth beside each series would double the page.
-        disable_created_metrics()  # type: ignore[no-untyped-call] # the library's
+        # A creation time per series would double the page.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # untyped in the library
         self._is_tool = is_tool
         self._registry = CollectorRegistry()
         self._tokens = Counter(
             "toold_tokens",
-            "Tokens, as the vendors counted them, or estimated.",
+            "Tokens, as reported by the vendors, or estimated.",
             ["provider", "model", "tool", "direction"],
             registry=self._registry,
         )
         self._cost = Counter(
             "toold_cost",
-            "Cost of the tokens by list price; what the simulator answers costs nothing.",
+            "Cost of the tokens by list price; simulated answers cost nothing.",
             ["provider", "model", "tool", "currency"],
             registry=self._registry,
         )
@@ -98,11 +98,11 @@ class Metrics:
         ProcessCollector(registry=self._registry)
 
     def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
-        """A call got its answer; ``outcome`` is ``ok`` or the error's code."""
+        """Count an answered call; ``outcome`` is ``ok`` or the error's code."""
         self._answers.count(tool if self._is_tool(tool) else UNKNOWN_TOOL, outcome, seconds, queue_seconds)
 
     def spent(self, tool: str, spent: ModelUsage) -> None:
-        """A call's completions of one model are paid for."""
+        """Count the tokens and cost of a call's completions by one model."""
         tool = tool if self._is_tool(tool) else UNKNOWN_TOOL
         labels, usage, cost = (spent.provider, spent.model, tool), spent.usage, spent.cost
         self._tokens.labels(*labels, "input").inc(usage.input_tokens)
@@ -114,7 +114,7 @@ class Metrics:
         )
 
     def restore(self, sums: Iterable[DaySpent]) -> None:
-        """What was spent today before the process began."""
+        """Add what was spent today before the process started."""
         for one in sums:
             tool = one.tool if self._is_tool(one.tool) else UNKNOWN_TOOL
             self._today.add(
@@ -122,16 +122,16 @@ class Metrics:
             )
 
     def provider_failed(self, provider: str, code: str) -> None:
-        """A completion ended in an error."""
+        """Count a failed completion."""
         self._provider_errors.labels(provider, code).inc()
 
     def render(self) -> bytes:
-        """All of it in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
 class _Distribution:
-    """How often a time fell into which bucket; only the event loop's thread counts, so there is no lock."""
+    """A histogram of times. Only the event loop's thread counts, so it needs no lock."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -150,7 +150,7 @@ class _Distribution:
 
 
 class _Answers(Collector):
-    """What every call counts, on its way to its caller: the library's own counters take three times as long."""
+    """The counters of every call. The library's counters would take three times as long."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, str], int] = {}
@@ -171,16 +171,18 @@ class _Answers(Collector):
         calls = CounterMetricFamily("toold_calls", "Calls answered, by tool and outcome.", labels=["tool", "outcome"])
         for (tool, outcome), number in self._calls.items():
             calls.add_metric([tool, outcome], number)
-        seconds = HistogramMetricFamily("toold_call_seconds", "From a call's arrival to its answer.", labels=["tool"])
+        seconds = HistogramMetricFamily(
+            "toold_call_seconds", "Time from a call's arrival to its answer.", labels=["tool"]
+        )
         for tool, distribution in self._seconds.items():
             distribution.add_to(seconds, [tool])
-        queue = HistogramMetricFamily("toold_queue_seconds", "Waiting for permits.", labels=[])
+        queue = HistogramMetricFamily("toold_queue_seconds", "Time waiting for permits.", labels=[])
         self._queue.add_to(queue, [])
         yield from (calls, seconds, queue)
 
 
 class _Today(Collector):
-    """What was spent since midnight, UTC. Counters begin anew with the process; these are restored."""
+    """Tokens and cost since midnight UTC. Unlike the counters, they are restored at start."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -192,14 +194,14 @@ class _Today(Collector):
     def add(
         self, labels: tuple[str, str, str], input_tokens: int, output_tokens: int, currency: str, cost: float
     ) -> None:
-        self._turn_over()
+        self._reset_at_midnight()
         self._tokens[*labels, "input"] += input_tokens
         self._tokens[*labels, "output"] += output_tokens
         if currency:
             self._cost[*labels, currency] += cost
 
     def collect(self) -> Iterable[Metric]:
-        self._turn_over()
+        self._reset_at_midnight()
         tokens = GaugeMetricFamily(
             "toold_today_tokens", "Tokens since 0:00 UTC.", labels=["provider", "model", "tool", "direction"]
         )
@@ -211,7 +213,7 @@ class _Today(Collector):
                 family.add_metric(labels, value)
             yield family
 
-    def _turn_over(self) -> None:
+    def _reset_at_midnight(self) -> None:
         day = day_of(self._clock())
         if day != self._day:
             self._day = day
@@ -220,24 +222,24 @@ class _Today(Collector):
 
 
 class _Scraped(Collector):
-    """Reads at the scrape what is counted elsewhere."""
+    """Values that are read at the scrape."""
 
     def __init__(self, gauges: MetricGauges) -> None:
         self._gauges = gauges
 
     def collect(self) -> Iterable[Metric]:
         yield InfoMetricFamily("toold", "The daemon.", value={"version": __version__})
-        in_use = GaugeMetricFamily("toold_permits_in_use", "Permits held.", labels=["limit"])
-        bound = GaugeMetricFamily("toold_permits_limit", "Permits there are.", labels=["limit"])
-        waiting = GaugeMetricFamily("toold_permits_waiting", "Calls that wait for a permit.", labels=["limit"])
+        in_use = GaugeMetricFamily("toold_permits_in_use", "Permits in use.", labels=["limit"])
+        bound = GaugeMetricFamily("toold_permits_limit", "Permits in total.", labels=["limit"])
+        waiting = GaugeMetricFamily("toold_permits_waiting", "Calls waiting for a permit.", labels=["limit"])
         for name, limit in self._gauges.limits.items():
             in_use.add_metric([name], limit.in_use)
             bound.add_metric([name], limit.limit)
             waiting.add_metric([name], limit.waiting)
         yield from (in_use, bound, waiting)
-        yield GaugeMetricFamily("toold_connections", "Connections open.", value=self._gauges.connections())
-        yield CounterMetricFamily("toold_audit_rows_written", "Audit rows kept.", value=self._gauges.rows_written())
+        yield GaugeMetricFamily("toold_connections", "Open connections.", value=self._gauges.connections())
+        yield CounterMetricFamily("toold_audit_rows_written", "Audit rows written.", value=self._gauges.rows_written())
         yield CounterMetricFamily("toold_audit_rows_dropped", "Audit rows lost.", value=self._gauges.rows_dropped())
         yield GaugeMetricFamily(
-            "toold_audit_rows_unsent", "Audit rows still to send to Supabase.", value=self._gauges.rows_unsent()
+            "toold_audit_rows_unsent", "Audit rows not sent to Supabase yet.", value=self._gauges.rows_unsent()
         )

@@ -1,4 +1,4 @@
-"""What the daemon tells of itself: to probes and to ``status``."""
+"""The daemon's reports on itself, for probes, ``status`` and the operator."""
 
 import itertools
 import time
@@ -15,7 +15,7 @@ from ..dispatch import Permits, ProviderLimiter, Router, RunningCall
 def health(
     router: Router, *, version: str, started_at: float, connections: int, problems: Iterable[str]
 ) -> dict[str, Any]:
-    """For ``/readyz`` and ``health``: ready where calls are accepted; what else is wrong: ``problems``."""
+    """The report of ``/readyz`` and ``health``: ``ready`` if calls are accepted, and other ``problems``."""
     state: dict[str, Any] = {
         "status": "ready" if router.accepting else "stopping",
         "version": version,
@@ -25,12 +25,12 @@ def health(
         "problems": list(problems),
     }
     if not router.accepting:
-        state["reasons"] = ["the daemon goes down and takes no new calls"]
+        state["reasons"] = ["the daemon is stopping and accepts no new calls"]
     return state
 
 
 def limits(router: Router, gates: Mapping[str, ProviderLimiter]) -> dict[str, Any]:
-    """Every bound on what runs, with what is in use and who waits."""
+    """Every concurrency limit, with the permits in use and the waiting calls."""
     providers = {name: {**_permits(gate.permits), "abandoned": gate.abandoned} for name, gate in gates.items()}
     return {
         "running": _permits(router.permits),
@@ -44,7 +44,7 @@ def limits(router: Router, gates: Mapping[str, ProviderLimiter]) -> dict[str, An
 def provider_rows(
     vendors: Iterable[VendorInfo], providers: Mapping[str, Provider], absent: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """One object a vendor, in their order: whether it can be asked, and what to set where it cannot."""
+    """One object per vendor: whether it is available, and what to set if it is not."""
     rows = []
     for vendor in vendors:
         provider = providers.get(vendor.name)
@@ -63,7 +63,7 @@ def provider_rows(
 
 
 def call_row(row: CallRow) -> dict[str, Any]:
-    """One of the last calls, for people: who, what, how it ended, how long it took; never its arguments."""
+    """A recent call without its arguments: session, tool, outcome, latency, tokens."""
     return {
         "id": row.id,
         "started_at": row.started_at,
@@ -80,12 +80,12 @@ def call_row(row: CallRow) -> dict[str, Any]:
 
 
 def ended_row(row: CallRow) -> dict[str, Any]:
-    """One of the last calls, for the operator: ``call_row`` and whose it was."""
+    """A recent call for the operator: ``call_row`` with session id and principal."""
     return {**call_row(row), "session_id": row.session_id, "principal": row.principal}
 
 
 def running_row(running: RunningCall, now: float) -> dict[str, Any]:
-    """A call that is not answered yet, for the operator; never its arguments. ``now`` is an instant of its clock."""
+    """A running call for the operator, without its arguments. ``now`` is monotonic time."""
     session, latest = running.session, running.last_progress
     return {
         "id": running.id,
@@ -104,13 +104,13 @@ def running_row(running: RunningCall, now: float) -> dict[str, Any]:
 
 
 def totals_row(totals: CallTotals) -> dict[str, Any]:
-    """The sums of all calls, as plain data."""
+    """The totals of all calls, as plain data."""
     plain: dict[str, Any] = msgspec.to_builtins(totals)
     return plain
 
 
 def usage_rows(spent: Iterable[DaySpent]) -> list[dict[str, Any]]:
-    """What was spent at the vendors: one object a day, the newest first, summed by provider, model and tool."""
+    """Usage of the vendors: one object per day, newest first, with totals by provider, model and tool."""
     return [_day(day, list(parts)) for day, parts in itertools.groupby(spent, key=lambda part: part.day)]
 
 
@@ -141,7 +141,7 @@ def _sum(spent: Sequence[DaySpent]) -> dict[str, Any]:
 
 
 def cost_of(spent: Iterable[DaySpent]) -> dict[str, float]:
-    """The sums by currency."""
+    """The cost by currency."""
     cost: dict[str, float] = {}
     for part in spent:
         if part.currency:

@@ -34,7 +34,7 @@ from ...protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, 
 from ...serving import listen
 from ...tools import ToolsetView
 from ..dispatch import Router
-from ..observability.logging_setup import bind_session, tell_of_failure
+from ..observability.logging_setup import bind_session, log_task_failure
 from .peer_connection import PeerConnection
 from .session_opening import OpenedSession, build_ack, open_or_resume
 from .websocket_connection import WebSocketConnection
@@ -165,7 +165,7 @@ class WebSocketServer:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(tell_of_failure)
+        task.add_done_callback(log_task_failure)
 
     async def _watch_peers(self) -> None:
         """Close the connections of peers that are gone, and of readers that stay behind.

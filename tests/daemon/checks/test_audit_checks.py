@@ -75,7 +75,7 @@ async def test_a_project_that_is_ready(settings_with: MakeSettings, project: Pro
         (400, b'{"code": "42703", "message": "no such column"}', "fail", "supabase/migrations"),
         (404, b"<html>", "fail", "TOOLD_SUPABASE_URL"),
         (200, b"<html>", "fail", "TOOLD_SUPABASE_URL"),
-        (503, b"", "warn", "calls wait"),
+        (503, b"", "warn", "audit rows stay"),
     ],
 )
 async def test_what_is_wrong_comes_with_its_remedy(

@@ -28,7 +28,7 @@ async def test_a_fresh_machine_is_well_and_stays_untouched(settings_with: MakeSe
     """Before the first start nothing is wrong, and looking makes neither directory nor file."""
     checks = await diagnose(settings_with(), env={})
     assert {check.status for check in checks} <= {"ok", "warn"}
-    assert "made at the first start" in named(checks, "state directory").message
+    assert "created at the first start" in named(checks, "state directory").message
     assert list(tmp_path.iterdir()) == []
 
 
@@ -69,4 +69,4 @@ def test_python_versions() -> None:
 def test_misspelt_variables() -> None:
     """A variable that looks like ours and is not gets the name that was probably meant."""
     (check,) = doctor.unknown_variables({"TOOLD_PROT": "1", "TOOLD_PORT": "2", "TOOLD_CONFIG": "x", "PATH": ""})
-    assert check.message == "TOOLD_PROT is no setting and has no effect; did you mean 'TOOLD_PORT'?"
+    assert check.message == "TOOLD_PROT is not a setting and has no effect; did you mean 'TOOLD_PORT'?"

@@ -60,7 +60,7 @@ def test_ports(taken_port: int) -> None:
         "stop the program that uses it, or set another port with --http-port",
     )
     held = machine_checks.port("127.0.0.1", taken_port, setting="http_port", ours=address(taken_port))
-    assert (held.status, held.message) == ("ok", f"{taken_port} is held by the running daemon (pid {os.getpid()})")
+    assert (held.status, held.message) == ("ok", f"{taken_port} is used by the running daemon (pid {os.getpid()})")
     elsewhere = machine_checks.port("192.0.2.1", taken_port, setting="port", ours=None)
     assert (elsewhere.status, elsewhere.remedy) == ("fail", "set another --port or --host")
 
@@ -96,7 +96,7 @@ def test_a_short_token(state_dir: Path) -> None:
 def test_databases(tmp_path: Path) -> None:
     """A database is none yet, good, newer than this toold, or no database."""
     path = tmp_path / "toold.db"
-    assert machine_checks.database(path).message == "is made at the first start"
+    assert machine_checks.database(path).message == "will be created at the first start"
     open_database(path).close()
     assert machine_checks.database(path).status == "ok"
     open_database(path, (*STEPS, "CREATE TABLE later (x)")).close()
@@ -135,7 +135,7 @@ async def test_a_daemon_that_takes_no_calls(running: DaemonAddress, health: dict
     """The reasons of a daemon that is not ready are told."""
     health.update(status="draining", reasons=["the daemon stops"])
     check = await machine_checks.daemon(running)
-    assert (check.status, check.message) == ("warn", f"pid {running.pid} on port 1 takes no calls: the daemon stops")
+    assert (check.status, check.message) == ("warn", f"pid {running.pid} on port 1 accepts no calls: the daemon stops")
 
 
 async def test_a_daemon_that_hangs(taken_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ async def test_a_daemon_that_crashed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     check = await machine_checks.daemon(address(port, pid=process.pid))
-    assert (check.status, check.remedy) == ("warn", "start it again: that cleans up")
+    assert (check.status, check.remedy) == ("warn", "start it again, which cleans up")
 
 
 async def test_another_program_on_the_daemons_port() -> None:

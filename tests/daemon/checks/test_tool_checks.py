@@ -44,14 +44,14 @@ def test_a_tool_that_a_pipeline_names_and_that_there_is_not_is_told(tmp_path: Pa
         return [check.message.removeprefix(f"the pipeline {pipelines}/") for check in checks]
 
     assert told() == [
-        "first.toml names 'ecoh', which is no tool here; did you mean 'echo'?",
-        "first.toml names 'crm_getA', which is no tool here; `toold tools` lists them",
-        "second.toml names 'remote', which is no tool here; `toold tools` lists them",
+        "first.toml names 'ecoh', which is not a tool of this daemon; did you mean 'echo'?",
+        "first.toml names 'crm_getA', which is not a tool of this daemon; `toold tools` lists them",
+        "second.toml names 'remote', which is not a tool of this daemon; `toold tools` lists them",
     ]
     (tmp_path / "toold.toml").write_text('[sources.crm]\ntype = "openapi"\nspec = "crm.json"\n')
     assert told() == [
-        "first.toml names 'ecoh', which is no tool here, nor one of the sources'; did you mean 'echo'?",
-        "second.toml names 'remote', which is no tool here, nor one of the sources'; `toold tools` lists them",
+        "first.toml names 'ecoh', which is not a tool of this daemon, nor a tool of a source; did you mean 'echo'?",
+        "second.toml names 'remote', which is not a tool of this daemon, nor a tool of a source; `toold tools` lists them",
     ]
 
 

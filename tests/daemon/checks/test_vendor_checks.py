@@ -23,7 +23,7 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     ("env", "status", "message"),
     [
         ({}, "ok", "not set; the simulator answers for glm"),
-        ({"KIMI_API_KEY": SECRET}, "warn", "not set: models of glm cannot be asked"),
+        ({"KIMI_API_KEY": SECRET}, "warn", "not set: models of glm are not available"),
         ({"ZHIPUAI_API_KEY": SECRET}, "ok", "set by ZHIPUAI_API_KEY"),
         ({"GLM_API_KEY": SECRET, "TOOLD_SIMULATE": "1"}, "ok", "set by GLM_API_KEY (not used: simulated)"),
     ],
@@ -63,7 +63,7 @@ def test_an_sdk_that_is_missing(settings_with: MakeSettings, monkeypatch: pytest
 async def test_a_vendor_that_can_be_reached(taken_port: int) -> None:
     """A host that takes the connection is reachable; nothing is sent to it."""
     check = await vendor_checks.reach("kimi", f"http://127.0.0.1:{taken_port}/v1")
-    assert (check.status, check.message) == ("ok", f"127.0.0.1:{taken_port} takes connections")
+    assert (check.status, check.message) == ("ok", f"127.0.0.1:{taken_port} accepts connections")
 
 
 async def test_a_vendor_that_cannot_be_reached() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from toold.daemon.config import config_watcher
-from toold.daemon.config.config_watcher import follow, mark_of
+from toold.daemon.config.config_watcher import mark_of, watch_config
 from toold.daemon.config.setting_sources import SettingsError
 
 
@@ -37,9 +37,9 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def reloads(file: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reloads]:
-    monkeypatch.setattr(config_watcher, "LOOK_S", 0.02)
+    monkeypatch.setattr(config_watcher, "POLL_S", 0.02)
     reloads = Reloads()
-    task = asyncio.create_task(follow(file, reloads))
+    task = asyncio.create_task(watch_config(file, reloads))
     await asyncio.sleep(0)  # it has looked once
     yield reloads
     task.cancel()

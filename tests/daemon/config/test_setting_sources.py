@@ -137,7 +137,7 @@ def test_lists_are_split_as_their_variables_are_written(tmp_path: Path) -> None:
         ({"TOOLD_PROGRESS_INTERVAL_S": "9"}, "progress_interval_s (TOOLD_PROGRESS_INTERVAL_S): must be 8 or less"),
         ({"TOOLD_TOKEN": "tooshort"}, "token (TOOLD_TOKEN): must have 16 printable ASCII characters or more"),
         ({"TOOLD_TOKEN": "with a space in it, but long"}, "token (TOOLD_TOKEN): must have 16"),
-        ({"MOONSHOT_API_KEY": "two words"}, "kimi_api_key (MOONSHOT_API_KEY): must be a key as the vendor shows it"),
+        ({"MOONSHOT_API_KEY": "two words"}, "kimi_api_key (MOONSHOT_API_KEY): must be a key as the vendor displays it"),
         ({"KIMI_BASE_URL": "ftp://x"}, "kimi_base_url (KIMI_BASE_URL): must be a URL that starts with http://"),
         ({"GLM_BASE_URL": "https://"}, "glm_base_url (GLM_BASE_URL): must be a URL"),
         ({"GLM_BASE_URL": "https://h:99999/"}, "glm_base_url (GLM_BASE_URL): must be a URL"),
@@ -159,7 +159,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path, env: dict[str, str], words: s
     ("flags", "words"),
     [
         ({"port": 70000}, "port (--port): must be 65535 or less"),
-        ({"host": "::", "auth": False}, "auth (--no-auth): may be off only where host is loopback"),
+        ({"host": "::", "auth": False}, "auth (--no-auth): may be off only if host is loopback"),
         ({"max_runing": 3}, "max_runing (--max-runing): is not a setting; did you mean 'max_running'?"),
     ],
 )
@@ -172,7 +172,7 @@ def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: 
     ("text", "words"),
     [
         ("prot = 1", "has no setting named 'prot'; did you mean 'port'?"),
-        ("zzzzqqqq = 1", "has no setting named 'zzzzqqqq'; docs/configuration.md lists them"),
+        ("zzzzqqqq = 1", "has no setting named 'zzzzqqqq'; see docs/configuration.md"),
         ("[limits]\nmax_running = 1", "has no setting named 'limits'"),
         ("port = true", "port (toold.toml): must be a number, not true or false"),
         ("port = [1]", "port (toold.toml): must be a whole number"),

@@ -68,17 +68,17 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        ({"TOOLD_HTTP_PORT": "8079"}, "http_port (TOOLD_HTTP_PORT): must be another port than port"),
+        ({"TOOLD_HTTP_PORT": "8079"}, "http_port (TOOLD_HTTP_PORT): must differ from port"),
         ({"TOOLD_MAX_TIMEOUT_S": "10"}, "default_timeout_s (default): must be at most max_timeout_s, 10"),
-        ({"TOOLD_TLS_CERT": "/x.pem"}, "tls_cert (TOOLD_TLS_CERT): needs tls_key as well"),
-        ({"TOOLD_TLS_KEY": "/x.pem"}, "tls_key (TOOLD_TLS_KEY): needs tls_cert as well"),
+        ({"TOOLD_TLS_CERT": "/x.pem"}, "tls_cert (TOOLD_TLS_CERT): also needs tls_key"),
+        ({"TOOLD_TLS_KEY": "/x.pem"}, "tls_key (TOOLD_TLS_KEY): also needs tls_cert"),
         ({"TOOLD_TLS_CERT": "/x.pem", "TOOLD_TLS_KEY": "/y.pem"}, "tls_cert (TOOLD_TLS_CERT): must be a readable"),
         (
             {"TOOLD_DEFAULT_TOOLSET": "laen"},
             "default_toolset (TOOLD_DEFAULT_TOOLSET): must be lean, standard, full, code, hybrid; did",
         ),
         ({"TOOLD_TOOLSETS": "lean"}, "toolsets (TOOLD_TOOLSETS): must be tables of toold.toml: [toolsets.NAME] with"),
-        ({"TOOLD_HOST": "::", "TOOLD_AUTH": "no"}, "auth (TOOLD_AUTH): may be off only where host is loopback"),
+        ({"TOOLD_HOST": "::", "TOOLD_AUTH": "no"}, "auth (TOOLD_AUTH): may be off only if host is loopback"),
     ],
 )
 def test_settings_must_fit_together(tmp_path: Path, env: dict[str, str], words: str) -> None:
@@ -101,7 +101,7 @@ def test_tls_files_must_load(tmp_path: Path, certificate: tuple[Path, Path]) -> 
     locked = tmp_path / "locked.pem"
     lock = ["openssl", "pkcs8", "-topk8", "-in", str(key), "-out", str(locked), "-passout", "pass:abcdefgh"]
     subprocess.run(lock, check=True, capture_output=True)
-    assert "unlocked key" in refusal(cwd=tmp_path, TOOLD_TLS_CERT=str(cert), TOOLD_TLS_KEY=str(locked))
+    assert "unencrypted key" in refusal(cwd=tmp_path, TOOLD_TLS_CERT=str(cert), TOOLD_TLS_KEY=str(locked))
 
 
 def test_no_repr_shows_a_secret(tmp_path: Path) -> None:

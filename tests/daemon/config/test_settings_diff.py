@@ -65,10 +65,10 @@ def test_what_is_read_again_is_the_same_sources(settings_with: Any, tmp_path: An
     file = tmp_path / "toold.toml"
     start = settings_with(TOOLD_MAX_WAITING="5")
     file.write_text("max_running = 7\nmax_waiting = 6\n")
-    changes = compare(start, start.read_again())
+    changes = compare(start, start.load_again())
     assert (changes.settings.max_running, changes.settings.max_waiting, changes.settings.config) == (7, 5, file)
     file.write_text("max_running = 8\n")
-    assert compare(changes.settings, changes.settings.read_again()).settings.max_running == 8
+    assert compare(changes.settings, changes.settings.load_again()).settings.max_running == 8
 
 
 @on_a_busy_machine(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

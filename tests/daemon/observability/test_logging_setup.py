@@ -18,9 +18,9 @@ from toold.daemon.observability.logging_setup import (
     bind_call,
     bind_session,
     handshakes_in_one_line,
+    log_task_failure,
     remove_secrets,
     set_up_logging,
-    tell_of_failure,
 )
 from toold.protocol.tool_call import RequestId
 from websockets.asyncio.client import connect
@@ -316,7 +316,7 @@ async def test_a_task_of_the_daemons_own_that_fails_is_told(set_up: SetUp) -> No
     tasks = [asyncio.create_task(work, name=name) for name, work in (("bad", fail()), ("good", asyncio.sleep(0)))]
     tasks.append(asyncio.create_task(asyncio.sleep(60), name="cancelled"))
     for task in tasks:
-        task.add_done_callback(tell_of_failure)
+        task.add_done_callback(log_task_failure)
     tasks[-1].cancel()
     await asyncio.wait(tasks)
     await asyncio.sleep(0)

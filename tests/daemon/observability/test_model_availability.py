@@ -44,7 +44,7 @@ async def test_a_list_says_of_each_model_of_its_vendor_whether_it_is_there() -> 
     gate = gate_of(lister)
     availability = ModelAvailability({"kimi": gate})
     assert availability.listed(KIMI) is None
-    assert await availability.ask(gate)
+    assert await availability.fetch(gate)
     others = [model for model in CATALOG.models if model.provider == "kimi" and model is not KIMI]
     assert (availability.listed(KIMI), availability.listed(others[0]), availability.listed(GLM)) == (True, False, None)
     assert (lister.in_use, gate.permits.in_use) == ([1], 0)
@@ -55,10 +55,10 @@ async def test_a_vendor_that_fails_makes_its_models_unknown_and_nothing_worse() 
     lister = Lister("kimi", [KIMI.id], *[ServiceUnavailableError("down")] * 9, [KIMI.id])
     gate = gate_of(lister)
     availability = ModelAvailability({"kimi": gate})
-    await availability.ask(gate)
+    await availability.fetch(gate)
     for _ in range(9):
-        assert not await availability.ask(gate)
+        assert not await availability.fetch(gate)
         assert availability.listed(KIMI) is None
     assert (gate.state, gate.permits.in_use) == ("closed", 0)
-    assert await availability.ask(gate)
+    assert await availability.fetch(gate)
     assert availability.listed(KIMI)

@@ -41,7 +41,7 @@ def test_stopping_says_why() -> None:
     """A probe that gets 503 shows the reasons."""
     state = health(router(accepting=False))
     assert state["status"] == "stopping"
-    assert "takes no new calls" in state["reasons"][0]
+    assert "accepts no new calls" in state["reasons"][0]
 
 
 async def test_limits_have_what_is_in_use_and_who_waits() -> None:
