@@ -70,7 +70,7 @@ def takes_text(part: Schema, root: Schema, text: str) -> bool:
 
 
 def items_of(part: Schema, root: Schema) -> Schema:
-    """The schema of the array's items; the empty schema, which accepts anything, if there is none."""
+    """The schema of the array's items; the empty schema, which accepts anything, by default."""
     part = _resolve(part, root)
     for choice in (part, *part.get("anyOf", ()), *part.get("oneOf", ())):
         resolved = _resolve(choice, root)

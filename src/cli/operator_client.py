@@ -107,7 +107,7 @@ def side_port_request(
 
 
 def running_pid(directory: Path) -> int | None:
-    """The pid of the daemon that runs in this state directory; None if there is none.
+    """The pid of the daemon that runs in this state directory, if any.
 
     Raises:
         OSError: the lock cannot be read, for example because it belongs to another user.

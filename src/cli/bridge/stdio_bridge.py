@@ -303,7 +303,7 @@ async def _shown(infos: tuple[ToolInfo, ...], revision: McpRevision) -> list[dic
 
 
 def first_directory(result: Mapping[str, Any] | None) -> Path | None:
-    """The first root in an answer to ``roots/list`` that is a local directory; None if there is none or on an error."""
+    """The first root in an answer to ``roots/list`` that is a local directory; None without one or on an error."""
     roots = result.get("roots") if result is not None else None
     for root in roots if isinstance(roots, list) else []:
         directory = _directory(root.get("uri")) if isinstance(root, dict) else None

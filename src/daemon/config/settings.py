@@ -150,7 +150,7 @@ class Settings(BaseSettings):
 
     @property
     def config(self) -> Path | None:
-        """The TOML file that was read; None if there was none."""
+        """The TOML file that was read, if any."""
         return self._config
 
     @property

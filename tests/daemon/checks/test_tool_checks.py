@@ -51,7 +51,10 @@ def test_a_tool_that_a_pipeline_names_and_that_there_is_not_is_told(tmp_path: Pa
     (tmp_path / "toold.toml").write_text('[sources.crm]\ntype = "openapi"\nspec = "crm.json"\n')
     assert told() == [
         "first.toml names 'ecoh', which is not a tool of this daemon, nor a tool of a source; did you mean 'echo'?",
-        "second.toml names 'remote', which is not a tool of this daemon, nor a tool of a source; `toold tools` lists them",
+        (
+            "second.toml names 'remote', which is not a tool of this daemon, nor a tool of a source; "
+            "`toold tools` lists them"
+        ),
     ]
 
 
