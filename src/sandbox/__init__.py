@@ -7,6 +7,7 @@ What it must never know: tools, calls, sessions, permits.
 from .program import MAX_CODE_BYTES, Program, ProgramModule
 from .program_output import ProgramOutput
 from .sandbox import Sandbox
+from .sandbox_engine import SandboxLimits
 from .sandbox_errors import (
     ProgramFailedError,
     ProgramRefusedError,
@@ -17,7 +18,6 @@ from .sandbox_errors import (
     ToolFailedError,
     WorkerDiedError,
 )
-from .sandbox_limits import SandboxLimits
 
 __all__ = [
     "MAX_CODE_BYTES",

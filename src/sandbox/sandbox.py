@@ -8,8 +8,8 @@ from weakref import WeakValueDictionary
 
 from .program import Program
 from .program_output import ProgramOutput
+from .sandbox_engine import SandboxLimits
 from .sandbox_errors import SandboxBusyError, SandboxMissingError
-from .sandbox_limits import SandboxLimits
 
 if TYPE_CHECKING:  # it needs the engine, which need not be installed
     from .inner_calls import Call

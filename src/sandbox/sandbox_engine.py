@@ -1,10 +1,10 @@
 """The engine, pydantic-monty: a pool of worker processes, each of which runs one program at a time.
 
-A program that waits for a tool keeps its worker, so there are as many as programs may run at once, not as CPUs.
-"""
+A program that waits for a tool keeps its worker, so there are as many as programs may run at once, not as CPUs."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pydantic_monty as monty
@@ -17,7 +17,18 @@ from .program_output import ProgramOutput
 from .program_run import ProgramRun
 from .program_termination import ProgramTermination
 from .sandbox_errors import SandboxBusyError
-from .sandbox_limits import SandboxLimits
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """Beside its time, which each call names; all settable (docs/limits.md)."""
+
+    cpu_s: float
+    """How long the interpreter itself works; what it waits for does not count."""
+    memory_bytes: int
+    calls: int
+    """Of tools, in all."""
+
 
 _PROGRAMS_PER_WORKER: Final = 200
 """Then another process takes its place, so that what one keeps back does not add up."""

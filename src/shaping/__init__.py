@@ -10,16 +10,15 @@ Values are what JSON decodes to: dict, list, str, int, float, bool, None.
 """
 
 from .filter_matching import compile_filter
+from .filter_operands import PatternError, compile_pattern
 from .filter_parser import parse_filter
 from .filters import Filter, conditions_of, paths_of
-from .json_size import weight
-from .re2_patterns import PatternError, compile_pattern
-from .row_readers import from_csv, from_json, from_ndjson
-from .row_writers import as_csv, as_json, as_ndjson
+from .row_formats import as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
 from .shaping_errors import LanguageError, MissingValueError, NoListError, ShapingError
 from .shaping_options import plan
 from .shaping_plan import ShapedValue, ShapingPlan, ShapingReport
 from .templates import Template, compile_template
+from .value_kinds import weight
 from .value_paths import MISSING, Said, ValuePath, find, parse_path
 
 __all__ = [

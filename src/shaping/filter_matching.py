@@ -9,9 +9,8 @@ import operator as op
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from .filter_literals import Literal
+from .filter_operands import Literal, compile_pattern
 from .filters import And, Filter, FilterCondition, FilterOperator, Not, Or
-from .re2_patterns import compile_pattern
 from .value_kinds import is_null, is_number, moment_of, text_of
 from .value_paths import ValuePath, getter
 

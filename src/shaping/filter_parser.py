@@ -12,9 +12,8 @@ import re
 from typing import Final
 
 from ..protocol.name_suggestions import close_names, did_you_mean
-from .filter_literals import Literal, typed
+from .filter_operands import Literal, PatternError, compile_pattern, typed
 from .filters import ON_TEXT, ORDERING, WITHOUT_VALUE, And, Filter, FilterCondition, FilterOperator, Not, Or
-from .re2_patterns import PatternError, compile_pattern
 from .text_cursor import TextCursor
 from .value_paths import ValuePath, read_path
 

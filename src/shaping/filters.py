@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from .filter_literals import Literal, written
+from .filter_operands import Literal, written
 from .value_paths import ValuePath
 
 

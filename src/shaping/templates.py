@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from .json_size import weight
 from .shaping_errors import LanguageError, MissingValueError, ShapingError
 from .text_cursor import TextCursor
+from .value_kinds import weight
 from .value_paths import MISSING, NOTHING_SAID, Said, ValuePath, explain_missing, find, read_path
 
 MAX_DEPTH: Final = 200

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ValidationError
 from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.tool_call import Json
 from .binding_settings import Binding, BindingError
-from .json_schema import JsonSchema
-from .schema_filter import without_arguments
+from .json_schema import JsonSchema, without_arguments
 from .tool_definition import Tool
 from .tool_registry import ToolRegistry
 from .value_mask import ValueMask

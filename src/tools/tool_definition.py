@@ -12,8 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from ..protocol.tool_call import Annotations, Json, ToolInfo
-from .json_schema import JsonSchema, takes_long
-from .schema_filter import without_arguments
+from .json_schema import JsonSchema, takes_long, without_arguments
 from .tool_context import ToolContext
 from .validation_errors import MAX_SURPLUS_FIELDS
 from .value_mask import ValueMask

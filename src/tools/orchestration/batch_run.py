@@ -12,10 +12,9 @@ from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json
 from ...shaping import ShapingError, Template
 from ..tool_definition import Tool
-from .bounded_map import slide
 from .call_retry import RetryPolicy, may_be_done
-from .result_budget import ResultBudget
 from .result_shaping import ResultShaping
+from .run_limits import ResultBudget, slide
 from .step_run import Shape, in_each, shape_or_error
 
 

@@ -10,7 +10,7 @@ from ..orchestration_context import OrchestrationContext
 from ..tool import Arguments
 from .argument_templates import Problem
 from .pipeline_arguments import MAX_TIMEOUT_S, TIMEOUT_S
-from .time_left import CALL_MARGIN_S
+from .run_limits import CALL_MARGIN_S
 
 DETACHED_TIMEOUT_S: Final = 3600.0
 MAX_DETACHED_TIMEOUT_S: Final = 86_400.0

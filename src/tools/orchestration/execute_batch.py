@@ -6,22 +6,60 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
+from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.tool_call import Json
-from ...shaping import weight
+from ...shaping import ShapingError, weight
 from ..orchestration_context import OrchestrationContext
 from ..tool import Arguments, tool
 from ..tool_definition import Tool
 from .argument_templates import MUCH_BYTES, ArgumentTemplate
-from .batch_items import MAX_DETACHED_ITEMS, RetainedItems, items_of
 from .batch_run import BatchPlan, BatchRun
 from .call_retry import MAX_RETRIES, RetryPolicy
 from .detach_option import DetachOption, detach
-from .partial_result import cut_off
 from .pipeline_arguments import AT_ONCE, MAX_AT_ONCE, MAX_ITEMS, MAX_TIMEOUT_S
 from .pipeline_planner import OF_ITEM, invalid
-from .result_shaping import plan_shaping
+from .result_shaping import apply, plan_shaping
+from .run_limits import CALL_MARGIN_S, cut_off, time_left
 from .step_run import shape_in
-from .time_left import CALL_MARGIN_S, time_left
+
+MAX_DETACHED_ITEMS: Final = 10_000
+
+
+class RetainedItems(Arguments):
+    """The rows of a result that is kept as a file."""
+
+    handle: str = Field(description="From an answer with a file, as read_result takes it.")
+    options: dict[str, Any] | None = Field(default=None, description="Made of the result first, as by read_result.")
+
+
+async def items_of(items: list[Any] | RetainedItems, context: OrchestrationContext, *, detach: bool) -> list[Json]:
+    """The items themselves.
+
+    Raises:
+        InvalidArgumentsError: they are none, too many, or no list.
+        CallError: as ``context.read_result``.
+    """
+    rows = await _rows(items, context) if isinstance(items, RetainedItems) else items
+    most = MAX_DETACHED_ITEMS if detach else MAX_ITEMS
+    if not rows:
+        raise invalid([("items", "should have one item at least")])
+    if len(rows) > most:
+        advice = "" if detach else f"; with detach it takes {MAX_DETACHED_ITEMS:,}"
+        raise invalid([("items", f"should have at most {most:,} items, not {len(rows):,}{advice}")])
+    return rows
+
+
+async def _rows(items: RetainedItems, context: OrchestrationContext) -> list[Json]:
+    shaping = plan_shaping(items.options, "items.options")
+    value = await context.read_result(items.handle)
+    try:
+        shaped = await apply(shaping.plan, value)
+    except ShapingError as error:
+        raise invalid([("items.options", str(error))]) from error
+    if shaped.rows is None or shaping.plan.return_mode != "inline":
+        raise InvalidArgumentsError("items: what the handle has is no list; items.options.at names one within it.")
+    return shaped.rows
+
 
 _ITEMS: Final = "should be objects with the tool's arguments; or args says how these are made of {{item}}"
 

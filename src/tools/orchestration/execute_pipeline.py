@@ -14,13 +14,12 @@ from ..tool import tool
 from .argument_templates import MUCH_BYTES, Problem
 from .call_retry import RetryPolicy
 from .detach_option import DetachOption, detach
-from .partial_result import cut_off
 from .pipeline_arguments import DRY_RUN, MAX_TIMEOUT_S, ON_UNKNOWN, RESUME, PipelineSteps
 from .pipeline_plan import PipelinePlan
 from .pipeline_planner import plan_pipeline
 from .pipeline_run import PipelineRun
+from .run_limits import CALL_MARGIN_S, cut_off, time_left
 from .step_run import StepRunner, shape_in
-from .time_left import CALL_MARGIN_S, time_left
 
 
 class PipelineArguments(PipelineSteps, DetachOption):

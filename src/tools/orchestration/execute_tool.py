@@ -11,9 +11,8 @@ from ...protocol.tool_call import MAX_TIMEOUT_S, Json, TextContent, ToolResult
 from ...shaping import ShapedValue, ShapingError
 from ..orchestration_context import OrchestrationContext
 from ..tool import Answer, Arguments, tool
-from .file_results import filed
-from .result_shaping import OPTIONS_SCHEMA, ResultShaping, apply, plan_shaping
-from .time_left import time_left
+from .result_shaping import OPTIONS_SCHEMA, ResultShaping, apply, filed, plan_shaping
+from .run_limits import time_left
 
 ShapingOptions = Annotated[dict[str, Any] | None, WithJsonSchema(dict(OPTIONS_SCHEMA))]
 

@@ -18,7 +18,7 @@ from ..tool_definition import TOOL_NAME, Tool
 from .execute_pipeline import plan_apart, run_pipeline
 from .pipeline_arguments import DRY_RUN, ON_UNKNOWN, RESUME, TIMEOUT_S, PipelineSteps, Seconds
 from .pipeline_planner import check_pipeline
-from .time_left import CALL_MARGIN_S
+from .run_limits import CALL_MARGIN_S
 
 SUFFIXES: Final = (".toml", ".yaml", ".yml")
 _OF_RUNS: Final[Mapping[str, Any]] = {

@@ -10,13 +10,11 @@ from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json
 from ...shaping import MissingValueError, ShapingError, Template
 from ..orchestration_context import OrchestrationContext
-from .bounded_map import slide
 from .call_retry import RetryPolicy
-from .file_results import filed
 from .pipeline_arguments import MAX_ITEMS
 from .pipeline_plan import PlannedStep
-from .result_budget import ResultBudget
-from .result_shaping import ResultShaping, apply, said_by
+from .result_shaping import ResultShaping, apply, filed, said_by
+from .run_limits import ResultBudget, slide
 
 State = Literal["succeeded", "fell_back", "failed", "unknown", "skipped", "not_run"]
 Shape = Callable[[ResultShaping, Json, str], Awaitable["ShapedPart"]]

@@ -7,9 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from ...protocol.tool_call import ToolInfo
-from .python_names import mended
+from .python_text import comment, docstring, mended
 from .python_types import ANY, PythonType, literal
-from .stub_text import comment, docstring
 from .type_writer import FIELD_CHARS, Fields, TypeWriter, description
 
 LINE_CHARS: Final = 120

@@ -11,8 +11,7 @@ from ...protocol.error_codes import ToolNotFoundError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ..tool_definition import OWN_SOURCE, Tool
 from .function_stub import FunctionStub, class_names, function_stub
-from .python_names import camel, mended
-from .stub_text import first_sentence
+from .python_text import camel, first_sentence, mended
 
 OWN_MODULE: Final = "tools"
 """The module of the daemon's own tools; ``toold`` is the package that programs outside import."""

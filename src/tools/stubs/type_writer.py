@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from .python_names import camel, is_identifier
+from .python_text import camel, comment, is_identifier
 from .python_types import ANY, PythonType, any_of, choice_of, literal
-from .stub_text import comment
 
 Schema = Mapping[str, Any]
 

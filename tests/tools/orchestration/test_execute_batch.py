@@ -1,11 +1,71 @@
-"""What a batch is asked for, and what is refused before anything runs."""
+"""The tool execute_batch, and its items."""
 
 from typing import Any
 
 import pytest
-from toold.protocol.error_codes import InvalidArgumentsError
+from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError
 from toold.tools import bind
-from toold.tools.orchestration.execute_batch import BatchArguments, execute_batch, plan_batch
+from toold.tools.orchestration.execute_batch import (
+    MAX_DETACHED_ITEMS,
+    BatchArguments,
+    RetainedItems,
+    execute_batch,
+    items_of,
+    plan_batch,
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "detach", "words"),
+    [
+        (0, False, "one item at least"),
+        (101, False, "at most 100 items, not 101; with detach it takes 10,000"),
+        (MAX_DETACHED_ITEMS + 1, True, "at most 10,000 items, not 10,001"),
+    ],
+)
+async def test_the_number_of_items_is_limited(context: Any, count: int, detach: bool, words: str) -> None:
+    """1–100 items, or 10,000 detached."""
+    with pytest.raises(InvalidArgumentsError, match=words) as refused:
+        await items_of([{}] * count, context, detach=detach)
+    assert "items" in (refused.value.details or {})["fields"]
+
+
+@pytest.mark.parametrize(("count", "detach"), [(100, False), (MAX_DETACHED_ITEMS, True)])
+async def test_as_many_as_may_be_are_taken(context: Any, count: int, detach: bool) -> None:
+    """As they were sent."""
+    assert await items_of([{}] * count, context, detach=detach) == [{}] * count
+
+
+async def test_the_rows_of_a_handle_are_shaped_first(context: Any) -> None:
+    """By the options of ``read_result``; a list within an object is named by ``at``."""
+    context.kept["h"] = [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert await items_of(RetainedItems(handle="h"), context, detach=False) == [{"n": 1}, {"n": 2}, {"n": 3}]
+    few = RetainedItems(handle="h", options={"filter": "n > 1", "select_fields": ["n"], "limit": 1})
+    assert await items_of(few, context, detach=False) == [{"n": 2}]
+    context.kept["h"] = {"a": [1], "b": [2]}
+    assert await items_of(RetainedItems(handle="h", options={"at": "b"}), context, detach=False) == [2]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (None, "no list"),
+        ({"at": "x"}, "items.options"),
+        ({"filtr": "n"}, "items.options.filtr"),
+        ({"at": "b", "return_mode": "summary"}, "no list"),
+    ],
+)
+async def test_what_is_no_list_is_refused(context: Any, options: Any, words: str) -> None:
+    """With the place of what is wrong."""
+    context.kept["h"] = {"a": 1, "b": [2]} if options else "text"
+    with pytest.raises(InvalidArgumentsError, match=words):
+        await items_of(RetainedItems(handle="h", options=options), context, detach=False)
+
+
+async def test_a_handle_that_is_not_there_is_not_found(context: Any) -> None:
+    """As ``read_result`` says it."""
+    with pytest.raises(NotFoundError):
+        await items_of(RetainedItems(handle="nothing"), context, detach=True)
 
 
 def arguments(**given: Any) -> BatchArguments:
@@ -53,7 +113,7 @@ def test_what_is_wrong_for_every_item_is_refused_at_once(
         {"options": {"on_error": "fallback"}},
     ],
 )
-def test_bounds_are_kept_to(given: dict[str, Any]) -> None:
+def test_options_are_limited(given: dict[str, Any]) -> None:
     """A day, 10 at once, 3 retries."""
     with pytest.raises(InvalidArgumentsError):
         arguments(**given)

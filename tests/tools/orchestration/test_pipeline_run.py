@@ -18,8 +18,8 @@ from toold.protocol.tool_call import Metadata, Timings, ToolResult
 from toold.tools.orchestration.execute_pipeline import PipelineArguments
 from toold.tools.orchestration.pipeline_planner import plan_pipeline
 from toold.tools.orchestration.pipeline_run import SIDE_BY_SIDE, PipelineRun
-from toold.tools.orchestration.result_budget import ResultBudget
 from toold.tools.orchestration.result_shaping import ResultShaping
+from toold.tools.orchestration.run_limits import ResultBudget
 from toold.tools.orchestration.step_run import ShapedPart, StepRunner
 
 

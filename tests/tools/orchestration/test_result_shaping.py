@@ -1,4 +1,4 @@
-"""What is asked of a result is checked whole before anything runs, and done off the loop where there is much of it."""
+"""Plans of shaping options, shaped results, and retained results."""
 
 import threading
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.shaping import ShapingPlan
-from toold.tools.orchestration.result_shaping import OPTIONS_SCHEMA, apply, is_large, plan_shaping
+from toold.tools.orchestration.result_shaping import AROUND_BYTES, OPTIONS_SCHEMA, apply, filed, is_large, plan_shaping
 
 
 def test_nothing_is_asked_where_nothing_is_said() -> None:
@@ -114,3 +114,38 @@ async def test_words_that_are_json_are_shaped_as_what_they_say(options: Any, tex
 def test_large_is_what_has_many_values(value: Any, large: bool) -> None:
     """However they are nested; the length of a text does not count."""
     assert is_large(value) is large
+
+
+async def answered(context: Any, value: Any, **options: Any) -> dict[str, Any]:
+    shaping = plan_shaping({"return_mode": "file", **options})
+    return await filed(await apply(shaping.plan, value), shaping, context, name="a")
+
+
+@pytest.mark.parametrize(
+    ("options", "around"),
+    [
+        ({}, {"around": {"next_cursor": "c", "total": 9}}),
+        ({"limit": 1}, {"around": {"next_cursor": "c", "total": 9}}),
+        ({"at": "items"}, {}),
+        ({"aggregate": {"count": True}}, {}),
+        ({"select_fields": ["total"]}, {}),
+    ],
+    ids=["all", "limited", "the list alone", "figures", "one value"],
+)
+async def test_the_fields_around_the_rows_are_beside_the_handle(
+    context: Any, options: dict[str, Any], around: dict[str, Any]
+) -> None:
+    """So that the next page can be asked for; the file has the rows alone. What is kept whole has nothing beside it."""
+    answer = await answered(context, {"items": [{"n": 1}, {"n": 2}], "next_cursor": "c", "total": 9}, **options)
+    assert answer["handle"] == f"{context.call_id}/a"
+    assert {name: answer[name] for name in ("around", "left_out") if name in answer} == around
+
+
+@pytest.mark.parametrize(("answer_bytes", "most"), [(20 * 1024**2, AROUND_BYTES), (4096, 512)])
+async def test_what_is_too_large_to_stand_beside_is_left_out(context: Any, answer_bytes: int, most: int) -> None:
+    """And counted; small fields come first, in the order in which they were."""
+    context.max_answer_bytes = answer_bytes
+    value = {"page": "x" * most, "text": "y" * (most - 100), "rows": [1], "next": "c", "more": "z" * 100, "total": 9}
+    answer = await answered(context, value)
+    assert answer["around"] == {"next": "c", "more": "z" * 100, "total": 9}
+    assert answer["left_out"] == 2

@@ -1,13 +1,126 @@
-"""Composing calls that are cancelled: what was done is told all the same."""
+"""Time for parts, concurrency, memory and answer size of a run."""
 
 import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from toold.protocol.error_codes import CallCancelledError
 from toold.tools import bind
 from toold.tools.orchestration import execute_batch, execute_pipeline
-from toold.tools.orchestration.partial_result import MOST_BYTES, cut_off
+from toold.tools.orchestration.run_limits import ANSWER_S, MOST_BYTES, ResultBudget, cut_off, slide, time_left
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_time_passes() -> None:
+    """From what was given at the beginning down to nothing, never below."""
+    clock = Clock()
+    left = time_left(10.0, 60.0, clock)
+    assert left() == 10.0
+    clock.now += 4.0
+    assert left() == 6.0
+    clock.now += 40.0
+    assert left() == 0.0
+
+
+@given(st.floats(0.01, 300), st.floats(0.01, 1800))
+def test_the_answer_has_time_of_its_own(timeout_s: float, call_left_s: float) -> None:
+    """The parts never have more than they were given, and leave the call enough to tell of them."""
+    left_s = time_left(timeout_s, call_left_s, Clock())()
+    assert 0 < left_s <= timeout_s + 1e-6
+    assert left_s <= max(call_left_s - ANSWER_S, call_left_s * 0.8) + 1e-6
+
+
+@given(st.lists(st.integers(), max_size=30), st.integers(1, 10))
+def test_each_item_has_its_result_in_its_place(items: list[int], at_once: int) -> None:
+    """However many go at once, results stand where their items do."""
+
+    async def work(index: int, item: int) -> tuple[int, int]:
+        await asyncio.sleep(0)
+        return index, item
+
+    done = asyncio.run(slide(items, work, at_once=at_once, go_on=lambda: True))
+    assert done == list(enumerate(items))
+
+
+async def test_the_next_begins_as_one_ends() -> None:
+    """A slow item holds up none but itself: there are no waves."""
+    slow, begun = asyncio.Event(), list[int]()
+
+    async def work(index: int, item: int) -> None:
+        begun.append(index)
+        if index == 0:
+            await slow.wait()
+        if index == 9:
+            slow.set()
+
+    async with asyncio.timeout(10):
+        await slide(range(10), work, at_once=2, go_on=lambda: True)
+    assert begun == list(range(10))
+
+
+async def test_no_more_go_at_once_than_may() -> None:
+    """The window's width is kept to."""
+    now = most = 0
+
+    async def work(index: int, item: int) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+
+    await slide(range(20), work, at_once=3, go_on=lambda: True)
+    assert most == 3
+
+
+async def test_what_was_not_begun_has_no_result() -> None:
+    """Once ``go_on`` says no, nothing new begins, and what runs ends well."""
+    done = list[int]()
+
+    async def work(index: int, item: int) -> int:
+        await asyncio.sleep(0)
+        done.append(index)
+        return index
+
+    assert await slide(range(6), work, at_once=2, go_on=lambda: len(done) < 2) == [0, 1, 2, None, None, None]
+
+
+async def test_a_cancelled_window_cancels_its_work() -> None:
+    """Nothing of it runs on."""
+    ended = list[int]()
+
+    async def work(index: int, item: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(index)
+
+    task = asyncio.create_task(slide(range(5), work, at_once=2, go_on=lambda: True))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert sorted(ended) == [0, 1]
+
+
+def test_what_has_no_room_takes_none() -> None:
+    """A result that is too large is refused as one that ran, and a smaller one after it still fits."""
+    room = ResultBudget(100)
+    assert room.take("x" * 60) is None
+    refused = room.take("x" * 60)
+    assert refused is not None
+    assert (refused.code, refused.executed, refused.retryable) == ("RESULT_TOO_LARGE", "yes", False)
+    assert room.take("x" * 40) is None
+    assert room.take("x") is not None
+
 
 ROOM = 20 * MOST_BYTES
 

@@ -1,5 +1,8 @@
-"""Rows are read as they were written, in whichever format."""
+"""Readers and writers of rows."""
 
+import csv
+import io
+import json
 import math
 from typing import Any
 
@@ -7,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.shaping import ShapingError, as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
+from toold.shaping.row_formats import PIECE_BYTES
 
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
@@ -70,3 +74,53 @@ def test_what_is_damaged_is_told(read: Any, data: bytes) -> None:
 def test_numbers_stay_numbers() -> None:
     """The largest that JSON's readers take come back as they were."""
     assert from_csv(b"".join(as_csv([{"n": 1e308}, {"n": math.pi}]))) == [{"n": 1e308}, {"n": math.pi}]
+
+
+ROWS: list[Any] = [{"id": 1, "name": 'Ann, "A"'}, {"id": None, "tags": ["a", {"b": 1}], "ok": True}, "plain"]
+
+
+def test_json_is_one_array() -> None:
+    """A row a line; of no rows an empty one."""
+    assert b"".join(as_json(ROWS)).decode().splitlines()[1] == '{"id":1,"name":"Ann, \\"A\\""},'
+    assert json.loads(b"".join(as_json(ROWS))) == ROWS
+    assert json.loads(b"".join(as_json([]))) == []
+
+
+def test_ndjson_is_a_row_a_line() -> None:
+    """Also where a text has a line break in it."""
+    rows = [*ROWS, {"text": "two\nlines"}]
+    lines = b"".join(as_ndjson(rows)).decode().splitlines()
+    assert [json.loads(line) for line in lines] == rows
+
+
+def test_csv_has_every_field_of_any_row() -> None:
+    """In the order in which they first come; null and missing are empty, lists, objects and true are JSON."""
+    assert b"".join(as_csv(ROWS)).decode() == (
+        'id,name,tags,ok,value\r\n1,"Ann, ""A""",,,\r\n,,"[""a"",{""b"":1}]",true,\r\n,,,,plain\r\n'
+    )
+    assert list(as_csv([])) == []
+
+
+def test_csv_leaves_text_as_it_is() -> None:
+    """A formula too: the file is for programs, which must get back what was there."""
+    assert b"".join(as_csv([{"a": "=1+1"}, {"a": "-5"}])) == b"a\r\n=1+1\r\n-5\r\n"
+
+
+def test_large_files_come_in_pieces() -> None:
+    """Each about as large as is said, however many rows there are, and however large one is."""
+    rows = [{"text": "x" * 1000} for _ in range(1000)] + [{"text": "y" * 3 * PIECE_BYTES}]
+    for write in (as_json, as_ndjson, as_csv):
+        pieces = list(write(rows))
+        assert len(pieces) > 10
+        assert max(map(len, pieces[:-2])) < PIECE_BYTES + 1100
+    assert json.loads(b"".join(as_json(rows))) == rows
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.lists(st.fixed_dictionaries({"a": texts, "b": texts})))
+def test_csv_reads_back(rows: list[dict[str, str]]) -> None:
+    """Text of any kind: quotes, commas, line breaks."""
+    text = b"".join(as_csv(rows)).decode()
+    assert list(csv.DictReader(io.StringIO(text, newline=""))) == rows
