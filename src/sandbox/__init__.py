@@ -1,7 +1,7 @@
-"""The sandbox of code mode: runs one program that calls tools, with nothing else in its reach.
+"""The sandbox of code mode: runs one program, which can only call tools.
 
-Who calls it: ``execute_code``, which says what may be called and does the calls. What it knows: an engine, and bounds.
-What it must never know: tools, calls, sessions, permits.
+Used by ``execute_code``, which names the functions and makes the calls. Knows an engine and its limits. Must not know
+tools, calls, sessions or permits.
 """
 
 from .program import MAX_CODE_BYTES, Program, ProgramModule

@@ -1,4 +1,4 @@
-"""What the engine raises → why the program did not come to its end, in the words of whoever wrote it. Pure."""
+"""Translates the engine's exceptions to sandbox errors, in terms of the program's source. Pure."""
 
 import re
 from typing import Final
@@ -7,7 +7,7 @@ import pydantic_monty as monty
 
 from .program import PreparedProgram
 from .program_output import cut_in_the_middle
-from .program_termination import GONE
+from .program_termination import WORKER_DIED
 from .sandbox_errors import (
     ProgramFailedError,
     ProgramRefusedError,
@@ -17,52 +17,54 @@ from .sandbox_errors import (
 )
 
 FED_AS: Final = "<python-input-1>"
-"""What the engine calls the program; what was run before it is number 0."""
+"""The engine's file name of the program; the prelude is number 0."""
 TOOL_ERROR: Final = "_csv.Error"
-"""What ``ToolError`` is to the engine."""
+"""The engine's name of ``ToolError``."""
 MESSAGE_BYTES: Final = 4 * 1024
-"""Of what an exception says; a program can make it as long as it likes."""
+"""The length of an exception's message, which a program can make arbitrarily long."""
 _LINE_CHARS: Final = 200
 _FRAMES: Final = 6
-"""Of a traceback, the innermost."""
+"""The number of innermost frames of a traceback."""
 _UNSUPPORTED: Final = "The monty syntax parser does not yet support "
 _TIME: Final = "feed time limit exceeded"
 _MEMORY: Final = ("memory limit exceeded", "the worker exceeded its memory limit")
-"""The interpreter's own bound, and that of its process, which ends with it."""
+"""The limits of the interpreter and of its process, which ends when it exceeds the limit."""
 _SUSPENSIONS: Final = re.compile(r"suspension limit \d+ exceeded")
 
 
-def why(error: monty.MontyError, prepared: PreparedProgram, *, cpu_s: float, memory_bytes: int) -> SandboxError:
-    """The error that the engine's is."""
+def sandbox_error(
+    error: monty.MontyError, prepared: PreparedProgram, *, cpu_s: float, memory_bytes: int
+) -> SandboxError:
+    """The sandbox error for an error of the engine."""
     if isinstance(error, monty.MontyCrashedError):
-        return WorkerDiedError(f"{GONE} ({error})")
+        return WorkerDiedError(f"{WORKER_DIED} ({error})")
     raised = error.exception()
-    told = str(raised)
-    if isinstance(raised, TimeoutError) and told.startswith(_TIME):
+    message = str(raised)
+    if isinstance(raised, TimeoutError) and message.startswith(_TIME):
         return ProgramStoppedError(
-            "cpu", f"The program worked for more than {cpu_s:g} s itself; let tools do more of it."
+            "cpu", f"The program used more than {cpu_s:g} s of CPU time; let tools do more of the work."
         )
-    if isinstance(raised, MemoryError) and told.startswith(_MEMORY):
+    if isinstance(raised, MemoryError) and message.startswith(_MEMORY):
         return ProgramStoppedError(
-            "memory", f"The program used more than {memory_bytes:,} bytes of memory; keep less at a time."
+            "memory", f"The program used more than {memory_bytes:,} bytes of memory; keep less data at a time."
         )
-    if isinstance(raised, RuntimeError) and _SUSPENSIONS.match(told):
-        return ProgramStoppedError("calls", "The program asked for too much from outside: sleeps, clocks, names.")
-    if isinstance(error, monty.MontySyntaxError) or told.startswith(_UNSUPPORTED):
-        return ProgramRefusedError([_refused(error, told, prepared)])
+    if isinstance(raised, RuntimeError) and _SUSPENSIONS.match(message):
+        return ProgramStoppedError("calls", "The program made too many requests: sleeps, clocks, names.")
+    if isinstance(error, monty.MontySyntaxError) or message.startswith(_UNSUPPORTED):
+        return ProgramRefusedError([_refused(error, message, prepared)])
     return ProgramFailedError(_traceback(error, prepared))
 
 
-def _refused(error: monty.MontyError, told: str, prepared: PreparedProgram) -> str:
+def _refused(error: monty.MontyError, message: str, prepared: PreparedProgram) -> str:
     frames = error.traceback() if isinstance(error, monty.MontySyntaxError | monty.MontyRuntimeError) else []
     place = f"line {prepared.line(frames[-1].line)}: " if frames else ""
-    if told.startswith(_UNSUPPORTED):
-        return f"{place}the sandbox's Python does not have {told.removeprefix(_UNSUPPORTED)}"
-    return f"{place}{cut_in_the_middle(told, MESSAGE_BYTES)}"
+    if message.startswith(_UNSUPPORTED):
+        return f"{place}the sandbox's Python lacks {message.removeprefix(_UNSUPPORTED)}"
+    return f"{place}{cut_in_the_middle(message, MESSAGE_BYTES)}"
 
 
 def _traceback(error: monty.MontyError, prepared: PreparedProgram) -> str:
-    """The exception, and below it the lines of the program that it came through, the innermost last."""
+    """The exception, followed by the program's lines in its traceback, innermost last."""
     if not isinstance(error, monty.MontyRuntimeError):
         return str(error)
     own = [frame for frame in error.traceback() if frame.filename == FED_AS]

@@ -1,4 +1,4 @@
-"""The sandbox's values → plain JSON, or an error that names what is none. Pure."""
+"""Converts the sandbox's values to plain JSON, or reports the part that is not JSON. Pure."""
 
 import datetime as dt
 import json
@@ -8,30 +8,30 @@ from typing import Any, Final
 
 MAX_DEPTH: Final = 100
 MAX_VALUES: Final = 1_000_000
-"""What is named twice counts twice: a list of a few names can stand for more values than there are atoms."""
+"""Values referenced twice count twice: a list of a few names can expand to any number of values."""
 MAX_CHARS: Final = 32 * 1024 * 1024
-"""Of all texts together; what is sent has at most 20 MiB."""
+"""The length of all texts together; a frame has at most 20 MiB."""
 _LARGEST: Final = 2**64
 _NOT_AWAITED: Final = re.compile(r"<(?:coroutine (?:object \w+|external_future\(\d+\))|gather\(\d+\))>")
 _VIEW: Final = re.compile(r"(dict_(?:keys|values|items))\(\[.*\]\)", re.DOTALL)
-"""What the engine has no value for arrives as its text; what programs return by mistake is known by that."""
+"""Matches the text forms of values that the engine cannot transfer, to recognise common mistakes."""
 
 
 class NotPlainError(ValueError):
-    """A value is no JSON; the message says where in it, and what to do."""
+    """A value is not JSON; the message says which part, and how to fix it."""
 
 
 def plain(value: Any, what: str = "the value") -> Any:
-    """The value as JSON has it: tuples and sets are arrays, dates and times their ISO form, NaN and infinities null.
+    """The value as JSON: tuples and sets become arrays, dates and times ISO 8601 texts, NaN and infinities null.
 
     Raises:
-        NotPlainError: part of it is something else, or there is too much of it.
+        NotPlainError: part of it is not JSON, or it is too large.
     """
     return _Plain(what).of(value, what, MAX_DEPTH)
 
 
 class _Plain:
-    """One value on its way, and how much of it there may be yet."""
+    """Converts one value, and counts its parts."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -47,7 +47,7 @@ class _Plain:
                 return _text(value, where)
             case int():
                 if not -_LARGEST // 2 <= value < _LARGEST:
-                    raise NotPlainError(f"{where} is an integer of more than 64 bits; make it a string with str()")
+                    raise NotPlainError(f"{where} is an integer of more than 64 bits; convert it with str()")
                 return value
             case float():
                 return value if math.isfinite(value) else None
@@ -61,7 +61,7 @@ class _Plain:
             }
         if isinstance(value, list | tuple | set | frozenset):
             return [self.of(part, f"{where}[{index}]", depth - 1) for index, part in enumerate(value)]
-        raise NotPlainError(f"{where} is {_kind(value)}, which JSON cannot hold; make plain data of it")
+        raise NotPlainError(f"{where} is {_kind(value)}, which is not JSON; convert it to plain data")
 
     def _key(self, key: Any, where: str) -> str:
         if isinstance(key, str):
@@ -75,21 +75,21 @@ class _Plain:
         self._values -= 1
         self._chars -= len(value) if isinstance(value, str) else 0
         if self._values < 0:
-            raise NotPlainError(f"{self._what} has more than {MAX_VALUES:,} values within; make less of it")
+            raise NotPlainError(f"{self._what} contains more than {MAX_VALUES:,} values; reduce it")
         if self._chars < 0:
-            raise NotPlainError(f"{self._what} has more than {MAX_CHARS:,} characters of text; make less of it")
+            raise NotPlainError(f"{self._what} contains more than {MAX_CHARS:,} characters of text; reduce it")
 
 
 def _text(value: str, where: str) -> str:
     if _NOT_AWAITED.fullmatch(value):
         raise NotPlainError(f"{where} is a call that was not awaited; write `await` in front of it")
     if view := _VIEW.fullmatch(value):
-        raise NotPlainError(f"{where} is a {view[1]}, which JSON cannot hold; make a list of it with list()")
+        raise NotPlainError(f"{where} is a {view[1]}, which is not JSON; convert it with list()")
     return value
 
 
 def _kind(value: Any) -> str:
-    """A value's type, as whoever wrote the program knows it."""
+    """A value's type, as the program's author knows it."""
     name = getattr(value, "name", None)
     if type(value).__module__.startswith("pydantic_monty") and isinstance(name, str):
         return f"an object of class {name}"

@@ -1,7 +1,7 @@
-"""What every program finds there: written in the sandbox's own Python, and run in it before the program.
+"""Definitions for every program, in the sandbox's Python; they run before the program.
 
-It makes up for what models rely on and the engine lacks: exceptions with a ``code``, ``gather`` with
-``return_exceptions``, and ``next`` over a generator expression, which the engine makes a list of.
+They add what models use and the engine lacks: exceptions with a ``code``, ``gather`` with ``return_exceptions``, and
+``next`` over a generator expression, which the engine evaluates to a list.
 """
 
 from typing import Final
@@ -75,4 +75,4 @@ async def toold_gather(*awaitables: Any, return_exceptions: bool = False) -> lis
 async def gather(*awaitables: Any, return_exceptions: bool = False) -> list[Any]: ...
 async def gather_settled(*awaitables: Any) -> list[dict[str, Any]]: ...
 """
-"""The same for the type check, which does not see what was run before."""
+"""The declarations of the prelude for the type checker, which does not see it."""

@@ -1,8 +1,8 @@
-"""A program, what it may call, and what is made of its text before the engine gets it. Pure.
+"""A program, the functions that it may call, and the rewriting of its source for the engine. Pure.
 
-The engine's exceptions have no attributes, and its ``asyncio.gather`` takes no ``return_exceptions``. So that programs
-may be written as they would be elsewhere, ``name.code`` and ``name.message`` are read through a function, and
-``asyncio.gather`` is our own, imported or not (decision 42). No line moves.
+The engine's exceptions have no attributes, and its ``asyncio.gather`` has no ``return_exceptions``. So that programs
+can be written as usual, ``name.code`` and ``name.message`` become function calls, and ``asyncio.gather``, imported or
+not, is replaced by the prelude's (decision 42). Line numbers do not change.
 """
 
 import re
@@ -30,27 +30,27 @@ _CODE: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""A text that is not closed ends with its line or with the code: to look for an end for each quote would take long."""
+"""Unclosed texts end at the end of their line or of the code: searching an end for each quote would take too long."""
 _BEHIND_BRACES: Final = re.compile(r"\{\{|\{[^{}]*")
 _READ_OR_TEXT: Final = re.compile(rf"'[^'\n]*'|\"[^\"\n]*\"|{_READ}")
-"""Within the braces of an f-string: what is quoted there is a text of its own."""
+"""For the braces of an f-string, in which quoted parts are separate texts."""
 _AWAIT: Final = re.compile(rb"[^\w\x80-\xff.]await")
-"""With the byte before it; as no part of another name."""
+"""Includes the byte before, so that it is not part of a longer name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramModule:
-    """Functions that a program may call as ``await module.function(argument=…)``."""
+    """Functions that a program can call as ``await module.function(argument=…)``."""
 
     functions: frozenset[str]
     stub: Callable[[Sequence[str]], str]
-    """The signatures of some of them as the source of a typed module; of those that a program names, since a type
-    checker takes long to read hundreds."""
+    """Returns the source of a typed module with the signatures of some functions: those that the program names, since a
+    type checker takes long to read hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is to be run."""
+    """A program to run."""
 
     code: str
     modules: Mapping[str, ProgramModule]
@@ -58,51 +58,51 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class PreparedProgram:
-    """A program as the engine gets it: a line of imports, and the rewritten code below it."""
+    """A program for the engine: a line of imports, and the rewritten code."""
 
     text: str
     code: str
-    """As it was written."""
+    """The original code."""
     modules: Mapping[str, ProgramModule]
-    """Those that it names."""
+    """The modules that it names."""
     words: frozenset[str]
-    """All names in it."""
+    """All words in it."""
 
     def line(self, fed: int) -> int:
-        """The line of the program's own text."""
+        """The line in the original code."""
         return fed - 1
 
     def source(self, fed: int) -> str:
-        """What was written in that line."""
+        """The source of that line."""
         lines = self.code.split("\n")
         return lines[fed - 2] if 1 < fed <= len(lines) + 1 else ""
 
     def line_at(self, offset: int) -> int:
-        """The line of the program's own text in which the byte ``offset`` of ``text`` is."""
+        """The line in the original code that contains the byte ``offset`` of ``text``."""
         return self.line(self.text.encode()[:offset].count(b"\n") + 1)
 
     def await_before(self, offset: int) -> int | None:
-        """The byte of ``text`` where the ``await`` begins that stands right before the byte ``offset``, if one does."""
+        """The byte of ``text`` at which the ``await`` right before the byte ``offset`` starts; None if there is none."""
         before = self.text.encode()[:offset].rstrip(b" \t\f\r\n\\(")
         return len(before) - len("await") if _AWAIT.fullmatch(before[-6:]) else None
 
 
 def prepare(program: Program) -> PreparedProgram:
-    """The program, made ready for the engine.
+    """Rewrite a program for the engine.
 
     Raises:
-        ProgramStoppedError: it is too long, or no text.
+        ProgramStoppedError: it is too long, or not Unicode text.
     """
     try:
         size = len(program.code.encode())
     except UnicodeEncodeError:
         raise ProgramStoppedError(
-            "code", "The code holds half of a surrogate pair, which is no Unicode text."
+            "code", "The code contains half of a surrogate pair, which is not Unicode text."
         ) from None
     if size > MAX_CODE_BYTES:
         raise ProgramStoppedError(
             "code",
-            f"The code has {size:,} bytes, and at most {MAX_CODE_BYTES:,} are taken; pass data to tools instead.",
+            f"The code has {size:,} bytes; at most {MAX_CODE_BYTES:,} are allowed. Pass data to tools instead.",
         )
     words = frozenset(re.findall(r"\w+", program.code))
     named = {name: module for name, module in program.modules.items() if name in words}
@@ -111,7 +111,7 @@ def prepare(program: Program) -> PreparedProgram:
 
 
 def rewritten(code: str) -> str:
-    """The code, with what the engine's exceptions and its ``asyncio`` do not have read through functions."""
+    """The code with ``code``, ``message`` and ``gather`` replaced by the prelude's functions."""
     return _CODE.sub(_rewrite, code)
 
 
@@ -126,7 +126,7 @@ def _rewrite(match: re.Match[str]) -> str:
 
 
 def _imports(head: str, names: str) -> str:
-    """Without ``gather``, which is there already, and would be the engine's; by another name it is ours."""
+    """The import without ``gather``, which the prelude defines; an alias is assigned to the prelude's."""
     imported = [name.split() for name in names.strip("() \t\n").split(",")]
     if not any(words[:1] == ["gather"] for words in imported):
         return head + names

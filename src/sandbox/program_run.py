@@ -1,4 +1,4 @@
-"""One program at work: the engine runs until it needs something from outside, is answered, and runs on."""
+"""Runs one program: the engine runs until it needs something from outside, gets it, and continues."""
 
 import asyncio
 from typing import Any, TypeAlias
@@ -16,11 +16,11 @@ from .sandbox_errors import ProgramFailedError, ProgramRefusedError
 from .type_check_findings import mistakes_in
 
 _Need: TypeAlias = monty.AsyncFunctionSnapshot | monty.AsyncNameLookupSnapshot | monty.AsyncFutureSnapshot
-"""The engine stands still, and wants something from outside."""
+"""The engine is suspended and needs something from outside."""
 
 
 class ProgramRun:
-    """A run of one program in a session of its own."""
+    """One program in its own session of the engine."""
 
     def __init__(
         self,
@@ -29,23 +29,23 @@ class ProgramRun:
         prepared: PreparedProgram,
         call: Call,
         output: ProgramOutput,
-        ending: ProgramTermination,
+        termination: ProgramTermination,
     ) -> None:
         self._session = session
         self._program = program
         self._prepared = prepared
         self._call = call
         self._output = output
-        self._ending = ending
-        # Of each `await` that stands before a call, the last call that was made there.
+        self._termination = termination
+        # For each `await` before a call, the latest call made there.
         self._awaited: dict[int, int] = {}
 
-    async def to_its_end(self, calls: InnerCalls) -> Any:
-        """Run it, and return its value as plain JSON. Whatever it still waits for when it ends, ends with it.
+    async def run(self, calls: InnerCalls) -> Any:
+        """Run the program, and return its value as plain JSON. Pending calls end with it.
 
         Raises:
-            SandboxError: it did not come to its end.
-            MontyError: the same, in the engine's words.
+            SandboxError: it failed or was stopped.
+            MontyError: the same, as an error of the engine.
         """
         try:
             await self._session.feed_run(PRELUDE, skip_type_check=True)
@@ -60,7 +60,7 @@ class ProgramRun:
         return await self._value(snapshot, calls)
 
     async def _checked(self) -> monty.AsyncSnapshot:
-        """The program's first need of something from outside; the type check, which is before all, found nothing."""
+        """Start the program after the type check; returns its first suspension."""
         try:
             snapshot = await self._start(skip_type_check=False)
             while isinstance(snapshot, monty.AsyncFunctionSnapshot) and snapshot.function_name == "import_stubs":
@@ -80,45 +80,45 @@ class ProgramRun:
 
     async def _answer(self, snapshot: _Need, calls: InnerCalls) -> monty.AsyncSnapshot:
         if isinstance(snapshot, monty.AsyncFutureSnapshot):
-            with self._ending.watch(self._session.worker_pid):
+            with self._termination.watch(self._session.worker_pid):
                 settled = await calls.settled(self._waited_for(snapshot))
             return await snapshot.resume(settled)
         if isinstance(snapshot, monty.AsyncNameLookupSnapshot):
-            return await snapshot.resume()  # there is nothing of this name
+            return await snapshot.resume()  # the name is not defined
         return await (self._system if snapshot.is_os_function else self._function)(snapshot, calls)
 
     async def _system(self, snapshot: monty.AsyncFunctionSnapshot, calls: InnerCalls) -> monty.AsyncSnapshot:
-        """Imports of modules and sleeps; of anything else the engine says that there is none."""
+        """Imports and sleeps; other functions do not exist."""
         match snapshot.function_name:
             case "import" | "import_stubs":
                 return await snapshot.resume_auto()
             case "system.sleep":
-                with self._ending.watch(self._session.worker_pid):
+                with self._termination.watch(self._session.worker_pid):
                     await asyncio.sleep(snapshot.args[0])
                 return await snapshot.resume({"return_value": None})
             case "system.async_sleep":
                 delay_s = snapshot.args[0]
-                calls.make(snapshot.call_id, lambda: asyncio.sleep(delay_s), self._bare_line(snapshot))
+                calls.add(snapshot.call_id, lambda: asyncio.sleep(delay_s), self._bare_line(snapshot))
                 return await snapshot.resume({"future": ...})
         return await snapshot.resume_not_handled()
 
     async def _function(self, snapshot: monty.AsyncFunctionSnapshot, calls: InnerCalls) -> monty.AsyncSnapshot:
         module, _, function = snapshot.function_name.partition(".")
-        if module not in self._prepared.modules:  # the engine asks for a name that is called as for a function
+        if module not in self._prepared.modules:  # the engine treats a call of an unknown name as a function call
             return await snapshot.resume({"exc_type": "NameError", "message": f"name {module!r} is not defined"})
         calls.count_one()
         if snapshot.args:
-            told = f"{snapshot.function_name} takes its arguments by name, such as query=…"
-            return await snapshot.resume({"exc_type": "TypeError", "message": told})
+            message = f"{snapshot.function_name} takes its arguments by name, such as query=…"
+            return await snapshot.resume({"exc_type": "TypeError", "message": message})
         try:
             arguments = await asyncio.to_thread(plain, snapshot.kwargs, snapshot.function_name)
         except NotPlainError as error:
             return await snapshot.resume({"exc_type": "TypeError", "message": str(error)})
-        calls.make(snapshot.call_id, lambda: self._call(module, function, arguments), self._bare_line(snapshot))
+        calls.add(snapshot.call_id, lambda: self._call(module, function, arguments), self._bare_line(snapshot))
         return await snapshot.resume({"future": ...})
 
     def _bare_line(self, snapshot: monty.AsyncFunctionSnapshot) -> int | None:
-        """The line of a call that has no ``await`` before it; None of one that has."""
+        """The line of a call without an ``await`` before it; None if there is one."""
         place = snapshot.position.start
         awaited = self._prepared.await_before(place) if snapshot.position.filename == FED_AS else None
         if awaited is None:
@@ -127,8 +127,8 @@ class ProgramRun:
         return None
 
     def _waited_for(self, snapshot: monty.AsyncFutureSnapshot) -> list[int]:
-        """What is to be begun now. Where the program waits for one call that stands behind the ``await``, that alone;
-        else all that it has written, of which the engine does not tell what is waited for."""
+        """The calls to start now: only the call after the ``await`` if the program waits for one, else all pending
+        calls, since the engine does not report which of them are awaited."""
         alone = self._awaited.get(snapshot.position.start) if snapshot.position.filename == FED_AS else None
         return [alone] if alone in snapshot.pending_call_ids else snapshot.pending_call_ids
 
@@ -136,7 +136,7 @@ class ProgramRun:
         if calls.never_awaited:
             lines = ", ".join(map(str, calls.never_awaited))
             raise ProgramFailedError(
-                f"A call in line {lines} was not awaited, and so not made; write `await` before it."
+                f"A call in line {lines} was not awaited and therefore not made; write `await` before it."
             )
         try:
             return await asyncio.to_thread(lambda: plain(complete.output, "the returned value"))

@@ -1,6 +1,6 @@
-"""What ends a program from outside: its time, too much output, the death of its worker. Each at once, whatever it does.
+"""Ends a program at once, whatever it does: at its timeout, at too much output, or when its worker dies.
 
-All by one clock, which is set to now where something else than time ends it.
+All of these use one timeout, which is rescheduled to now.
 """
 
 import asyncio
@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
-from .program_output import KEPT_BYTES
+from .program_output import MAX_OUTPUT_BYTES
 from .sandbox_errors import ProgramStoppedError, SandboxError, WorkerDiedError
 
-GONE: Final = "The process that ran the program is gone; the calls that it had made may have had their effect."
+WORKER_DIED: Final = "The process that ran the program died; calls that it had made may have had an effect."
 
 
 class ProgramTermination:
-    """Of one program."""
+    """Ends one program."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -26,49 +26,49 @@ class ProgramTermination:
 
     @property
     def reason(self) -> SandboxError:
-        """Why it was ended."""
-        told = f"The program's {self._timeout_s:.3g} s are over, the time in which it waited for tools included."
-        return self._reason or ProgramStoppedError("time", told)
+        """Why the program was ended."""
+        message = f"The program exceeded its {self._timeout_s:.3g} s, which include waiting for tools."
+        return self._reason or ProgramStoppedError("time", message)
 
     @asynccontextmanager
     async def within(self, timeout_s: float) -> AsyncIterator[None]:
-        """End the block after so many seconds, or before.
+        """End the block after ``timeout_s`` seconds, or earlier.
 
         Raises:
-            TimeoutError: it was ended; ``reason`` says why.
+            TimeoutError: the block was ended; ``reason`` says why.
         """
         self._timeout_s = timeout_s
         async with asyncio.timeout(timeout_s) as self._clock:
             yield
 
-    def for_flood(self) -> None:
-        """It prints too much. May be called by any thread."""
-        stop = ProgramStoppedError("output", f"The program printed more than {KEPT_BYTES:,} bytes; print less.")
-        self._loop.call_soon_threadsafe(self._now, stop)
+    def on_output_limit(self) -> None:
+        """End the program because it prints too much. Thread-safe."""
+        stop = ProgramStoppedError("output", f"The program printed more than {MAX_OUTPUT_BYTES:,} bytes; print less.")
+        self._loop.call_soon_threadsafe(self._end_now, stop)
 
     @contextmanager
     def watch(self, worker_pid: int | None) -> Iterator[None]:
-        """End it when this process dies while the block waits for something else; while it works, the engine tells.
+        """End the program if its worker process dies during the block; outside of it, the engine detects that.
 
-        Where the system cannot tell of a process, its end is noticed when the program is to go on.
+        On systems without pidfd, a dead worker is detected when the program continues.
         """
         if worker_pid is None or not hasattr(os, "pidfd_open"):
             yield
             return
         try:
             descriptor = os.pidfd_open(worker_pid)
-        except OSError:  # it is gone already, and the engine will say so
+        except OSError:  # it is dead already, which the engine reports
             yield
             return
         try:
-            self._loop.add_reader(descriptor, self._now, WorkerDiedError(GONE))
+            self._loop.add_reader(descriptor, self._end_now, WorkerDiedError(WORKER_DIED))
             yield
         finally:
             self._loop.remove_reader(descriptor)
             os.close(descriptor)
 
-    def _now(self, reason: SandboxError) -> None:
+    def _end_now(self, reason: SandboxError) -> None:
         self._reason = self._reason or reason
         if self._clock is not None:
-            with suppress(RuntimeError):  # it has ended meanwhile
+            with suppress(RuntimeError):  # the block has ended
                 self._clock.reschedule(self._loop.time())

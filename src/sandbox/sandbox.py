@@ -1,4 +1,4 @@
-"""The sandbox, whatever its engine: loaded when the first program comes, and closed with the daemon."""
+"""The sandbox: loads its engine with the first program, and closes it with the daemon."""
 
 import asyncio
 import time
@@ -11,25 +11,25 @@ from .program_output import ProgramOutput
 from .sandbox_engine import SandboxLimits
 from .sandbox_errors import SandboxBusyError, SandboxMissingError
 
-if TYPE_CHECKING:  # it needs the engine, which need not be installed
+if TYPE_CHECKING:  # these need the engine, which is optional
     from .inner_calls import Call
     from .sandbox_engine import SandboxEngine
 
 
 def share_of_one(programs: int) -> int:
-    """How many of all workers one owner of programs may hold: programs wait, and others' must not wait for them."""
+    """The number of workers that one owner may use at once, so that other owners' programs do not wait for them."""
     return max(1, programs * 3 // 4)
 
 
 class Sandbox:
-    """Runs programs, so many at once; ``limits`` may be replaced at any time, for those that come then."""
+    """Runs programs with bounded concurrency. ``limits`` can be replaced at any time; new programs use the new limits."""
 
     def __init__(self, limits: SandboxLimits, *, programs: int) -> None:
         self.limits = limits
         self._programs = programs
         self._opening = asyncio.Lock()
-        # Of those who have programs that run or wait.
-        self._lines: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        # Owners with programs that run or wait.
+        self._owner_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._engine: SandboxEngine | None = None
 
     def __repr__(self) -> str:
@@ -38,34 +38,33 @@ class Sandbox:
     async def run(
         self, program: Program, call: "Call", output: ProgramOutput, *, timeout_s: float, owner: str = ""
     ) -> Any:
-        """Run a program and return its value as plain JSON. It has ``timeout_s`` seconds, its waiting included.
+        """Run a program and return its value as plain JSON. ``timeout_s`` includes waiting for a worker.
 
-        All programs of one ``owner`` together hold three quarters of the workers at most. ``call`` does what it calls;
-        when the program has ended, for whatever cause, none of these is going on. What it prints is in ``output``, also
-        where it did not come to its end.
+        All programs of one ``owner`` together use at most three quarters of the workers. ``call`` makes the program's
+        calls; none is running after this returns. ``output`` has what it printed, also if it failed.
 
         Raises:
-            SandboxError: it did not come to its end; errors.py has the cases.
+            SandboxError: it failed, was stopped or did not run; sandbox_errors.py lists the cases.
         """
         engine = await self._opened()
         share = share_of_one(self._programs)
-        line = self._lines.setdefault(owner, asyncio.Semaphore(share))
+        owner_slots = self._owner_slots.setdefault(owner, asyncio.Semaphore(share))
         waited_s = 0.0
-        if line.locked():
+        if owner_slots.locked():
             began = time.monotonic()
             try:
                 async with asyncio.timeout(timeout_s):
-                    await line.acquire()
+                    await owner_slots.acquire()
             except TimeoutError:
-                told = f"{share} programs of yours run already, and none ended within {timeout_s:.3g} s."
-                raise SandboxBusyError(told) from None
+                message = f"{share} of your programs are running, and none ended within {timeout_s:.3g} s."
+                raise SandboxBusyError(message) from None
             waited_s = time.monotonic() - began
         else:
-            await line.acquire()
+            await owner_slots.acquire()
         try:
             return await engine.run(program, self.limits, call, output, timeout_s - waited_s)
         finally:
-            line.release()
+            owner_slots.release()
 
     async def close(self) -> None:
         """End all workers."""
@@ -76,7 +75,7 @@ class Sandbox:
         async with self._opening:
             if self._engine is None:
                 try:
-                    # In a thread: it is a library of 10 MB, and calls go on meanwhile.
+                    # In a thread: loading the 10 MB library must not block the event loop.
                     module = await asyncio.to_thread(import_module, f"{__package__}.sandbox_engine")
                 except ModuleNotFoundError as error:
                     if error.name != "pydantic_monty":
@@ -85,7 +84,7 @@ class Sandbox:
                 engine: SandboxEngine = module.SandboxEngine(self._programs)
                 try:
                     await engine.open()
-                except RuntimeError as error:  # it is installed in part, or the system has no room for a process
+                except RuntimeError as error:  # it is not installed completely, or no process can be started
                     raise SandboxMissingError(str(error)) from None
                 self._engine = engine
         return self._engine

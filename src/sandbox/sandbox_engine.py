@@ -1,6 +1,6 @@
 """The engine, pydantic-monty: a pool of worker processes, each of which runs one program at a time.
 
-A program that waits for a tool keeps its worker, so there are as many as programs may run at once, not as CPUs."""
+A program that waits for a tool keeps its worker, so the pool has one worker per concurrent program, not per CPU."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pydantic_monty as monty
 
-from .engine_failures import why
+from .engine_failures import sandbox_error
 from .inner_calls import Call, InnerCalls
 from .prelude import DECLARATIONS
 from .program import PreparedProgram, Program, prepare
@@ -21,28 +21,28 @@ from .sandbox_errors import SandboxBusyError
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """Beside its time, which each call names; all settable (docs/limits.md)."""
+    """The limits of a program besides its timeout; all are settings (docs/limits.md)."""
 
     cpu_s: float
-    """How long the interpreter itself works; what it waits for does not count."""
+    """CPU time of the interpreter; waiting does not count."""
     memory_bytes: int
     calls: int
-    """Of tools, in all."""
+    """Total number of tool calls."""
 
 
 _PROGRAMS_PER_WORKER: Final = 200
-"""Then another process takes its place, so that what one keeps back does not add up."""
+"""Then the worker process is replaced, so that leaked memory does not accumulate."""
 _SUSPENSIONS_PER_CALL: Final = 4
 _SUSPENSIONS: Final = 5_000
-"""How often a program may ask for what is no tool: sleeps, imports, names that are not there."""
+"""The number of requests other than tool calls: sleeps, imports, undefined names."""
 _GRACE_S: Final = 5.0
-"""An interpreter that does not end itself this long after its CPU time is killed; a busy machine is given the time."""
+"""An interpreter that does not stop this long after its CPU time is killed; busy machines need that time."""
 _PAUSE_S: Final = 0.1
-"""An interpreter that ends right after the pool was closed aborts at times (4 of 20, of which 0.05 s left none)."""
+"""An interpreter that ends right after the pool was closed sometimes aborts (4 of 20; with 0.05 s none)."""
 
 
 class SandboxEngine:
-    """A pool of workers. ``open`` it before, and ``close`` it after."""
+    """A pool of workers. Call ``open`` before the first program, and ``close`` at the end."""
 
     def __init__(self, programs: int) -> None:
         self._programs = programs
@@ -64,21 +64,21 @@ class SandboxEngine:
     ) -> Any:
         """``Sandbox.run``."""
         prepared = prepare(program)
-        ending = ProgramTermination()
-        output.on_flood = ending.for_flood
+        termination = ProgramTermination()
+        output.on_limit = termination.on_output_limit
         began = False
         try:
-            async with ending.within(timeout_s), self._session(prepared, limits) as session:
+            async with termination.within(timeout_s), self._session(prepared, limits) as session:
                 began = True
-                run = ProgramRun(session, program, prepared, call, output, ending)
-                return await run.to_its_end(InnerCalls(limits.calls))
+                run = ProgramRun(session, program, prepared, call, output, termination)
+                return await run.run(InnerCalls(limits.calls))
         except TimeoutError:
             if not began:
-                told = f"{self._programs} programs run already, and none ended within {timeout_s:.3g} s."
-                raise SandboxBusyError(told) from None
-            raise ending.reason from None
+                message = f"{self._programs} programs are running, and none ended within {timeout_s:.3g} s."
+                raise SandboxBusyError(message) from None
+            raise termination.reason from None
         except monty.MontyError as error:
-            raise why(error, prepared, cpu_s=limits.cpu_s, memory_bytes=limits.memory_bytes) from None
+            raise sandbox_error(error, prepared, cpu_s=limits.cpu_s, memory_bytes=limits.memory_bytes) from None
 
     def _session(
         self, prepared: PreparedProgram, limits: SandboxLimits
@@ -104,4 +104,4 @@ class SandboxEngine:
 
 
 def _no_call() -> None:
-    """Stands for each function: what it does is done where the engine asks for it (``run``)."""
+    """A placeholder for each function: ``ProgramRun`` makes the call."""

@@ -1,14 +1,14 @@
-"""Why a program did not come to its end, all below ``SandboxError``::
+"""The reasons why a program did not complete, all below ``SandboxError``::
 
     SandboxError
     ├── SandboxMissingError   the engine is not installed, or does not start
-    ├── SandboxBusyError      no worker became free within the program's time
-    ├── WorkerDiedError       the process that ran it is gone
-    ├── ProgramRefusedError   something is wrong with it that was seen before any of it ran
-    ├── ProgramFailedError    it raised an exception, or returned what is no JSON
-    └── ProgramStoppedError   it came to one of its bounds
+    ├── SandboxBusyError      no worker became free within the program's timeout
+    ├── WorkerDiedError       the worker process ended unexpectedly
+    ├── ProgramRefusedError   the program was rejected before it ran
+    ├── ProgramFailedError    it raised an exception, or returned a value that is not JSON
+    └── ProgramStoppedError   it exceeded a limit
 
-A message is for whoever wrote the program. ``ToolFailedError`` is no such error: it is what a program can catch.
+Messages are for the program's author. ``ToolFailedError`` is not among these: programs can catch it.
 """
 
 from collections.abc import Sequence
@@ -18,27 +18,27 @@ Bound = Literal["time", "cpu", "memory", "output", "calls", "code"]
 
 
 class SandboxError(Exception):
-    """The program did not come to its end."""
+    """The program did not complete."""
 
 
 class SandboxMissingError(SandboxError):
     """Code mode needs the package pydantic-monty; install it with: pip install "toold[code]"."""
 
     def __init__(self, reason: str | None = None) -> None:
-        told = f"The sandbox's engine does not start: {reason}" if reason else (type(self).__doc__ or "")
-        super().__init__(told.removesuffix("."))
+        message = f"The sandbox's engine does not start: {reason}" if reason else (type(self).__doc__ or "")
+        super().__init__(message.removesuffix("."))
 
 
 class SandboxBusyError(SandboxError):
-    """No worker became free within the program's time; nothing of it ran."""
+    """No worker became free within the program's timeout; nothing ran."""
 
 
 class WorkerDiedError(SandboxError):
-    """The process that ran the program is gone, and the program with it."""
+    """The worker process ended unexpectedly, and the program with it."""
 
 
 class ProgramRefusedError(SandboxError):
-    """Something is wrong with the program that was seen before any of it ran; ``mistakes`` has each, with its line."""
+    """The program was rejected before it ran; ``mistakes`` lists the reasons with their lines."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         self.mistakes = tuple(mistakes)
@@ -46,11 +46,11 @@ class ProgramRefusedError(SandboxError):
 
 
 class ProgramFailedError(SandboxError):
-    """The program raised an exception that it did not catch, or returned what is no JSON."""
+    """The program raised an exception that it did not catch, or returned a value that is not JSON."""
 
 
 class ProgramStoppedError(SandboxError):
-    """The program came to one of its bounds, which no ``except`` of it sees."""
+    """The program exceeded a limit; its ``except`` clauses do not see this."""
 
     def __init__(self, bound: Bound, message: str) -> None:
         self.bound: Bound = bound
@@ -58,7 +58,7 @@ class ProgramStoppedError(SandboxError):
 
 
 class ToolFailedError(Exception):
-    """A call that a program made failed: to the program it is a ``ToolError`` with this ``code`` and ``message``."""
+    """A call of the program failed: it sees a ``ToolError`` with this ``code`` and ``message``."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code

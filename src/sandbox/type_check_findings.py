@@ -1,7 +1,7 @@
-"""Which of the type checker's findings are mistakes that would fail for certain: a call that is not awaited, a wrong
-argument of a tool, a tool that is not there. Everything else is left to the run. Pure.
+"""Selects the type checker's findings that certainly fail at run time: calls that are not awaited, invalid arguments
+of tools, tools that do not exist. Other findings are ignored. Pure.
 
-Programs are written without types for an engine that checks none, so most of what a checker objects to is no mistake.
+Programs have no type annotations, and the engine checks no types, so most findings are not mistakes.
 """
 
 import builtins
@@ -15,7 +15,7 @@ from ..protocol.name_suggestions import close_names, did_you_mean
 from .program import PreparedProgram, ProgramModule
 
 MOST: Final = 10
-"""Mistakes that are told: looking for close names takes long where there are thousands."""
+"""The largest number of reported mistakes: searching similar names takes long if there are thousands."""
 MISTAKE_CHARS: Final = 500
 _NOT_AWAITED: Final = frozenset(
     {
@@ -35,14 +35,14 @@ _NO_MEMBER: Final = re.compile(r"Module `(\w+)` has no member `(\w+)`")
 _NO_NAME: Final = re.compile(r"Name `(\w+)` used when not defined")
 _CALLED: Final = re.compile(r"\w+\s*(?:\.\s*(\w+)\s*)?\(")
 _KNOWN_ELSEWHERE: Final = frozenset(dir(builtins)) | sys.stdlib_module_names
-"""A name of these that the checker does not know may be there when the program runs, or is told then."""
+"""Unknown names among these may exist at run time, or are reported then."""
 _SCALARS: Final = frozenset({"str", "int", "float", "bool", "bytes", "None"})
 _GENERICS: Final = frozenset({"list", "dict", "tuple", "set"})
 
 
 def mistakes_in(findings: str, prepared: PreparedProgram, modules: Mapping[str, ProgramModule]) -> list[str]:
-    """A sentence for each of the first ``MOST``, with its line; ``findings`` is the checker's list as JSON."""
-    told: dict[str, None] = {}
+    """A sentence with its line for each of the first ``MOST`` mistakes; ``findings`` is the checker's list as JSON."""
+    mistakes: dict[str, None] = {}
     seen: set[tuple[int, str]] = set()
     lines = prepared.text.split("\n")
     for finding in json.loads(findings):
@@ -52,10 +52,10 @@ def mistakes_in(findings: str, prepared: PreparedProgram, modules: Mapping[str, 
         seen.add((row, message))
         mistake = _mistake(finding, lines[row - 1], prepared, modules)
         if mistake:
-            told[mistake[:MISTAKE_CHARS]] = None
-        if len(told) == MOST:
+            mistakes[mistake[:MISTAKE_CHARS]] = None
+        if len(mistakes) == MOST:
             break
-    return list(told)
+    return list(mistakes)
 
 
 def _mistake(
@@ -69,7 +69,7 @@ def _mistake(
         wrong = "a call is used before it is awaited; write `await` in front of it"
     elif code in _OF_ARGUMENTS and _tool(message, modules):
         wrong = message.replace("`", "'")
-    elif code == "invalid-argument-type" and not source.startswith("*"):  # of what is spread, no types are known
+    elif code == "invalid-argument-type" and not source.startswith("*"):  # spread arguments have no known types
         wrong = _wrong_type(message, modules)
     elif code in {"unresolved-attribute", "unresolved-import"}:
         wrong = _no_member(message, modules)
@@ -114,13 +114,13 @@ def _no_name(message: str, source: str, modules: Mapping[str, ProgramModule]) ->
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    return did_you_mean(close_names(name, known)) or "read_stubs has all functions."
+    return did_you_mean(close_names(name, known)) or "read_stubs lists all functions."
 
 
 def is_certain(expected: str, found: str) -> bool:
-    """Whether no value of the type that was found can be of the one that was expected, as far as JSON goes.
+    """Whether no value of the found type can be of the expected type, as far as JSON is concerned.
 
-    A name that is no type of Python's is a class of the stub: an object, whose fields are not looked at here.
+    A name that is not a Python type is a class of the stub: an object, whose fields are not checked here.
     """
     takes, given = list(_members(expected)), list(_members(found))
     if not all(kind in _SCALARS | _GENERICS for kind, _ in given):
@@ -146,7 +146,7 @@ def _may_be(given: tuple[str, str], taken: tuple[str, str]) -> bool:
 
 
 def _members(named: str) -> Iterator[tuple[str, str]]:
-    """Each type of a union by its bare name; of a ``Literal`` each value with its type."""
+    """The types of a union by their bare names; of a ``Literal`` each value with its type."""
     for member in _split(named, "|"):
         head, _, inner = member.partition("[")
         if head == "Literal":
@@ -164,7 +164,8 @@ def _kind_of(literal: str) -> str:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The parts of a type between separators that stand in no brackets and no quotes."""
+    """The parts of a type between separators outside of brackets and quotes."""
+
     parts, depth, quote = [""], 0, ""
     for char in text:
         if quote:

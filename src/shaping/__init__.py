@@ -1,12 +1,11 @@
-"""Shaping: what is asked of a result, and what is made of it. Pure: values in, values out.
+"""Shaping: filters, projects and aggregates JSON values, and resolves templates. Pure.
 
-Who calls it: tools that shape results and chain calls. What it knows: paths, filters, templates, and the order in which
-a value is shaped; the language is in docs/shaping.md. What it must never know: which tools there are, where results
-lie, who waits.
+Used by tools that shape results and chain calls. Knows paths, filters, templates, and the order in which a value is
+shaped; docs/shaping.md describes the language. Must not know tools, where results are stored, or callers.
 
-``plan(options).apply(value)`` shapes; ``parse_filter`` and ``compile_filter`` decide, and ``compile_pattern`` of a
-text; ``compile_template(value)`` and its ``resolve(context)`` fill in; ``as_json``, ``as_ndjson`` and ``as_csv`` write.
-Values are what JSON decodes to: dict, list, str, int, float, bool, None.
+``plan(options).apply(value)`` shapes; ``parse_filter``, ``compile_filter`` and ``compile_pattern`` test values;
+``compile_template(value)`` and its ``resolve(context)`` fill in templates; ``as_json``, ``as_ndjson`` and ``as_csv``
+write rows. Values are those that JSON decodes to: dict, list, str, int, float, bool, None.
 """
 
 from .filter_matching import compile_filter
@@ -19,7 +18,7 @@ from .shaping_options import plan
 from .shaping_plan import ShapedValue, ShapingPlan, ShapingReport
 from .templates import Template, compile_template
 from .value_kinds import weight
-from .value_paths import MISSING, Said, ValuePath, find, parse_path
+from .value_paths import MISSING, ParsedTexts, ValuePath, find_value, parse_path
 
 __all__ = [
     "MISSING",
@@ -27,8 +26,8 @@ __all__ = [
     "LanguageError",
     "MissingValueError",
     "NoListError",
+    "ParsedTexts",
     "PatternError",
-    "Said",
     "ShapedValue",
     "ShapingError",
     "ShapingPlan",
@@ -42,7 +41,7 @@ __all__ = [
     "compile_pattern",
     "compile_template",
     "conditions_of",
-    "find",
+    "find_value",
     "from_csv",
     "from_json",
     "from_ndjson",

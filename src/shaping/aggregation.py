@@ -1,4 +1,4 @@
-"""Figures of rows, of all together or of each group."""
+"""Aggregates of rows, over all rows or per group."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from .value_paths import ValuePath, getter
 
 
 class Aggregation(msgspec.Struct, frozen=True):
-    """Which figures, of which fields; ``figures`` by their names in ``FIGURES``."""
+    """The requested aggregates: ``figures`` maps names in ``FIGURES`` to fields."""
 
     group_by: tuple[ValuePath, ...]
     count: bool
@@ -20,18 +20,18 @@ class Aggregation(msgspec.Struct, frozen=True):
 
     @property
     def paths(self) -> tuple[ValuePath, ...]:
-        """Every field that it looks at."""
+        """All fields that it uses."""
         return (*self.group_by, *(path for paths in self.figures.values() for path in paths))
 
 
 def aggregate(rows: Sequence[Any], wanted: Aggregation) -> Any:
-    """The figures::
+    """The aggregates::
 
         {"count": 3, "sum": {"amount": 60}, "unique": {"status": ["open", "done"]}}
 
-    With ``group_by`` a list of them, in the order in which the groups first come, each with
-    ``"group": {"status": "open"}``. Null and missing values are left out; of ``sum`` and ``avg`` so is what
-    is no number (``not_numbers`` counts it). Of nothing, ``sum`` is 0 and ``avg``, ``min`` and ``max`` are null.
+    With ``group_by`` a list of these, in the order in which groups first occur, each with ``"group": {"status":
+    "open"}``. Null and missing values are ignored; ``sum`` and ``avg`` also ignore values that are not numbers
+    (``not_numbers`` counts them). Without values, ``sum`` is 0 and ``avg``, ``min`` and ``max`` are null.
     """
     if not wanted.group_by:
         return _figures(rows, wanted)
@@ -47,7 +47,7 @@ def aggregate(rows: Sequence[Any], wanted: Aggregation) -> Any:
 
 
 def not_numbers(rows: Sequence[Any], wanted: Aggregation) -> dict[str, int]:
-    """By field that is summed or averaged, how many values are no numbers; fields of numbers alone are not there."""
+    """The number of values that are not numbers, by summed or averaged field; fields without any are omitted."""
     paths = dict.fromkeys([*wanted.figures.get("sum", ()), *wanted.figures.get("avg", ())])
     counts = {str(path): sum(not is_number(value) for value in _values(rows, path)) for path in paths}
     return {path: count for path, count in counts.items() if count}
@@ -61,14 +61,14 @@ def _figures(rows: Sequence[Any], wanted: Aggregation) -> dict[str, Any]:
 
 
 def _values(rows: Iterable[Any], path: ValuePath) -> list[Any]:
-    """What stands there in all rows; with ``[*]`` every element counts by itself."""
+    """The values at the path in all rows; with ``[*]`` every element is a separate value."""
     get = getter(path)
     values = [value for row in rows if not is_null(value := get(row))]
     return [item for items in values for item in items if not is_null(item)] if path.many else values
 
 
 def _sum(values: Sequence[Any]) -> int | float | None:
-    """Exact among integers, and rounded once among others; null where no double is large enough."""
+    """Exact for integers, rounded once for others; null if the sum exceeds the range of a double."""
     numbers = [value for value in values if is_number(value)]
     if all(isinstance(number, int) for number in numbers):
         return sum(numbers)
@@ -99,7 +99,7 @@ def _max(values: Sequence[Any]) -> Any:
 
 
 def _unique(values: Sequence[Any]) -> list[Any]:
-    """The different values, in the order in which they first come."""
+    """The distinct values, in the order in which they first occur."""
     different: dict[tuple[Any, ...], Any] = {}
     for value in values:
         different.setdefault(identity(value), value)
@@ -113,4 +113,4 @@ FIGURES: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
     "max": _max,
     "unique": _unique,
 }
-"""What can be asked of fields, beside ``count``."""
+"""The aggregates of fields, in addition to ``count``."""

@@ -1,7 +1,7 @@
-"""From a filter to a function that says whether a row passes it.
+"""Compiles a filter to a function that tests a row.
 
-A field is null where it is missing, null or NaN. Values of different types are never equal, and neither is less than
-the other. On a list a condition holds where it holds for one of the elements; ``!=`` and ``NOT`` are plain opposites.
+A field is null if it is missing, null or NaN. Values of different types are never equal, and neither is less than
+the other. On a list a condition is true if it is true for an element; ``!=`` and ``NOT`` are plain negations.
 """
 
 import datetime as dt
@@ -25,7 +25,7 @@ _COMPARE: Final[dict[FilterOperator, Callable[[Any, Any], bool]]] = {
 
 
 def filter_rows(rows: Iterable[Any], condition: Filter) -> list[Any]:
-    """The rows that pass. What is joined by AND is done one after the other, which spares a call a row."""
+    """The rows that match. The parts of an AND are applied one after the other, which saves one call per row."""
     kept = list(rows)
     for part in condition.parts if isinstance(condition, And) else (condition,):
         passes = compile_filter(part)
@@ -34,7 +34,7 @@ def filter_rows(rows: Iterable[Any], condition: Filter) -> list[Any]:
 
 
 def compile_filter(condition: Filter) -> Test:
-    """The test that a row passes or fails; it never raises, whatever the row is."""
+    """A test for rows. It never raises, whatever the row is."""
     match condition:
         case And(parts=(one, two)):
             first, second = compile_filter(one), compile_filter(two)
@@ -68,15 +68,15 @@ def _condition(condition: FilterCondition) -> Test:
         case FilterOperator.EQUAL | FilterOperator.IN:
             return _equal(path, values)
         case FilterOperator.CONTAINS | FilterOperator.STARTS_WITH | FilterOperator.MATCHES:
-            return _on_field(path, _looking(condition.operator, str(values[0])))
+            return _on_field(path, _text_test(condition.operator, str(values[0])))
         case operator:
             return _on_field(path, _ordering(_COMPARE[operator], values[0]))
 
 
 def _on_field(path: ValuePath, test: Test) -> Test:
-    """The test of the row's field, or of the elements where that is a list."""
+    """Applies the test to the row's field, or to its elements if it is a list."""
     match path.steps:
-        case (str(name),):  # by far the most, so without the call of a getter
+        case (str(name),):  # the most frequent case, without the call of a getter
 
             def passes(row: Any) -> bool:
                 try:
@@ -103,7 +103,7 @@ def _equal(path: ValuePath, values: Sequence[Literal]) -> Test:
         case _:
             return _on_field(path, test)
 
-    # The filter that is asked for most, in one call a row.
+    # The most frequent filter, in one call per row.
     def passes(row: Any) -> bool:
         try:
             value = row[name]
@@ -117,7 +117,7 @@ def _equal(path: ValuePath, values: Sequence[Literal]) -> Test:
 
 
 def _one_of(values: Sequence[Literal]) -> Test:
-    """Equal to one of these: text without case, numbers as numbers, dates as moments."""
+    """Equality with one of these values: text case-insensitively, numbers as numbers, dates as instants."""
     texts, numbers, rest = set[str](), set[float](), list[Literal]()
     for value in values:
         match value:
@@ -144,7 +144,7 @@ def _flag_or_moment(wanted: Literal) -> Test:
 
 
 def _ordering(compare: Callable[[Any, Any], bool], bound: Literal) -> Test:
-    """Less, greater and the like, among numbers, among texts without case, among moments."""
+    """Less-than and greater-than comparisons of numbers, of text case-insensitively, and of instants."""
     match bound:
         case str():
             folded = bound.casefold()
@@ -160,8 +160,8 @@ def _ordering(compare: Callable[[Any, Any], bool], bound: Literal) -> Test:
             return lambda value: is_number(value) and compare(value, bound)
 
 
-def _looking(operator: FilterOperator, wanted: str) -> Test:
-    """Into the text of the value; where that has none, there is nothing to find."""
+def _text_test(operator: FilterOperator, wanted: str) -> Test:
+    """Searches in the text of a value; false if it has no text."""
     found = _search(operator, wanted)
 
     def passes(value: Any) -> bool:

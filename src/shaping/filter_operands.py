@@ -6,26 +6,26 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-import re2  # type: ignore[import-untyped]  # it has no types of its own, nor in typeshed
+import re2  # type: ignore[import-untyped]  # neither re2 nor typeshed has types
 
 from .text_cursor import TextCursor, quote
 from .value_kinds import DATE, moment_of
 
 Literal = str | int | float | bool | dt.datetime | None
-"""A date has its zone; one without a time is its first moment, one without a zone is UTC."""
+"""A date has a time zone, UTC by default; a date without a time is its first moment."""
 
 _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 _NUMBER: Final = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _MAX_NUMBER_CHARS: Final = 400
-"""A double has no more digits before its point; Python reads no more than some thousands."""
+"""A double has no more digits before its decimal point; Python limits the digits that it parses."""
 
 
 def typed(text: str, reader: TextCursor, at: int) -> Literal:
-    """What bare ``text``, which stands at ``at``, means.
+    """The value of the unquoted ``text`` at position ``at``.
 
     Raises:
-        LanguageError: it looks like a number or a date, and there is no such one.
+        LanguageError: it looks like a number or a date but is not a valid one.
     """
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
@@ -36,7 +36,7 @@ def typed(text: str, reader: TextCursor, at: int) -> Literal:
         return number
     if DATE.fullmatch(text):
         if (moment := moment_of(text)) is None:
-            raise reader.error("there is no such date; as text it is quoted", at=at)
+            raise reader.error("the date does not exist; quote it if you mean the text", at=at)
         return moment
     return text
 
@@ -49,7 +49,7 @@ def _number(text: str) -> int | float | None:
 
 
 def written(value: Literal) -> str:
-    """The text that ``typed`` reads as ``value``."""
+    """The text that ``typed`` parses to ``value``."""
     match value:
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]
@@ -64,36 +64,36 @@ def written(value: Literal) -> str:
 MAX_PATTERN_CHARS: Final = 1_000
 
 _OPTIONS: Final = re2.Options()
-_OPTIONS.log_errors = False  # else a caller's mistake is a line on our stderr
-_OPTIONS.max_mem = 1024 * 1024  # bytes, an eighth of RE2's own: what is compiled longer is compiled to be slow
+_OPTIONS.log_errors = False  # else RE2 writes a line to stderr for every invalid pattern
+_OPTIONS.max_mem = 1024 * 1024  # bytes, an eighth of RE2's default: larger patterns would be slow
 
 
 class PatternError(ValueError):
-    """The text is no pattern of RE2's; the message says why."""
+    """The text is not a valid RE2 pattern; the message says why."""
 
 
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Whether a text has the pattern anywhere in it, with case.
+    """A function that returns whether a text contains a match of the pattern, case-sensitive.
 
     Raises:
-        PatternError: RE2 does not take it: it has no look-around and no back-references, on purpose.
+        PatternError: RE2 rejects it; RE2 deliberately has no look-around and no back-references.
     """
     if len(pattern) > MAX_PATTERN_CHARS:
         raise PatternError(f"it has more than {MAX_PATTERN_CHARS} characters")
     try:
         search = re2.compile(pattern, _OPTIONS).search
     except UnicodeEncodeError:
-        raise PatternError("it holds half of a surrogate pair") from None
+        raise PatternError("it contains half of a surrogate pair") from None
     except re2.error as error:
-        raise PatternError(_told(error)) from None
+        raise PatternError(_message_of(error)) from None
 
     def matches(text: str) -> bool:
-        # As bytes: of text the binding counts every offset anew.
+        # On bytes: for str the binding recalculates every offset.
         return search(text.encode(errors="replace")) is not None
 
     return matches
 
 
-def _told(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     message = error.args[0] if error.args else ""
     return message.decode(errors="replace") if isinstance(message, bytes) else str(message)

@@ -1,11 +1,11 @@
-"""From the text of a filter to the filter::
+"""Parses the text of a filter::
 
     filter    = all { OR all }
     all       = not { AND not }
     not       = NOT not | "(" filter ")" | condition
     condition = path operator value | path IN "(" value { "," value } ")" | path IS_NULL | path IS_NOT_NULL
 
-An operator is what stands where one has to stand, so a value may hold any word but AND and OR.
+A word is an operator only in the position of one, so an unquoted value can contain any word except AND and OR.
 """
 
 import re
@@ -19,9 +19,9 @@ from .value_paths import ValuePath, read_path
 
 MAX_FILTER_CHARS: Final = 65_536
 MAX_DEPTH: Final = 50
-"""Of parentheses and NOTs within one another."""
+"""The deepest nesting of parentheses and NOTs."""
 MAX_PATTERNS: Final = 10
-"""Of one filter: a pattern takes milliseconds to compile."""
+"""The largest number of patterns in one filter: each takes milliseconds to compile."""
 
 _EXAMPLE: Final = "status = 'open' AND (age >= 18 OR name CONTAINS smith)"
 _SIGNS: Final = re.compile(r"[=!<>~]+")
@@ -32,28 +32,28 @@ _BARE: Final = re.compile(rf"""(?:(?!{_JOIN})[^'"(),=!<>])*""", re.IGNORECASE)
 _DOUBLED: Final = re.compile(r"&&|\|\|")
 _BY_TEXT: Final = {operator.value: operator for operator in FilterOperator}
 _INSTEAD: Final = {
-    "==": "= compares",
-    "===": "= compares",
-    "<>": "!= is 'not equal'",
-    "=>": ">= is 'at least'",
-    "=<": "<= is 'at most'",
-    "=~": "MATCHES searches by a pattern",
-    "~": "MATCHES searches by a pattern",
-    "LIKE": "CONTAINS, STARTS_WITH and MATCHES look into text",
-    "ILIKE": "CONTAINS, STARTS_WITH and MATCHES look into text",
-    "REGEX": "MATCHES searches by a pattern",
-    "ENDS_WITH": "MATCHES 'end$' does it",
+    "==": "use =",
+    "===": "use =",
+    "<>": "use != for 'not equal'",
+    "=>": "use >= for 'at least'",
+    "=<": "use <= for 'at most'",
+    "=~": "use MATCHES for patterns",
+    "~": "use MATCHES for patterns",
+    "LIKE": "use CONTAINS, STARTS_WITH or MATCHES to search in text",
+    "ILIKE": "use CONTAINS, STARTS_WITH or MATCHES to search in text",
+    "REGEX": "use MATCHES for patterns",
+    "ENDS_WITH": "use MATCHES 'end$'",
     "BETWEEN": "write a >= 1 AND a <= 9",
     "IS": "write IS_NULL or IS_NOT_NULL, as one word",
-    "NOT": "NOT stands before the condition: NOT a IN (1, 2)",
-    "EQUALS": "= compares",
-    "EQ": "= compares",
+    "NOT": "write NOT before the condition: NOT a IN (1, 2)",
+    "EQUALS": "use =",
+    "EQ": "use =",
 }
-"""What is written elsewhere, and how it is said here."""
+"""Operators of other languages, and their equivalents here."""
 
 
 class _FilterReader(TextCursor):
-    """Counts the patterns that it has read."""
+    """Counts the patterns in the filter."""
 
     __slots__ = ("patterns",)
 
@@ -63,10 +63,10 @@ class _FilterReader(TextCursor):
 
 
 def parse_filter(text: str) -> Filter:
-    """The filter that ``text`` writes.
+    """Parse the text of a filter.
 
     Raises:
-        LanguageError: it is none, with the place and an example.
+        LanguageError: it is invalid; the error has the position and an example.
     """
     reader = _FilterReader(text, _EXAMPLE)
     if len(text) > MAX_FILTER_CHARS:
@@ -76,7 +76,7 @@ def parse_filter(text: str) -> Filter:
         raise reader.error("the filter is empty")
     found = _any_of(reader, 0)
     if reader.here == ")":
-        raise reader.error("no parenthesis is open here")
+        raise reader.error("there is no open parenthesis")
     return found
 
 
@@ -97,7 +97,7 @@ def _all_of(reader: _FilterReader, depth: int) -> Filter:
 def _one(reader: _FilterReader, depth: int) -> Filter:
     reader.blanks()
     if depth > MAX_DEPTH:
-        raise reader.error(f"parentheses and NOTs stand at most {MAX_DEPTH} deep")
+        raise reader.error(f"parentheses and NOTs are nested at most {MAX_DEPTH} deep")
     start = reader.at
     if _keyword(reader, "NOT"):
         return Not(_one(reader, depth + 1))
@@ -133,11 +133,11 @@ def _condition(reader: _FilterReader) -> FilterCondition:
 def _field(reader: _FilterReader) -> ValuePath:
     for word, keyword in _KEYWORD.items():
         if keyword.match(reader.text, reader.at):
-            raise reader.error(f"a condition is missing before {word}; as a name it is quoted: ['{word.lower()}']")
+            raise reader.error(f"a condition is missing before {word}; quote it if it is a name: ['{word.lower()}']")
     if not reader.here:
         raise reader.error("a condition is missing")
     if reader.here in {"'", '"'}:
-        raise reader.error("the name of a field is quoted in brackets: ['a name'] = 1")
+        raise reader.error("a quoted field name needs brackets: ['a name'] = 1")
     return read_path(reader)
 
 
@@ -149,15 +149,15 @@ def _operator(reader: _FilterReader, path: ValuePath) -> FilterOperator:
     if not word:
         raise reader.error(f"an operator is missing after `{path}`: one of {', '.join(_BY_TEXT)}", at=start)
     instead = _INSTEAD.get(word.upper()) or did_you_mean(close_names(word, _BY_TEXT, n=1))
-    hint = instead or f"there are {', '.join(_BY_TEXT)}; a name with blanks is quoted: ['a name']"
-    raise reader.error(f"{word[:20]!r} is no operator; {hint}", at=start)
+    hint = instead or f"the operators are {', '.join(_BY_TEXT)}; quote a name with blanks: ['a name']"
+    raise reader.error(f"{word[:20]!r} is not an operator; {hint}", at=start)
 
 
 def _value(reader: _FilterReader, operator: FilterOperator) -> Literal:
     start = reader.at
     value = _literal(reader)
     if operator in ORDERING and (value is None or isinstance(value, bool)):
-        raise reader.error(f"nothing is {operator} null, true or false; compare them by = and !=", at=start)
+        raise reader.error(f"null, true and false cannot be compared with {operator}; use = or !=", at=start)
     return value
 
 
@@ -174,22 +174,22 @@ def _text(reader: _FilterReader, operator: FilterOperator) -> str:
     if operator is FilterOperator.MATCHES:
         reader.patterns += 1
         if reader.patterns > MAX_PATTERNS:
-            raise reader.error(f"a filter has at most {MAX_PATTERNS} patterns; one can be 'a|b'", at=start)
+            raise reader.error(f"a filter has at most {MAX_PATTERNS} patterns; combine them as 'a|b'", at=start)
         try:
             compile_pattern(text)
         except PatternError as error:
             raise reader.error(
-                f"the pattern cannot be used: {error}", at=start, example="name MATCHES '^A[0-9]+$'"
+                f"the pattern is invalid: {error}", at=start, example="name MATCHES '^A[0-9]+$'"
             ) from None
     return text
 
 
 def _bare(reader: _FilterReader) -> str:
-    """Text without quotes: up to the next AND or OR, parenthesis, comma, quote or operator, or the end."""
+    """Unquoted text: up to the next AND or OR, parenthesis, comma, quote or operator, or the end."""
     start = reader.at
     run = reader.take(_BARE)
     if doubled := _DOUBLED.search(run):
-        raise reader.error("conditions are joined by AND and OR; as text it is quoted", at=start + doubled.start())
+        raise reader.error("join conditions with AND and OR; quote it if you mean the text", at=start + doubled.start())
     if not (bare := run.strip()):
         raise reader.error("a value is missing", at=start)
     return bare
@@ -207,13 +207,13 @@ def _list(reader: _FilterReader) -> tuple[Literal, ...]:
         if reader.skip(")"):
             return tuple(values)
         if not reader.skip(","):
-            raise reader.error("between the values of IN stand commas, and behind the last one )", example=example)
+            raise reader.error("separate the values of IN with commas, and close the list with )", example=example)
 
 
 def _end_of_condition(reader: _FilterReader) -> None:
-    """After a condition comes AND, OR, a parenthesis that closes, or the end."""
+    """A condition is followed by AND, OR, a closing parenthesis, or the end."""
     reader.blanks()
     ends = not reader.here or reader.here == ")"
     if not ends and not any(_KEYWORD[word].match(reader.text, reader.at) for word in ("AND", "OR")):
-        hint = "text with quotes, parentheses, commas or operators in it is quoted"
-        raise reader.error(f"here stands neither AND, OR nor the end; {hint}")
+        hint = "quote text that contains quotes, parentheses, commas or operators"
+        raise reader.error(f"expected AND, OR or the end; {hint}")

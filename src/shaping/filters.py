@@ -1,4 +1,4 @@
-"""A filter as a value: conditions, joined by AND, OR and NOT. ``str`` of it is a text that parses to it."""
+"""The parsed form of a filter: conditions joined by AND, OR and NOT. Its ``str`` parses to an equal filter."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -10,7 +10,7 @@ from .value_paths import ValuePath
 
 
 class FilterOperator(StrEnum):
-    """How a field is held against a value."""
+    """How a condition compares a field with a value."""
 
     EQUAL = "="
     NOT_EQUAL = "!="
@@ -46,7 +46,7 @@ class FilterCondition(msgspec.Struct, frozen=True):
 
 
 class And(msgspec.Struct, frozen=True):
-    """All of two or more."""
+    """All of two or more parts."""
 
     parts: tuple["Filter", ...]
 
@@ -55,7 +55,7 @@ class And(msgspec.Struct, frozen=True):
 
 
 class Or(msgspec.Struct, frozen=True):
-    """Any of two or more."""
+    """Any of two or more parts."""
 
     parts: tuple["Filter", ...]
 
@@ -64,7 +64,7 @@ class Or(msgspec.Struct, frozen=True):
 
 
 class Not(msgspec.Struct, frozen=True):
-    """The opposite."""
+    """The negation of a part."""
 
     part: "Filter"
 

@@ -1,4 +1,4 @@
-"""Of every row the fields that are asked for: rows stay rows, and what was nested stays nested."""
+"""Keeps the selected fields of rows: rows stay rows, and nested fields stay nested."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,8 +9,8 @@ _Steps = tuple[Step, ...]
 
 
 class Projection:
-    """Fields to keep. A field that is null is kept, one that is missing is dropped; a row that is neither object nor
-    list has no fields and stays as it is. What comes out shares its values with what went in.
+    """The fields to keep. Null fields are kept and missing ones are dropped; a row that is neither an object nor a list
+    is returned unchanged. The result shares its values with the input.
     """
 
     def __init__(self, paths: Sequence[ValuePath]) -> None:
@@ -20,7 +20,7 @@ class Projection:
         self._flat = tuple(dict.fromkeys(names)) if len(names) == len(paths) else None
 
     def rows(self, rows: Iterable[Any]) -> list[Any]:
-        """The rows with these fields alone."""
+        """The rows with only these fields."""
         if (names := self._flat) is None:
             return [self.one(row) for row in rows]
         return [
@@ -29,12 +29,12 @@ class Projection:
         ]
 
     def one(self, row: Any) -> Any:
-        """One row, or one object, with these fields alone."""
+        """One row or object with only these fields."""
         return _row(row, self._tree)
 
 
 class _Tree:
-    """Paths, by their first steps: what is kept of each field, and of which elements."""
+    """The paths as a tree by their steps: the parts to keep of each field and of each element."""
 
     __slots__ = ("every", "names", "places", "rest_of_every", "whole")
 
@@ -60,7 +60,7 @@ def _row(row: Any, tree: _Tree) -> Any:
 
 
 def _kept(value: Any, tree: _Tree) -> Any:
-    """What the paths reach in the value; ``MISSING`` where that is nothing."""
+    """The parts of the value that the paths reach; ``MISSING`` if there are none."""
     if tree.whole:
         return value
     if isinstance(value, dict):
@@ -80,7 +80,7 @@ def _elements(value: list[Any], tree: _Tree) -> Any:
         index = place if place >= 0 else place + len(value)
         if 0 <= index < len(value):
             picked.setdefault(index, []).extend(rests)
-    # What is asked of every element is asked of those that are named, too.
+    # Paths of every element also apply to elements that are selected by index.
     below = {index: _Tree([*rests, *tree.rest_of_every]) for index, rests in picked.items()}
     if tree.every is None:
         return [_row(value[index], below[index]) for index in sorted(below)] or MISSING

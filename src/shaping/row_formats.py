@@ -11,35 +11,35 @@ from .shaping_errors import ShapingError
 
 _decode: Final = msgspec.json.decode
 
-csv.field_size_limit(2**31 - 1)  # of the whole process; by itself a field of 128 KiB would be an error
+csv.field_size_limit(2**31 - 1)  # for the whole process; the default rejects fields over 128 KiB
 
 
 def from_json(data: bytes) -> Any:
     """The value of a JSON document.
 
     Raises:
-        ShapingError: it is none.
+        ShapingError: it is not valid JSON.
     """
     return _whole(_decode, data)
 
 
 def from_ndjson(data: bytes) -> list[Any]:
-    """A row a line.
+    """The rows of NDJSON, one per line.
 
     Raises:
-        ShapingError: a line is no JSON.
+        ShapingError: a line is not valid JSON.
     """
     return [_whole(_decode, line) for line in data.splitlines() if line.strip()]
 
 
 def from_csv(data: bytes) -> list[dict[str, Any]]:
-    """A row for each line behind the header; an empty field is null.
+    """The rows of CSV with a header; an empty field is null.
 
-    CSV has no types. A column is numbers, or true and false, or lists and objects, where JSON reads every field of it
-    as one of those; else it is text as it stands.
+    CSV has no types. If every field of a column is JSON of one type (numbers, booleans, or lists and objects), the
+    column has that type; else its fields are texts.
 
     Raises:
-        ShapingError: it is no UTF-8, or a line has other fields than the header.
+        ShapingError: it is not UTF-8, or a line and the header differ in their number of fields.
     """
     text = _whole(lambda whole: whole.decode(), data)
     lines = list(_whole(lambda whole: csv.reader(io.StringIO(whole, newline=""), strict=True), text))
@@ -47,13 +47,13 @@ def from_csv(data: bytes) -> list[dict[str, Any]]:
         return []
     names, rows = lines[0], lines[1:]
     if any(len(row) != len(names) for row in rows):
-        raise ShapingError("a line of the CSV has other fields than its header")
+        raise ShapingError("a line of the CSV has another number of fields than its header")
     columns = [_typed([row[index] for row in rows]) for index in range(len(names))]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _typed(fields: list[str]) -> list[Any]:
-    """One column: null where it is empty."""
+    """The values of one column; empty fields are null."""
     values = [_value(field) for field in fields if field]
     kinds = {type(value) for value in values}
     if not any(kinds <= same for same in ({int, float}, {bool}, {list, dict})):
@@ -63,7 +63,7 @@ def _typed(fields: list[str]) -> list[Any]:
 
 
 def _value(field: str) -> Any:
-    """What JSON reads; of anything else the text."""
+    """The JSON value of a field, or the field as text if it is not JSON."""
     try:
         return _decode(field)
     except (msgspec.DecodeError, RecursionError):
@@ -78,30 +78,30 @@ def _whole(read: Callable[[Any], Any], data: Any) -> Any:
 
 
 PIECE_BYTES: Final = 64 * 1024
-"""A piece is about this large, or as large as its largest row."""
+"""The approximate size of a piece; one row can exceed it."""
 VALUE_COLUMN: Final = "value"
-"""In CSV the column of rows that are no objects, and of those where no row has a field."""
+"""The CSV column of rows that are not objects, and the only column if no row has a field."""
 
 _encode: Final = msgspec.json.encode
 
 
 def as_json(rows: Sequence[Any]) -> Iterator[bytes]:
-    """One JSON array, a row a line."""
+    """One JSON array, one row per line."""
     return _pieces(_array(rows))
 
 
 def as_ndjson(rows: Sequence[Any]) -> Iterator[bytes]:
-    """A row a line."""
+    """One row per line."""
     return _pieces(_encode(row) + b"\n" for row in rows)
 
 
 def as_csv(rows: Sequence[Any]) -> Iterator[bytes]:
-    """As RFC 4180 has it, in UTF-8, with a header: every field of any row, in the order in which they first come.
+    """CSV as in RFC 4180, in UTF-8, with a header of all fields of all rows in the order in which they first occur.
 
-    Null and missing are empty; true, false, lists and objects are written as JSON.
+    Null and missing values are empty; booleans, lists and objects are written as JSON.
     """
     columns = dict.fromkeys(name for row in rows for name in (row if isinstance(row, dict) else (VALUE_COLUMN,)))
-    # A line without a column would be none.
+    # Without a column there would be no lines.
     return _pieces(_lines(rows, list(columns) or [VALUE_COLUMN]) if rows else ())
 
 

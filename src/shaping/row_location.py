@@ -1,4 +1,4 @@
-"""Where the rows are: the value itself, what ``at`` names, or the one list inside an object."""
+"""Locates the rows of a value: the value itself, the list at ``at``, or the only list inside an object."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -7,20 +7,20 @@ import msgspec
 
 from .shaping_errors import NoListError
 from .value_kinds import kind_of
-from .value_paths import MISSING, ValuePath, explain_missing, find
+from .value_paths import MISSING, ValuePath, explain_missing, find_value
 
 _MAX_CANDIDATES: Final = 10
-"""So many lists are named where there are several."""
+"""The largest number of lists that an error names."""
 _MAX_NAMES: Final = 10
-"""Of an object without a list so many fields are."""
+"""The largest number of fields that an error names of an object without a list."""
 _MAX_DEPTH: Final = 16
-"""Of objects within one another that are looked through for a list."""
+"""The deepest nesting of objects that is searched for a list."""
 
 
 class LocatedRows(msgspec.Struct, frozen=True):
-    """``value`` is what ``at`` names, ``inside`` leads from there to its list; the fields around that are kept.
+    """``value`` is the value at ``at``; ``inside`` is the path from there to its list. The fields around it are kept.
 
-    Where there is not the one list, ``inside`` is None, and ``others`` has every list, if there are any.
+    If there is not exactly one list, ``inside`` is None, and ``others`` has the paths of all lists.
     """
 
     value: Any
@@ -30,45 +30,45 @@ class LocatedRows(msgspec.Struct, frozen=True):
 
     @property
     def rows(self) -> list[Any]:
-        """The list; there has to be one."""
+        """The list; raises an error if there is not exactly one."""
         if self.inside is None:
             raise self.error()
-        rows: list[Any] = find(self.inside, self.value)
+        rows: list[Any] = find_value(self.inside, self.value)
         return rows
 
     @property
     def path(self) -> ValuePath | None:
-        """The list's path in the whole value; without steps where it is the value itself, None where there is none."""
+        """The list's path in the whole value; without steps if it is the value itself, None if there is no list."""
         return None if self.inside is None else _joined(self.at, self.inside)
 
     @property
     def around(self) -> dict[str, Any]:
-        """The value without the list: nothing where it is the list itself, or there is none."""
+        """The value without the list; empty if the value is the list itself or has none."""
         return _around(self.value, self.inside.steps) if self.inside else {}
 
     def error(self) -> NoListError:
-        """Why there are no rows, and what to do."""
+        """Explains why there are no rows, and what to do."""
         candidates = tuple(str(_joined(self.at, path)) for path in self.others[:_MAX_CANDIDATES])
         if candidates:
             more = " and more" if len(self.others) > _MAX_CANDIDATES else ""
             lists = ", ".join(candidates)
-            return NoListError(f"there are several lists: {lists}{more}; name one of them by at", candidates)
+            return NoListError(f"there are several lists: {lists}{more}; select one with at", candidates)
         where = f"at `{self.at}`" if self.at else "in the value"
-        needed = "filter, sort, limit and aggregate need one; drop them, or name a list by at"
+        needed = "filter, sort, limit and aggregate need one; omit them, or select a list with at"
         return NoListError(f"there is no list {where} ({_described(self.value)}): {needed}")
 
     def replaced(self, rows: Any) -> Any:
-        """The value with other rows; nothing of it is changed in place."""
+        """The value with other rows. Nothing is changed in place."""
         return rows if self.inside is None else _replaced(self.value, self.inside.steps, rows)
 
 
 def locate(value: Any, at: ValuePath | None) -> LocatedRows:
-    """Where the rows of ``value`` are; not having any is no error yet.
+    """Locate the rows of ``value``. A value without rows is not an error here.
 
     Raises:
-        NoListError: nothing is at ``at``.
+        NoListError: there is no value at ``at``.
     """
-    if at is not None and (value := find(at, whole := value)) is MISSING:
+    if at is not None and (value := find_value(at, whole := value)) is MISSING:
         raise NoListError(f"at: {explain_missing(at, whole)}")
     if isinstance(value, list):
         return LocatedRows(value, at, ValuePath(()))
@@ -77,7 +77,7 @@ def locate(value: Any, at: ValuePath | None) -> LocatedRows:
 
 
 def _lists(value: Any, steps: tuple[str, ...]) -> Iterator[ValuePath]:
-    """The lists that objects within objects hold, an empty one too; lists within lists are none of them."""
+    """The lists in nested objects, including empty lists, but not lists within lists."""
     if not isinstance(value, dict) or len(steps) == _MAX_DEPTH:
         return
     for name, item in value.items():
@@ -96,7 +96,7 @@ def _replaced(value: Any, steps: Sequence[Any], rows: Any) -> Any:
 
 
 def _around(value: Any, steps: Sequence[Any]) -> dict[str, Any]:
-    """The objects that these steps lead through, without what they lead to; none that is left empty."""
+    """The objects on this path without the value at its end; objects that become empty are omitted."""
     if not steps:
         return {}
     first, rest = steps[0], _around(value[steps[0]], steps[1:])

@@ -1,25 +1,25 @@
-"""What can be wrong with a question that is asked of a value, all below ``ShapingError``::
+"""The errors of shaping, all below ``ShapingError``::
 
 ShapingError
-├── LanguageError       a path, a filter or a template cannot be parsed: told before anything runs
-├── NoListError         the value has no list, or several: told when the value is there
-└── MissingValueError   a template refers to something that is not there, and has no default
+├── LanguageError       a path, filter or template cannot be parsed: raised before anything runs
+├── NoListError         the value has no list, or several: raised when the value is known
+└── MissingValueError   a template refers to a missing value and has no default
 """
 
 from typing import Final
 
 _EXCERPT_CHARS: Final = 24
-"""Of a text that cannot be parsed only so much is shown again."""
+"""The length of the excerpt of an invalid text in an error."""
 
 
 class ShapingError(Exception):
-    """The value could not be shaped; the message is for whoever asked."""
+    """The value could not be shaped; the message is for the caller."""
 
 
 class LanguageError(ShapingError):
-    """A text is no path, filter or template.
+    """A text is not a valid path, filter or template.
 
-    ``what`` says what is wrong, ``position`` where, counted in characters from 1, and ``example`` how it is written.
+    ``what`` is the error, ``position`` its place in characters from 1, and ``example`` shows valid syntax.
     """
 
     def __init__(self, what: str, text: str, position: int, example: str) -> None:
@@ -34,7 +34,7 @@ class LanguageError(ShapingError):
 
 
 class NoListError(ShapingError):
-    """There is not the one list that the options need; ``candidates`` are the paths that ``at`` may name."""
+    """The value does not have exactly one list; ``candidates`` are paths for ``at``."""
 
     def __init__(self, message: str, candidates: tuple[str, ...] = ()) -> None:
         self.candidates = candidates
@@ -42,7 +42,7 @@ class NoListError(ShapingError):
 
 
 class MissingValueError(ShapingError):
-    """What a template refers to is not there; ``reference`` is its path."""
+    """A template refers to a missing value; ``reference`` is its path."""
 
     def __init__(self, message: str, reference: str) -> None:
         self.reference = reference

@@ -1,4 +1,4 @@
-"""From the options of a call to the plan, before anything runs: whatever is wrong with them is said at once."""
+"""Validates the options of a call before anything runs, and makes their plan. All errors are reported together."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from .value_kinds import is_number
 from .value_paths import ValuePath, parse_path
 
 MAX_PATHS: Final = 100
-"""That one option may list."""
+"""The largest number of paths in one option."""
 
 _PATHS: Final = "a list of paths, such as ['id', 'author.name']"
 _AGGREGATE_NAMES: Final = ("group_by", "count", *FIGURES)
@@ -24,49 +24,49 @@ Parsed = TypeVar("Parsed")
 
 
 def plan(options: Any, name: str = "options") -> ShapingPlan:
-    """The plan that ``options`` describe; ``name`` is what the caller calls them.
+    """The plan that ``options`` describe; ``name`` is the caller's name for them.
 
-    ``{"at", "filter", "sort", "limit", "select_fields", "aggregate", "return_mode"}``, each optional, null like absent.
-    A limit below 0 is 0, and its fraction is cut off.
+    ``{"at", "filter", "sort", "limit", "select_fields", "aggregate", "return_mode"}``, each optional; null equals
+    absent. A negative limit is 0, and a fraction is truncated.
 
     Raises:
-        InvalidArgumentsError: ``details.fields`` has every option that is wrong, with what is wrong with it.
+        InvalidArgumentsError: ``details.fields`` has every invalid option with its error.
     """
-    reading = _OptionsParser()
+    parser = _OptionsParser()
     found: dict[str, Any] = {}
     if isinstance(options, dict):
         for option, value in options.items():
             if option not in _READERS:
-                reading.wrong(option, f"is no option; {_instead(option, _READERS)}")
+                parser.add_problem(option, f"is not an option; {_instead(option, _READERS)}")
             elif value is not None:
-                found[option] = _READERS[option](reading, value, option)
+                found[option] = _READERS[option](parser, value, option)
     elif options is not None:
-        reading.wrong("", f"should be an object with any of {', '.join(_READERS)}")
-    if reading.problems:
-        fields = {".".join(filter(None, (name, place))) or "options": told for place, told in reading.problems.items()}
-        message = "; ".join(f"{place}: {told}" for place, told in fields.items())
+        parser.add_problem("", f"should be an object with any of {', '.join(_READERS)}")
+    if parser.problems:
+        fields = {".".join(filter(None, (name, place))) or "options": text for place, text in parser.problems.items()}
+        message = "; ".join(f"{place}: {text}" for place, text in fields.items())
         raise InvalidArgumentsError(as_sentence(message), details={"fields": fields})
     return ShapingPlan(**found)
 
 
 class _OptionsParser:
-    """What was found to be wrong so far, by its place within the options."""
+    """Parses options and collects problems by their place in the options."""
 
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}
 
-    def wrong(self, place: str, told: str) -> None:
-        self.problems[place] = told
+    def add_problem(self, place: str, problem: str) -> None:
+        self.problems[place] = problem
 
     def parsed(self, parse: Callable[[str], Parsed], value: Any, place: str, expected: str) -> Parsed | None:
-        """What ``parse`` makes of a text; None where it is wrong."""
+        """The parsed text; None if it is invalid."""
         if not isinstance(value, str):
-            self.wrong(place, f"should be {expected}")
+            self.add_problem(place, f"should be {expected}")
             return None
         try:
             return parse(value)
         except LanguageError as error:
-            self.wrong(place, str(error))
+            self.add_problem(place, str(error))
             return None
 
     def path(self, value: Any, place: str) -> ValuePath | None:
@@ -78,7 +78,7 @@ class _OptionsParser:
     def paths(self, value: Any, place: str) -> tuple[ValuePath, ...]:
         found = self.each(value, place, _PATHS, self.path)
         if value == []:
-            self.wrong(place, "names no field; leave it out, or write " + _PATHS)
+            self.add_problem(place, "names no field; omit it, or write " + _PATHS)
         return found
 
     def sort(self, value: Any, place: str) -> tuple[SortKey, ...]:
@@ -87,7 +87,7 @@ class _OptionsParser:
 
     def sort_key(self, value: Any, place: str) -> SortKey | None:
         if not isinstance(value, str):
-            self.wrong(place, "should be a field, '-field' for descending")
+            self.add_problem(place, "should be a field, '-field' for descending")
             return None
         path = self.path(value.removeprefix("-"), place)
         return SortKey(path, descending=value.startswith("-")) if path else None
@@ -95,42 +95,42 @@ class _OptionsParser:
     def each(
         self, value: Any, place: str, expected: str, read: Callable[[Any, str], Parsed | None]
     ) -> tuple[Parsed, ...]:
-        """A list's elements, each read by itself, none twice."""
+        """The list's elements, each parsed separately, without duplicates."""
         if not isinstance(value, list) or len(value) > MAX_PATHS:
             most = f", of at most {MAX_PATHS}" if isinstance(value, list) else ""
-            self.wrong(place, f"should be {expected}{most}")
+            self.add_problem(place, f"should be {expected}{most}")
             return ()
         found = [read(item, f"{place}.{index}") for index, item in enumerate(value)]
         return tuple(dict.fromkeys(item for item in found if item is not None))
 
     def limit(self, value: Any, place: str) -> int | None:
         if not is_number(value) or not math.isfinite(value):
-            self.wrong(place, "should be a number of rows, such as 20")
+            self.add_problem(place, "should be a number of rows, such as 20")
             return None
         return max(0, math.floor(value))
 
     def aggregate(self, value: Any, place: str) -> Aggregation | None:
         if not isinstance(value, dict) or not value:
             example = '{"group_by": ["status"], "count": true, "sum": ["amount"]}'
-            self.wrong(place, f"should be an object such as {example}")
+            self.add_problem(place, f"should be an object such as {example}")
             return None
         unknown = [name for name in value if name not in _AGGREGATE_NAMES]
         for name in unknown:
-            self.wrong(f"{place}.{name}", f"is no figure; {_instead(name, _AGGREGATE_NAMES)}")
+            self.add_problem(f"{place}.{name}", f"is not an aggregate; {_instead(name, _AGGREGATE_NAMES)}")
         count = value.get("count")
         if not (count is None or isinstance(count, bool)):
-            self.wrong(f"{place}.count", "should be true; it counts rows and takes no field")
+            self.add_problem(f"{place}.count", "should be true; it counts rows and takes no field")
         given = {name: value[name] for name in ("group_by", *FIGURES) if value.get(name) is not None}
         paths = {name: self.paths(item, f"{place}.{name}") for name, item in given.items()}
         group_by = paths.pop("group_by", ())
         if not (count or given or unknown):
-            self.wrong(place, f"asks for nothing; there are {', '.join(_AGGREGATE_NAMES)}")
+            self.add_problem(place, f"is empty; possible are {', '.join(_AGGREGATE_NAMES)}")
         return Aggregation(group_by, count=bool(count) or not paths, figures=paths)
 
     def return_mode(self, value: Any, place: str) -> Any:
         modes = get_args(ReturnMode)
         if value not in modes:
-            self.wrong(place, f"should be one of {', '.join(modes)}")
+            self.add_problem(place, f"should be one of {', '.join(modes)}")
         return value
 
 
@@ -143,8 +143,8 @@ _READERS: Final[Mapping[str, Callable[[_OptionsParser, Any, str], Any]]] = {
     "aggregate": _OptionsParser.aggregate,
     "return_mode": _OptionsParser.return_mode,
 }
-"""Every option, and what reads it."""
+"""Every option with its parser."""
 
 
 def _instead(name: str, known: Any) -> str:
-    return did_you_mean(close_names(name, known, n=1)) or f"there are {', '.join(known)}"
+    return did_you_mean(close_names(name, known, n=1)) or f"possible are {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""What is done to a value, in an order that is fixed: filter, sort, limit, project, aggregate, return mode."""
+"""The shaping of a value, in a fixed order: filter, sort, limit, project, aggregate, return mode."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -12,33 +12,33 @@ from .projection import Projection
 from .row_location import LocatedRows, locate
 from .shaping_errors import ShapingError
 from .sort_order import SortKey, sort_rows
-from .value_paths import MISSING, ValuePath, find
+from .value_paths import MISSING, ValuePath, find_value
 from .value_summary import summarize
 
 ReturnMode = Literal["inline", "summary", "file"]
 
 
 class ShapingReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What was done. Counts are of rows and None where there were none to count."""
+    """What shaping did. Counts are numbers of rows, and None if no list was shaped."""
 
     list_at: str | None = None
-    """The path of the list; empty where it is the value itself, None where no list was shaped."""
+    """The path of the list; empty if it is the value itself, None if no list was shaped."""
     rows_in: int | None = None
     rows_matched: int | None = None
-    """That passed the filter."""
+    """Rows that match the filter."""
     rows_out: int | None = None
-    """After the limit."""
+    """Rows after the limit."""
     truncated: bool = False
-    """The limit left rows out."""
+    """Whether the limit removed rows."""
     unmatched: tuple[str, ...] = ()
-    """Paths in the options that no row has."""
+    """Paths in the options that exist in no row."""
     not_numbers: dict[str, int] = {}
-    """Values that ``sum`` and ``avg`` left out, by path."""
+    """Numbers of values that ``sum`` and ``avg`` ignored, by path."""
 
 
 class ShapedValue(msgspec.Struct, frozen=True):
-    """``value`` is the answer; ``rows`` are what a file of rows holds, None where the answer is one value. ``around``
-    are the fields of the answer that the file does not hold.
+    """``value`` is the answer. ``rows`` is the content of a file, None if the answer is one value. ``around`` has the
+    fields of the answer that the file does not contain.
     """
 
     value: Any
@@ -48,9 +48,7 @@ class ShapedValue(msgspec.Struct, frozen=True):
 
 
 class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Options that were found to be right; ``plan`` makes it. ``file`` is for the caller to do: it shapes like
-    ``inline``.
-    """
+    """Validated options; made by ``plan``. ``file`` shapes like ``inline``; the caller writes the file."""
 
     at: ValuePath | None = None
     filter: Filter | None = None
@@ -61,10 +59,10 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
     return_mode: ReturnMode = "inline"
 
     def apply(self, value: Any) -> ShapedValue:
-        """Shape a value as JSON decodes it. It is not changed, and the answer may share parts with it.
+        """Shape a decoded JSON value. It is not changed, and the result may share parts with it.
 
         Raises:
-            NoListError: the options need a list, and there is none, or there are several.
+            NoListError: the options need a list, and there is none or there are several.
             ShapingError: the value is nested too deeply.
         """
         try:
@@ -80,9 +78,10 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.filter or self.sort or self.aggregate) or self.limit is not None
 
     def _is_for_the_object(self, located: LocatedRows) -> bool:
-        """Whether the options mean what is around the list, or there is no list and none is needed.
+        """Whether the options apply to the object around the list, or there is no list and none is needed.
 
-        ``select_fields`` alone mean whichever has more of the names, and the rows at a draw.
+        If only ``select_fields`` is set, it applies to whichever of the two has more of the fields, and to the rows in
+        a tie.
         """
         if self._needs_rows or isinstance(located.value, list):
             return False
@@ -144,12 +143,12 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _unmatched(paths: Iterable[ValuePath], rows: Sequence[Any]) -> tuple[str, ...]:
-    """The paths that lead nowhere in any row; none where there are no rows to look at."""
+    """The paths that exist in no row; none if there are no rows."""
     if not rows:
         return ()
     return tuple(str(path) for path in dict.fromkeys(paths) if not any(_reaches(path, row) for row in rows))
 
 
 def _reaches(path: ValuePath, row: Any) -> bool:
-    found = find(path, row)
+    found = find_value(path, row)
     return found is not MISSING and not (path.many and found == [])

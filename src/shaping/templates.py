@@ -1,9 +1,9 @@
-"""Templates: values with places in them that are filled from other values.
+"""Templates: JSON values with references to other values.
 
-``{{step.field}}``, ``{{ items[0].name }}``, ``{{input.x | default('none')}}``. A text that is one template and nothing
-else becomes the value itself, whatever its type; in any other text a value is written, objects and lists as JSON. What
-was filled in is never looked at again. ``\\{{`` is ``{{``; two backslashes before ``{{`` are one, and then the
-template counts.
+``{{step.field}}``, ``{{ items[0].name }}``, ``{{input.x | default('none')}}``. A text that consists of one template
+becomes the value itself, of any type; in other texts the value is inserted as text, objects and lists as JSON.
+Inserted values are not searched for templates again. ``\\{{`` means ``{{``; two backslashes before ``{{`` mean one
+backslash, followed by a template.
 """
 
 import json
@@ -17,23 +17,23 @@ import msgspec
 from .shaping_errors import LanguageError, MissingValueError, ShapingError
 from .text_cursor import TextCursor
 from .value_kinds import weight
-from .value_paths import MISSING, NOTHING_SAID, Said, ValuePath, explain_missing, find, read_path
+from .value_paths import MISSING, NO_PARSED_TEXTS, ParsedTexts, ValuePath, explain_missing, find_value, read_path
 
 MAX_DEPTH: Final = 200
-"""Of lists and objects within one another."""
+"""The deepest nesting of lists and objects."""
 MAX_FILLED_BYTES: Final = 20 * 1024**2
-"""As much as a frame brings: a value that each step uses ten times would else be a hundred million after eight."""
+"""The size of the largest frame. Without a bound, a value used ten times per step would grow to 10⁸ in eight steps."""
 
 Context = dict[str, Any]
-"""What templates refer to, by the first name of their paths."""
+"""The values that templates refer to, by the first name of their paths."""
 
 _EXAMPLE: Final = "{{fetch.items[0].id}} or {{input.name | default('none')}}"
 _WORD: Final = re.compile(r"\w*")
-_Fill = Callable[[Context, Said], Any]
+_Fill = Callable[[Context, ParsedTexts], Any]
 
 
 class Template:
-    """A value with its templates found; ``paths`` are those that it refers to, in order, each once."""
+    """A value with its templates parsed; ``paths`` are the distinct references, in order."""
 
     __slots__ = ("_fill", "_uses", "paths")
 
@@ -44,66 +44,67 @@ class Template:
 
     @property
     def names(self) -> frozenset[str]:
-        """The first name of every path: what has to be in the context, unless a default stands in."""
+        """The first name of every path: the context must have them, unless there is a default."""
         return frozenset(str(path.steps[0]) for path in self.paths)
 
-    def resolve(self, context: Context, said: Said = NOTHING_SAID) -> Any:
-        """The value with everything filled in; parts of the context are in it as they are, not copied.
+    def resolve(self, context: Context, parsed: ParsedTexts = NO_PARSED_TEXTS) -> Any:
+        """The value with all templates resolved. It shares parts with the context.
 
-        A path that goes on behind a text of ``said`` goes on into what that says; the text alone stays as it is.
+        A path into a text of ``parsed`` continues in the JSON parsed from it; a path to the text itself yields the
+        text.
 
         Raises:
-            MissingValueError: something is not there and has no default.
+            MissingValueError: a value is missing and has no default.
             ShapingError: as ``check_size``, or a value is nested too deeply.
         """
-        self.check_size(context, said)
+        self.check_size(context, parsed)
         try:
-            return self._fill(context, said)
+            return self._fill(context, parsed)
         except RecursionError:
             raise ShapingError("a value that a template refers to is nested too deeply to be written as text") from None
 
-    def check_size(self, context: Context, said: Said = NOTHING_SAID) -> None:
-        """Look how much would be filled in, without doing it; what is not there counts nothing.
+    def check_size(self, context: Context, parsed: ParsedTexts = NO_PARSED_TEXTS) -> None:
+        """Calculate the size of the resolved value without resolving it; missing values count as nothing.
 
         Raises:
-            ShapingError: it is more than ``MAX_FILLED_BYTES``.
+            ShapingError: it exceeds ``MAX_FILLED_BYTES``.
         """
-        room = MAX_FILLED_BYTES
+        bytes_left = MAX_FILLED_BYTES
         for path, times in self._uses.items():
-            room -= times * weight(find(path, context, said), room // times)
-            if room < 0:
-                what = f"what the templates fill in is more than {MAX_FILLED_BYTES:,} bytes together, with {path}"
-                raise ShapingError(f"{what}; refer to less of it, or less often")
+            bytes_left -= times * weight(find_value(path, context, parsed), bytes_left // times)
+            if bytes_left < 0:
+                what = f"the values that templates insert exceed {MAX_FILLED_BYTES:,} bytes together, with {path}"
+                raise ShapingError(f"{what}; refer to smaller parts, or less often")
 
 
 class _Reference(msgspec.Struct, frozen=True):
     path: ValuePath
     default: Any = MISSING
 
-    def __call__(self, context: Context, said: Said) -> Any:
-        found = find(self.path, context, said)
+    def __call__(self, context: Context, parsed: ParsedTexts) -> Any:
+        found = find_value(self.path, context, parsed)
         if found is not MISSING:
             return found
         if self.default is MISSING:
-            hint = f"{{{{{self.path} | default(null)}}}} would take null instead"
-            raise MissingValueError(f"{explain_missing(self.path, context, said)}; {hint}", str(self.path))
+            hint = f"{{{{{self.path} | default(null)}}}} yields null instead"
+            raise MissingValueError(f"{explain_missing(self.path, context, parsed)}; {hint}", str(self.path))
         return self.default
 
 
 class _Constant(msgspec.Struct, frozen=True):
-    """No template is in it."""
+    """A value without templates."""
 
     value: Any
 
-    def __call__(self, context: Context, said: Said) -> Any:  # noqa: ARG002  # of the same form as what does look
+    def __call__(self, context: Context, parsed: ParsedTexts) -> Any:  # noqa: ARG002  # the signature of _Fill
         return self.value
 
 
 def compile_template(value: Any) -> Template:
-    """Find the templates in all texts of a JSON value. Names of fields are no place for them.
+    """Parse the templates in all texts of a JSON value. Field names cannot be templates.
 
     Raises:
-        LanguageError: a template cannot be parsed, or stands in a field's name; the message says in which text.
+        LanguageError: a template cannot be parsed, or is in a field name; the message names the text.
     """
     uses: dict[ValuePath, int] = {}
     fill = _compiled(value, (), uses)
@@ -111,7 +112,7 @@ def compile_template(value: Any) -> Template:
 
 
 def _compiled(value: Any, place: tuple[str | int, ...], uses: dict[ValuePath, int]) -> _Fill:
-    """What fills in the value that stands at ``place``; how often it refers to which path is added to ``uses``."""
+    """The function that resolves the value at ``place``; adds its references to ``uses``."""
     if not isinstance(value, str | list | dict):
         return _Constant(value)
     if len(place) > MAX_DEPTH:
@@ -120,20 +121,22 @@ def _compiled(value: Any, place: tuple[str | int, ...], uses: dict[ValuePath, in
         return _text(_parts(value, place), uses)
     if isinstance(value, list):
         items = [_compiled(item, (*place, index), uses) for index, item in enumerate(value)]
-        return _folded(items, lambda context, said: [fill(context, said) for fill in items])
+        return _folded(items, lambda context, parsed: [fill(context, parsed) for fill in items])
     fields = {_field_name(name, place): _compiled(item, (*place, name), uses) for name, item in value.items()}
-    return _folded(fields.values(), lambda context, said: {name: fill(context, said) for name, fill in fields.items()})
+    return _folded(
+        fields.values(), lambda context, parsed: {name: fill(context, parsed) for name, fill in fields.items()}
+    )
 
 
 def _folded(fills: Iterable[_Fill], fill: _Fill) -> _Fill:
-    """A constant where all parts are."""
-    return _Constant(fill({}, NOTHING_SAID)) if all(isinstance(part, _Constant) for part in fills) else fill
+    """A constant if all parts are constants."""
+    return _Constant(fill({}, NO_PARSED_TEXTS)) if all(isinstance(part, _Constant) for part in fills) else fill
 
 
 def _field_name(name: str, place: tuple[str | int, ...]) -> str:
     parts = _parts(name, place)
     if any(isinstance(part, _Reference) for part in parts):
-        what = "a field's name holds no template; a literal {{ is written \\{{"
+        what = "a field name cannot contain a template; write \\{{ for a literal {{"
         raise LanguageError(_placed(what, place), name, 1, '{"name": "{{input.name}}"}')
     return "".join(map(str, parts))
 
@@ -146,8 +149,8 @@ def _text(parts: list[str | _Reference], uses: dict[ValuePath, int]) -> _Fill:
         return _Constant("".join(map(str, parts)))
     if parts == references and len(parts) == 1:
         return references[0]
-    return lambda context, said: "".join(
-        part if isinstance(part, str) else _as_text(part(context, said)) for part in parts
+    return lambda context, parsed: "".join(
+        part if isinstance(part, str) else _as_text(part(context, parsed)) for part in parts
     )
 
 
@@ -156,7 +159,7 @@ def _as_text(value: Any) -> str:
 
 
 def _parts(text: str, place: tuple[str | int, ...]) -> list[str | _Reference]:
-    """The text between templates, and the templates."""
+    """The parts of a text: the text between templates, and the templates."""
     parts: list[str | _Reference] = []
     done = 0
     while (opening := text.find("{{", done)) >= 0:
@@ -183,16 +186,16 @@ def _placed(what: str, place: tuple[str | int, ...]) -> str:
 
 
 def _reference(reader: TextCursor) -> _Reference:
-    """The template that is open here, up to and with its end."""
+    """The template that starts here, including its end."""
     reader.blanks()
     path = read_path(reader)
     if not isinstance(path.steps[0], str):
-        raise reader.error("a template begins with a name: of a step, or input, item, index")
+        raise reader.error("a template starts with a name: a step, or input, item or index")
     reader.blanks()
     default = _default(reader) if reader.skip("|") else MISSING
     reader.blanks()
     if not reader.skip("}}"):
-        raise reader.error("a template goes on with | default(…) or ends with }}; a literal {{ is written \\{{")
+        raise reader.error("expected | default(…) or }} at the end of the template; write \\{{ for a literal {{")
     return _Reference(path, default)
 
 
@@ -200,7 +203,7 @@ def _default(reader: TextCursor) -> Any:
     reader.blanks()
     start = reader.at
     if reader.take(_WORD) != "default":
-        raise reader.error("behind | stands default(…), and nothing else", at=start)
+        raise reader.error("expected default(…) after |", at=start)
     reader.blanks()
     if not reader.skip("("):
         raise reader.error("default takes its value in parentheses")

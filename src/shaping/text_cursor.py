@@ -1,4 +1,4 @@
-"""A text and how far it has been read: what the parsers of paths, filters and templates have in common."""
+"""A text and a position in it: the base of the parsers of paths, filters and templates."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ _ESCAPE: Final = re.compile(r"""\\([\\'"])""")
 
 
 class TextCursor:
-    """Reads ``text`` from ``at`` on, counted from 0; ``example`` is shown with every error."""
+    """Reads ``text`` from position ``at``, counted from 0; every error shows ``example``."""
 
     __slots__ = ("at", "example", "text")
 
@@ -31,24 +31,24 @@ class TextCursor:
             self.at = found.end()
 
     def take(self, pattern: re.Pattern[str]) -> str:
-        """What the pattern matches here, which is then read; empty where it matches nothing."""
+        """Read and return the match of the pattern here; empty if there is none."""
         if not (found := pattern.match(self.text, self.at)):
             return ""
         self.at = found.end()
         return found.group()
 
     def skip(self, sign: str) -> bool:
-        """Read ``sign`` where it stands here; whether it did."""
+        """Read ``sign`` if it is next; returns whether it was."""
         if not self.text.startswith(sign, self.at):
             return False
         self.at += len(sign)
         return True
 
     def quoted(self) -> str:
-        """The text in the quotes that open here.
+        """Read the quoted text that starts here.
 
-        A backslash stands for the quote or the backslash behind it; before anything else it is itself, so that
-        patterns need no second one.
+        A backslash escapes a quote or a backslash; before other characters it is literal, so that patterns need no
+        double backslashes.
         """
         if not (found := _QUOTED[self.here].match(self.text, self.at)):
             raise self.error(f"the quote {self.here} is not closed")
@@ -56,11 +56,11 @@ class TextCursor:
         return _ESCAPE.sub(r"\1", found[1])
 
     def error(self, what: str, *, at: int | None = None, example: str = "") -> LanguageError:
-        """To be raised: ``what`` is wrong here, or at ``at``."""
+        """A ``LanguageError`` for this position, or for ``at``."""
         return LanguageError(what, self.text, (self.at if at is None else at) + 1, example or self.example)
 
 
 def quote(text: str) -> str:
-    """``text`` in quotes, as ``TextCursor.quoted`` reads it."""
+    """``text`` in quotes, such that ``TextCursor.quoted`` reads it."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

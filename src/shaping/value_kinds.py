@@ -9,21 +9,21 @@ DATE: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"(?:[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
-"""ISO's way of writing a date: a day, or a day and a time, with or without a zone."""
+"""An ISO 8601 date: a day, or a day and a time, with or without a time zone."""
 
 
 def is_null(value: Any) -> bool:
-    """Null or NaN, which JSON does not have and nothing is equal to."""
+    """Whether a value is null or NaN, which JSON does not have and which equals nothing."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
-    """A number; true and false, which Python counts among them, are none."""
+    """Whether a value is a number; booleans, which Python counts as integers, are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def moment_of(value: Any) -> dt.datetime | None:
-    """The date that a field's value writes in ISO's way; None where it does not."""
+    """The instant that a field's text denotes in ISO 8601; None if it does not denote one."""
     if not (isinstance(value, str) and DATE.fullmatch(value)):
         return None
     try:
@@ -34,7 +34,7 @@ def moment_of(value: Any) -> dt.datetime | None:
 
 
 def text_of(value: Any) -> str | None:
-    """The text that CONTAINS, STARTS_WITH and MATCHES look at: of numbers, true and false as JSON writes them."""
+    """The text that CONTAINS, STARTS_WITH and MATCHES search; numbers and booleans as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -42,13 +42,13 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, int | float):
         try:
             return repr(value)
-        except ValueError:  # an integer of more digits than Python writes
+        except ValueError:  # an integer with more digits than Python converts
             return None
     return None
 
 
 def kind_of(value: Any) -> str:
-    """The value's type in JSON's words."""
+    """The name of the value's JSON type."""
     match value:
         case None:
             return "null"
@@ -65,11 +65,11 @@ def kind_of(value: Any) -> str:
 
 
 _PLACE_BYTES: Final = 8
-"""Of an element or a field, whatever stands there: a reference, as CPython has it."""
+"""The size of an element or a field without its value: a reference in CPython."""
 
 
 def weight(value: Any, most: int) -> int:
-    """About so many bytes, every part counted as often as it is used; looks no further once it is past ``most``."""
+    """The approximate size in bytes, counting shared parts every time; stops counting beyond ``most``."""
     waiting, seen = [value], 0
     while waiting and seen <= most:
         part = waiting.pop()

@@ -1,6 +1,6 @@
-"""Paths: where in a value something stands. The same for shaping, filters and templates.
+"""Paths to parts of a value, for shaping, filters and templates.
 
-``a.b``, ``a[0]``, ``a[-1]`` (the last), ``a[*].b`` (of every element), ``a['x.y']`` (a name with signs in it).
+``a.b``, ``a[0]``, ``a[-1]`` (the last), ``a[*].b`` (of every element), ``a['x.y']`` (a name with special characters).
 """
 
 import re
@@ -19,9 +19,9 @@ _EXAMPLE: Final = "items[0].name, items[*].name or items['a name']"
 _NAME: Final = re.compile(r"""[^\s.\[\]'"()=!<>,{}|*\\]+""")
 _INDEX: Final = re.compile(r"-?[0-9]{1,9}(?![0-9])")
 _MAX_NAMES: Final = 10
-"""Of an object's fields so many are told where one of them is missing."""
+"""The largest number of an object's fields that an error names."""
 _RESERVED: Final = frozenset({"AND", "OR", "NOT"})
-"""Words of the filter language: as names they are quoted, so that a printed path can stand in a filter."""
+"""Keywords of filters: quoted as names, so that a path can be used in a filter."""
 
 
 class EveryItem(Enum):
@@ -31,7 +31,7 @@ class EveryItem(Enum):
 
 
 class MissingValue(Enum):
-    """What ``find`` answers where there is nothing; null is something."""
+    """Returned by ``find_value`` if there is no value; null is a value."""
 
     MISSING = "missing"
 
@@ -43,15 +43,15 @@ Step = str | int | EveryItem
 
 
 class ValuePath(msgspec.Struct, frozen=True):
-    """Steps into a value: the name of a field, the index of an element (from the end where it is negative), or every
-    element. ``str`` of it is a text that parses to it.
+    """Steps into a value: the name of a field, the index of an element (negative from the end), or every element. Its
+    ``str`` parses to an equal path.
     """
 
     steps: tuple[Step, ...]
 
     @property
     def many(self) -> bool:
-        """Whether it leads to any number of values, which ``find`` answers as a list."""
+        """Whether it leads to any number of values, which ``find_value`` returns as a list."""
         return EVERY in self.steps
 
     def __str__(self) -> str:
@@ -59,21 +59,21 @@ class ValuePath(msgspec.Struct, frozen=True):
 
 
 def parse_path(text: str) -> ValuePath:
-    """The path that ``text`` writes.
+    """Parse the text of a path.
 
     Raises:
-        LanguageError: it is none.
+        LanguageError: it is invalid.
     """
     reader = TextCursor(text, _EXAMPLE)
     path = read_path(reader)
     if reader.here:
-        hint = "quote a name that has blanks or signs in it: ['a name']"
-        raise reader.error(f"a path cannot go on with {reader.here!r}; {hint}")
+        hint = "quote a name that contains blanks or special characters: ['a name']"
+        raise reader.error(f"unexpected {reader.here!r} in a path; {hint}")
     return path
 
 
 def read_path(reader: TextCursor) -> ValuePath:
-    """The path that begins where the reader is; it ends before the first character that cannot be part of one."""
+    """Read a path from the reader's position up to the first character that cannot be part of one."""
     steps = [_bracket(reader) if reader.here == "[" else _name(reader)]
     while reader.here in {".", "["} and reader.here:
         if len(steps) == MAX_STEPS:
@@ -86,7 +86,7 @@ def _name(reader: TextCursor) -> str:
     if name := reader.take(_NAME):
         return name
     if reader.here == "*":
-        raise reader.error("every element of a list is written [*], without a dot")
+        raise reader.error("write [*] for every element of a list, without a dot")
     raise reader.error("the name of a field is missing")
 
 
@@ -101,7 +101,7 @@ def _bracket(reader: TextCursor) -> Step:
     elif index := reader.take(_INDEX):
         step = int(index)
     else:
-        raise reader.error("in brackets stands an index, * or a quoted name")
+        raise reader.error("expected an index, * or a quoted name in brackets")
     if not reader.skip("]"):
         raise reader.error(f"the bracket at position {start + 1} is not closed")
     return step
@@ -116,20 +116,20 @@ def _written(step: Step) -> str:
     return f".{step}" if bare else f"[{quote(step)}]"
 
 
-Said = Mapping[str, Any]
-"""What texts say as JSON, by these texts: a path that goes on behind one of them goes on into that."""
-NOTHING_SAID: Final[Said] = MappingProxyType({})
+ParsedTexts = Mapping[str, Any]
+"""Texts and the JSON parsed from them: paths into such a text continue in the parsed value."""
+NO_PARSED_TEXTS: Final[ParsedTexts] = MappingProxyType({})
 
 
-def find(path: ValuePath, value: Any, said: Said = NOTHING_SAID) -> Any:
-    """What stands at ``path`` in ``value``, or ``MISSING``; with ``[*]`` the list of all that is there."""
-    return _find(path.steps, value, said)
+def find_value(path: ValuePath, value: Any, parsed: ParsedTexts = NO_PARSED_TEXTS) -> Any:
+    """The value at ``path`` in ``value``, or ``MISSING``; with ``[*]`` the list of all values there."""
+    return _find_value(path.steps, value, parsed)
 
 
-def _find(steps: tuple[Step, ...], value: Any, said: Said = NOTHING_SAID) -> Any:
+def _find_value(steps: tuple[Step, ...], value: Any, parsed: ParsedTexts = NO_PARSED_TEXTS) -> Any:
     for place, step in enumerate(steps):
-        if said and isinstance(value, str):
-            value = said.get(value, value)
+        if parsed and isinstance(value, str):
+            value = parsed.get(value, value)
         if isinstance(step, str):
             value = value.get(step, MISSING) if isinstance(value, dict) else MISSING
         elif not isinstance(value, list):
@@ -138,7 +138,7 @@ def _find(steps: tuple[Step, ...], value: Any, said: Said = NOTHING_SAID) -> Any
             value = value[step] if -len(value) <= step < len(value) else MISSING
         else:
             rest = steps[place + 1 :]
-            found = [item for item in (_find(rest, element, said) for element in value) if item is not MISSING]
+            found = [item for item in (_find_value(rest, element, parsed) for element in value) if item is not MISSING]
             return [item for items in found for item in items] if EVERY in rest else found
         if value is MISSING:
             return MISSING
@@ -146,7 +146,7 @@ def _find(steps: tuple[Step, ...], value: Any, said: Said = NOTHING_SAID) -> Any
 
 
 def getter(path: ValuePath) -> Callable[[Any], Any]:
-    """``find`` for one path and many values, with None for what is missing."""
+    """``find_value`` for one path and many values; returns None for missing values."""
     steps = path.steps
 
     def by_names(row: Any) -> Any:
@@ -158,25 +158,25 @@ def getter(path: ValuePath) -> Callable[[Any], Any]:
         return row
 
     def by_steps(row: Any) -> Any:
-        found = _find(steps, row)
+        found = _find_value(steps, row)
         return None if found is MISSING else found
 
     return by_names if all(isinstance(step, str) for step in steps) else by_steps
 
 
-def explain_missing(path: ValuePath, value: Any, said: Said = NOTHING_SAID) -> str:
-    """Why ``find`` answered ``MISSING``, and what is there instead."""
+def explain_missing(path: ValuePath, value: Any, parsed: ParsedTexts = NO_PARSED_TEXTS) -> str:
+    """Explains why ``find_value`` returned ``MISSING``, and what the value has instead."""
     for length, step in enumerate(path.steps):
         before = ValuePath(path.steps[:length])
-        found = find(before, value, said)
-        if find(ValuePath(path.steps[: length + 1]), value, said) is MISSING:
-            found = said.get(found, found) if isinstance(found, str) else found
+        found = find_value(before, value, parsed)
+        if find_value(ValuePath(path.steps[: length + 1]), value, parsed) is MISSING:
+            found = parsed.get(found, found) if isinstance(found, str) else found
             where = f"`{before}`" if length else "the value"
-            return f"`{path}` is not there: {where} {_there(found, step)}"
-    return f"`{path}` is not there"
+            return f"`{path}` is missing: {where} {_describe_container(found, step)}"
+    return f"`{path}` is missing"
 
 
-def _there(value: Any, step: Step) -> str:
+def _describe_container(value: Any, step: Step) -> str:
     if isinstance(value, dict):
         if not isinstance(step, str):
             return f"is an object, and {_written(step)} is for lists"
@@ -187,6 +187,6 @@ def _there(value: Any, step: Step) -> str:
         return f"has the fields {', '.join(names[:_MAX_NAMES])}{more}" if names else "is an object without fields"
     if isinstance(value, list):
         if isinstance(step, str):
-            return f"is a list: take one element, [0], or every one, [*], before {step!r}"
+            return f"is a list: select one element, [0], or all, [*], before {step!r}"
         return f"is a list of {len(value)}"
     return "is null" if value is None else "is neither an object nor a list"

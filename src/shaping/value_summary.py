@@ -1,4 +1,4 @@
-"""A value in brief: how many rows, a few of them, and which fields they have."""
+"""A summary of rows: their number, a sample, and their fields."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,26 +11,25 @@ from .value_paths import EVERY, ValuePath
 
 SAMPLE_ROWS: Final = 3
 SAMPLE_CHARS: Final = 200
-"""Of a text in the sample."""
+"""The length of a text in the sample."""
 SAMPLE_ITEMS: Final = 5
-"""Of a list within a row."""
+"""The number of elements of a list within a row."""
 SAMPLE_FIELDS: Final = 30
-"""Of an object in the sample."""
+"""The number of fields of an object in the sample."""
 SAMPLE_DEPTH: Final = 4
 FIELD_ROWS: Final = 1_000
-"""So many rows are looked through for fields."""
+"""The number of rows that are searched for fields."""
 FIELD_ITEMS: Final = 10
-"""Of a list within a row so many elements are."""
+"""The number of elements per list that are searched for fields."""
 MAX_FIELDS: Final = 100
 FIELD_DEPTH: Final = 3
 
 
 class ValueSummary(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands for a large value.
+    """Replaces a large value.
 
-    ``fields`` are paths as the other options take them, with the JSON types that were seen there in the first thousand
-    rows; ``types`` are those of the rows themselves, and absent where all of these are objects. ``truncated`` says that
-    the sample is not all there is.
+    ``fields`` are paths as in the other options, with the JSON types that occur in the first thousand rows; ``types``
+    are the types of the rows, absent if all are objects. ``truncated`` is whether the sample is incomplete.
     """
 
     count: int
@@ -41,7 +40,7 @@ class ValueSummary(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def summarize(rows: list[Any]) -> ValueSummary:
-    """The summary of these rows; of a value that is no list, of it as the only row."""
+    """The summary of these rows; a value that is not a list is one row."""
     sample, cut = [], len(rows) > SAMPLE_ROWS
     for row in rows[:SAMPLE_ROWS]:
         shown, shortened = _clipped(row, SAMPLE_DEPTH)
@@ -73,7 +72,8 @@ def _fields(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...]
 
 
 def _clipped(value: Any, depth: int) -> tuple[Any, bool]:
-    """The value with long texts, long lists, large objects and deep nesting cut; and whether anything was."""
+    """The value with long texts, long lists, large objects and deep nesting truncated; and whether anything was."""
+
     if isinstance(value, str) and len(value) > SAMPLE_CHARS:
         return f"{value[:SAMPLE_CHARS]}…", True
     if not isinstance(value, dict | list):

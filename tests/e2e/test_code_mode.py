@@ -106,7 +106,7 @@ async def test_a_killed_worker_ends_its_program_alone(start_daemon: Any) -> None
             await asyncio.sleep(0.05)
         error = (await answered)["error"]
         assert error["code"] == "TOOL_EXECUTION_ERROR"
-        assert "process that ran the program is gone" in error["message"]
+        assert "process that ran the program died" in error["message"]
         assert (await peer.call("echo", "echo", text="on"))["error"] is None
         assert (await peer.call("again", "execute_code", code="return 1"))["structured"]["value"] == 1
     assert daemon.stop() == 0

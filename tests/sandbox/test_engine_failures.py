@@ -33,8 +33,8 @@ async def test_an_error_of_a_tool_is_told_by_its_own_name(run: Any) -> None:
     ("code", "message"),
     [
         ("x = 1\ny = (", "line 2: "),
-        ("x = 1\ndel x", r"line 2: the sandbox's Python does not have the 'del' statement"),
-        ("class A:\n    pass\n\nclass B(A):\n    pass", "line 4: the sandbox's Python does not have class inheritance"),
+        ("x = 1\ndel x", r"line 2: the sandbox's Python lacks the 'del' statement"),
+        ("class A:\n    pass\n\nclass B(A):\n    pass", "line 4: the sandbox's Python lacks class inheritance"),
     ],
 )
 async def test_what_cannot_be_parsed_is_refused_with_its_line(run: Any, code: str, message: str) -> None:
@@ -53,7 +53,7 @@ async def test_only_the_innermost_lines_of_a_recursion_are_told(run: Any) -> Non
 
 async def test_what_an_exception_says_is_cut_where_it_is_long(run: Any) -> None:
     """Its beginning and its end are told."""
-    with pytest.raises(ProgramFailedError, match="bytes left out") as raised:
+    with pytest.raises(ProgramFailedError, match="bytes omitted") as raised:
         await run("raise ValueError('a' * 100000 + 'the end')")
     assert str(raised.value).startswith("ValueError: aaa")
     assert "the end" in str(raised.value)

@@ -125,7 +125,7 @@ async def test_deep_recursion_is_an_error_that_can_be_caught(run: Any) -> None:
 async def test_a_tool_that_never_returns_ends_with_the_programs_time(run: Any, world: Any, code: str) -> None:
     """Its waiting counts, and it is ended."""
     assert await run("return 1") == 1  # from here on there is a worker
-    with pytest.raises(ProgramStoppedError, match=r"The program's 0.5 s are over") as raised:
+    with pytest.raises(ProgramStoppedError, match=r"The program exceeded its 0.5 s") as raised:
         await run(code, timeout_s=0.5)
     assert raised.value.bound == "time"
     assert world.going == 0

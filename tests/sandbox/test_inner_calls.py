@@ -20,9 +20,9 @@ async def test_what_is_waited_for_is_begun_and_answered() -> None:
         return name.upper()
 
     calls = InnerCalls(most=10)
-    calls.make(1, lambda: call("a"), line=3)
-    calls.make(2, lambda: call("b"), line=4)
-    calls.make(3, lambda: call("c"), line=None)
+    calls.add(1, lambda: call("a"), line=3)
+    calls.add(2, lambda: call("b"), line=4)
+    calls.add(3, lambda: call("c"), line=None)
     assert await calls.settled([1]) == {1: {"return_value": "A"}}
     assert begun == ["a"]
     assert calls.never_awaited == [4]
@@ -42,8 +42,8 @@ async def test_those_that_have_ended_are_answered_and_others_go_on() -> None:
         return 2
 
     calls = InnerCalls(most=10)
-    calls.make(1, slow, line=1)
-    calls.make(2, quick, line=1)
+    calls.add(1, slow, line=1)
+    calls.add(2, quick, line=1)
     assert await calls.settled([1, 2]) == {2: {"return_value": 2}}
     release.set()
     assert await calls.settled([1]) == {1: {"return_value": 1}}
@@ -57,7 +57,7 @@ async def test_an_error_of_a_tool_is_one_to_the_program() -> None:
         raise ToolFailedError("NOT_FOUND", "No.")
 
     calls = InnerCalls(most=1)
-    calls.make(7, fails, line=1)
+    calls.add(7, fails, line=1)
     assert await calls.settled([7]) == {7: {"exc_type": TOOL_ERROR, "message": "NOT_FOUND: No."}}
 
 
@@ -76,8 +76,8 @@ async def test_what_is_going_at_the_end_is_cancelled_and_waited_for() -> None:
         return None
 
     calls = InnerCalls(most=10)
-    calls.make(1, call, line=1)
-    calls.make(2, quick, line=1)
+    calls.add(1, call, line=1)
+    calls.add(2, quick, line=1)
     await calls.settled([1, 2])
     await calls.end()
     assert ended == ["cleaned up"]

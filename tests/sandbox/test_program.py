@@ -100,7 +100,7 @@ def test_an_await_before_a_call_is_found(before: str, place: int | None) -> None
 
 def test_code_that_is_too_long_is_refused() -> None:
     """With both sizes; counted in bytes."""
-    with pytest.raises(ProgramStoppedError, match="65,538 bytes, and at most 65,536") as raised:
+    with pytest.raises(ProgramStoppedError, match="65,538 bytes; at most 65,536") as raised:
         prepare(Program("é" * (MAX_CODE_BYTES // 2 + 1), {}))
     assert raised.value.bound == "code"
 

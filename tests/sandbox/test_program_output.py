@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.sandbox import ProgramOutput
-from toold.sandbox.program_output import KEPT_BYTES, SHOWN_BYTES, cut_in_the_middle
+from toold.sandbox.program_output import MAX_OUTPUT_BYTES, SHOWN_BYTES, cut_in_the_middle
 
 
 def test_little_is_shown_as_it_is() -> None:
@@ -21,18 +21,18 @@ def test_much_is_shown_by_its_beginning_and_its_end() -> None:
     output.write("stdout", "a" * SHOWN_BYTES + "z" * SHOWN_BYTES)
     assert output.truncated
     assert output.shown[:3] + output.shown[-3:] == "aaazzz"
-    assert f"[… {SHOWN_BYTES:,} bytes left out …]" in output.shown
+    assert f"[… {SHOWN_BYTES:,} bytes omitted …]" in output.shown
     assert len(output.text) == 2 * SHOWN_BYTES
 
 
 def test_too_much_is_told_once() -> None:
     """What comes after it is not kept."""
     output, told = ProgramOutput(), list[bool]()
-    output.on_flood = lambda: told.append(True)
+    output.on_limit = lambda: told.append(True)
     for _ in range(5):
-        output.write("stdout", "x" * (KEPT_BYTES // 2 + 1))
+        output.write("stdout", "x" * (MAX_OUTPUT_BYTES // 2 + 1))
     assert told == [True]
-    assert len(output.text) <= 2 * KEPT_BYTES
+    assert len(output.text) <= 2 * MAX_OUTPUT_BYTES
 
 
 @given(st.text(max_size=200), st.integers(2, 100))
@@ -42,7 +42,7 @@ def test_what_is_cut_is_the_middle(text: str, most: int) -> None:
     if len(text.encode()) <= most:
         assert cut == text
         return
-    head, _, tail = cut.rpartition(" bytes left out …]\n")
+    head, _, tail = cut.rpartition(" bytes omitted …]\n")
     head = head.rpartition("\n[… ")[0]
     assert (text[: len(head)], text[len(text) - len(tail) :]) == (head, tail)
     assert len(head.encode()) + len(tail.encode()) <= most

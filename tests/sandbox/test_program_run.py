@@ -54,7 +54,7 @@ async def test_calls_go_on_at_once(run: Any, world: Any) -> None:
 
 async def test_a_call_that_is_not_awaited_is_not_made(run: Any, world: Any) -> None:
     """Where the type check cannot see it, the end of the run does."""
-    with pytest.raises(ProgramFailedError, match="line 2 was not awaited, and so not made"):
+    with pytest.raises(ProgramFailedError, match="line 2 was not awaited and therefore not made"):
         await run("x = 1\nreturn {'found': crm.get_contact(contact_id=1)}")
     assert world.made == []
 
@@ -67,7 +67,7 @@ async def test_calls_begin_in_the_order_in_which_they_are_written(run: Any, worl
 
 async def test_one_call_that_is_awaited_does_not_begin_others(run: Any, world: Any) -> None:
     """Of those before it that were only written nothing is done."""
-    with pytest.raises(ProgramFailedError, match="line 1 was not awaited, and so not made"):
+    with pytest.raises(ProgramFailedError, match="line 1 was not awaited and therefore not made"):
         await run(
             "note = crm.create_note(contact_id=1, text='x')\nreturn (await (crm.get_contact(contact_id=2)))['id']"
         )
@@ -130,7 +130,7 @@ async def test_what_stands_for_too_much_is_refused_beside_the_loop(run: Any, wor
     """Forty lists that stand for 2**40: as an argument, which the program can catch, and as the result."""
     lists = "x = [0]\nfor i in range(40):\n    x = [x, x]\n"
     note = "try:\n    await getattr(crm, 'create_note')(text=x)\nexcept TypeError as e:\n    return str(e)"
-    assert "create_note has more than 1,000,000 values within" in await run(lists + note)
+    assert "create_note contains more than 1,000,000 values" in await run(lists + note)
     with pytest.raises(ProgramFailedError, match="the returned value has more than 1,000,000 values"):
         await run(lists + "return x")
     assert world.made == []

@@ -33,7 +33,7 @@ async def test_its_time_ends_it() -> None:
 async def test_a_flood_ends_it_from_another_thread() -> None:
     """Long before its time; the first reason stays."""
     ending = ProgramTermination()
-    threading.Thread(target=ending.for_flood).start()
+    threading.Thread(target=ending.on_output_limit).start()
     with pytest.raises(TimeoutError):
         await wait(ending)
     assert isinstance(ending.reason, ProgramStoppedError)
@@ -45,7 +45,7 @@ async def test_a_flood_after_the_end_does_nothing() -> None:
     ending = ProgramTermination()
     async with ending.within(60):
         pass
-    ending.for_flood()
+    ending.on_output_limit()
     await asyncio.sleep(0)
 
 

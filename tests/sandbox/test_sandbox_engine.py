@@ -29,7 +29,7 @@ async def test_no_free_worker_in_its_time_is_an_error_of_its_own(make: Any, run_
     run = run_in(make(programs=1))
     first = asyncio.ensure_future(run("await weather.never()"))
     await until(lambda: world.going)
-    with pytest.raises(SandboxBusyError, match=r"1 programs run already, and none ended within 0.05 s"):
+    with pytest.raises(SandboxBusyError, match=r"1 programs are running, and none ended within 0.05 s"):
         await run("return 1", timeout_s=0.05, owner="somebody else")
     assert world.going == 1
     first.cancel()
@@ -42,7 +42,7 @@ async def test_one_owner_leaves_workers_to_others(make: Any, run_in: Any, world:
     run = run_in(make(programs=2))
     first = asyncio.ensure_future(run("await weather.never()", owner="one"))
     await until(lambda: world.going)
-    with pytest.raises(SandboxBusyError, match=r"1 programs of yours run already, and none ended within 0.05 s"):
+    with pytest.raises(SandboxBusyError, match=r"1 of your programs are running, and none ended within 0.05 s"):
         await run("return 1", timeout_s=0.05, owner="one")
     assert await run("return 2", owner="another") == 2
     first.cancel()
@@ -58,7 +58,7 @@ async def test_a_killed_worker_ends_its_program_alone_and_is_replaced(make: Any,
     await until(lambda: world.going)
     for worker in workers():
         worker.kill()
-    with pytest.raises(WorkerDiedError, match="process that ran the program is gone"):
+    with pytest.raises(WorkerDiedError, match="process that ran the program died"):
         await waiting
     assert world.going == 0
     assert await run("return 1") == 1

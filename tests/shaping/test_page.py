@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.shaping import MISSING, LanguageError, compile_template, find, parse_filter, parse_path, plan
+from toold.shaping import MISSING, LanguageError, compile_template, find_value, parse_filter, parse_path, plan
 from toold.shaping.filter_matching import filter_rows
 
 PAGE = (Path(__file__).parents[2] / "docs/shaping.md").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def test_each_option_is_shown() -> None:
 @pytest.mark.parametrize(("path", "value"), table("path", "leads to"))
 def test_paths_lead_where_the_page_says(path: str, value: str) -> None:
     """Each line of the table."""
-    assert find(parse_path(path), RESULT) == (MISSING if value == "nothing" else json.loads(value))
+    assert find_value(parse_path(path), RESULT) == (MISSING if value == "nothing" else json.loads(value))
 
 
 @pytest.mark.parametrize(("text", "ids"), table("filter", "rows"))

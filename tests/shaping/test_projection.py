@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.shaping.projection import Projection
-from toold.shaping.value_paths import EVERY, MISSING, ValuePath, find, parse_path
+from toold.shaping.value_paths import EVERY, MISSING, ValuePath, find_value, parse_path
 
 ROW = {
     "id": 1,
@@ -88,6 +88,6 @@ def test_a_projection_invents_nothing_and_keeps_what_is_asked(rows: list[Any], f
     for path in fields:
         if all(isinstance(step, str) for step in path.steps):
             for kept, row in zip(projected, rows, strict=True):
-                found = find(path, row)
-                assert found is MISSING or within(find(path, kept), found)
-                assert (found is MISSING) == (find(path, kept) is MISSING)
+                found = find_value(path, row)
+                assert found is MISSING or within(find_value(path, kept), found)
+                assert (found is MISSING) == (find_value(path, kept) is MISSING)

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.shaping.shaping_errors import LanguageError
-from toold.shaping.value_paths import EVERY, MAX_STEPS, MISSING, ValuePath, explain_missing, find, getter, parse_path
+from toold.shaping.value_paths import (
+    EVERY,
+    MAX_STEPS,
+    MISSING,
+    ValuePath,
+    explain_missing,
+    find_value,
+    getter,
+    parse_path,
+)
 
 VALUE = {
     "a": {"b": 1, "x.y": 2, "none": None},
@@ -47,7 +56,7 @@ paths = st.lists(steps, min_size=1, max_size=6).map(lambda found: ValuePath(tupl
 def test_a_path_leads_to_what_it_names(text: str, found: Any) -> None:
     """Names lead into objects, indexes and [*] into lists; null is there, and everything else is missing."""
     path = parse_path(text)
-    assert find(path, VALUE) == found
+    assert find_value(path, VALUE) == found
     assert getter(path)(VALUE) == (None if found is MISSING else found)
 
 
@@ -58,14 +67,14 @@ def test_a_path_leads_to_what_it_names(text: str, found: Any) -> None:
         ("a.", 3, "name of a field is missing"),
         (".a", 1, "name of a field is missing"),
         ("a..b", 3, "name of a field is missing"),
-        ("a.*", 3, "[*], without a dot"),
+        ("a.*", 3, "without a dot"),
         ("a b", 2, "quote a name"),
         ("a[", 3, "an index, *"),
         ("a[x]", 3, "an index, *"),
         ("a[1", 4, "position 2 is not closed"),
         ("a['x]", 3, "quote ' is not closed"),
         ("a[1234567890]", 3, "an index, *"),
-        ("a]", 2, "cannot go on"),
+        ("a]", 2, "unexpected"),
         (".".join("a" * 100), 2 * MAX_STEPS, f"at most {MAX_STEPS} steps"),
     ],
 )
@@ -108,18 +117,18 @@ def test_any_text_is_a_path_or_an_error_of_the_language(text: str) -> None:
 )
 def test_a_getter_finds_what_find_finds(path: ValuePath, value: Any) -> None:
     """With None for what is missing, in any value."""
-    found = find(path, value)
+    found = find_value(path, value)
     assert getter(path)(value) == (None if found is MISSING else found)
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a.c", "`a.c` is not there: `a` has the fields b, x.y, none"),
+        ("a.c", "`a.c` is missing: `a` has the fields b, x.y, none"),
         ("a.bb", "`a` has no 'bb'; did you mean 'b'?"),
         ("nothing", "the value has the fields a, list, empty, "),
         ("list[9].n", "`list` is a list of 4"),
-        ("list.n", "`list` is a list: take one element, [0], or every one, [*], before 'n'"),
+        ("list.n", "`list` is a list: select one element, [0], or all, [*], before 'n'"),
         ("a[0]", "`a` is an object, and [0] is for lists"),
         ("a.none.x", "`a.none` is null"),
         ("a.b.c", "`a.b` is neither an object nor a list"),

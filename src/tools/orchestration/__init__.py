@@ -1,4 +1,4 @@
-"""Tools that make calls: one and shape its result, several in one, one over many items; and finding a tool first."""
+"""Tools that call other tools, shape results, or find tools."""
 
 from ..tool_ranking import ToolIndex
 from .execute_batch import execute_batch

@@ -1,4 +1,4 @@
-"""Arguments with templates: what of them is known before anything runs, and whether a tool could take them. Pure."""
+"""Arguments with templates: checked before anything runs, as far as their values are known. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,24 +9,24 @@ from ..argument_binding import bind
 from ..tool_definition import Tool
 
 _WHOLE: Final = "arguments"
-"""The field that ``bind`` tells an error of all arguments together under."""
+"""The field under which ``bind`` reports an error that concerns all arguments."""
 
 MUCH_BYTES: Final = 64 * 1024
-"""Of values, from which on their templates are looked for in a thread: some ten milliseconds' work, for short ones."""
+"""Values of more bytes are searched for templates in a thread: that takes some ten milliseconds for short values."""
 
 _UNKNOWN: Final = object()
 _FILLINGS: Final[tuple[Any, ...]] = ({}, [], "", 0, True)
-"""One of each type, beside null."""
+"""One value of each JSON type except null."""
 
 Problem = tuple[str, str]
-"""The place of what is wrong, such as ``args.files.0``, and what is wrong there."""
+"""The place of an error, such as ``args.files.0``, and its description."""
 
 
 class ArgumentTemplate:
-    """A value with templates in it, taken apart as far as ``known`` (a template's context) says what they are.
+    """A value with templates, resolved as far as ``known`` (a template's context) allows.
 
-    ``template`` fills it in; it is None where a template cannot be parsed. ``problems`` has what is certain to be
-    wrong, each with its place below ``place``.
+    ``template`` resolves it; None if a template cannot be parsed. ``problems`` lists the certain errors, with their
+    places below ``place``.
     """
 
     def __init__(self, value: Any, known: Mapping[str, Any], place: str) -> None:
@@ -34,7 +34,7 @@ class ArgumentTemplate:
         self.template: Template | None = None
         self._known = dict(known)
         self._place = place
-        # With what is known filled in, and ``_UNKNOWN`` where only a run can; those places.
+        # The value with known references resolved, ``_UNKNOWN`` in place of the others, and the places of those.
         self._value: Any = None
         self._unknown: list[tuple[str, ...]] = []
         try:
@@ -43,33 +43,33 @@ class ArgumentTemplate:
         except ShapingError as error:
             self.problems.append((place, str(error)))
             return
-        self._value = self._filled(value, ())
+        self._value = self._resolved(value, ())
 
     @property
     def names(self) -> frozenset[str]:
-        """What it refers to."""
+        """The names that the templates refer to."""
         return self.template.names if self.template else frozenset()
 
-    def unfit(self, tool: Tool) -> Iterator[Problem]:
-        """What is certain to be wrong with it as the tool's arguments; nothing of what is not known yet."""
+    def mismatches(self, tool: Tool) -> Iterator[Problem]:
+        """The certain errors of this value as the tool's arguments. Values that are not known yet cause none."""
         if self.template is None or () in self._unknown or self.problems:
             return
         if not isinstance(self._value, dict):
             yield self._place, "should be an object with the tool's arguments, or one template that is an object"
             return
-        # What is said of a place whatever is put where nothing is known yet, is certain.
-        wrong = _complaints(tool, _filled_up(self._value, None))
+        # An error is certain if it occurs whatever value is filled in for the unknown ones.
+        wrong = _binding_errors(tool, _fill(self._value, None))
         for filling in _FILLINGS if wrong and self._unknown else ():
-            again = _complaints(tool, _filled_up(self._value, filling))
-            wrong = {field: said for field, said in wrong.items() if again.get(field) == said}
-        for field, said in wrong.items():
-            yield (self._place if field == _WHOLE else f"{self._place}.{field}"), said
+            again = _binding_errors(tool, _fill(self._value, filling))
+            wrong = {field: message for field, message in wrong.items() if again.get(field) == message}
+        for field, message in wrong.items():
+            yield (self._place if field == _WHOLE else f"{self._place}.{field}"), message
 
-    def _filled(self, value: Any, place: tuple[str, ...]) -> Any:
+    def _resolved(self, value: Any, place: tuple[str, ...]) -> Any:
         if isinstance(value, dict):
-            return {name: self._filled(part, (*place, name)) for name, part in value.items()}
+            return {name: self._resolved(part, (*place, name)) for name, part in value.items()}
         if isinstance(value, list):
-            return [self._filled(part, (*place, str(index))) for index, part in enumerate(value)]
+            return [self._resolved(part, (*place, str(index))) for index, part in enumerate(value)]
         if not isinstance(value, str):
             return value
         template = compile_template(value)
@@ -82,17 +82,17 @@ class ArgumentTemplate:
         return _UNKNOWN
 
 
-def _filled_up(value: Any, filling: Any) -> Any:
-    """The value, with the same ``filling`` for all that is unknown."""
+def _fill(value: Any, filling: Any) -> Any:
+    """The value, with ``filling`` for every unknown part."""
     if isinstance(value, dict):
-        return {name: _filled_up(part, filling) for name, part in value.items()}
+        return {name: _fill(part, filling) for name, part in value.items()}
     if isinstance(value, list):
-        return [_filled_up(part, filling) for part in value]
+        return [_fill(part, filling) for part in value]
     return filling if value is _UNKNOWN else value
 
 
-def _complaints(tool: Tool, arguments: dict[str, Any]) -> Mapping[str, str]:
-    """What ``bind`` says is wrong, by field."""
+def _binding_errors(tool: Tool, arguments: dict[str, Any]) -> Mapping[str, str]:
+    """The errors that ``bind`` reports, by field."""
     try:
         bind(tool, arguments)
     except InvalidArgumentsError as error:

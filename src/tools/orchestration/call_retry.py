@@ -1,4 +1,4 @@
-"""One call of another tool, again where that may help: which errors are tried again, and how long after."""
+"""Retries of one child call: which errors are retried, and after which delay."""
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,11 +17,11 @@ CAP_S: Final = 30.0
 """The longest window of the backoff, unless ``retry_after_ms`` asks for more."""
 
 ATTEMPT_S: Final = 300.0
-"""One call of a detached run has no longer, unless it was said: what hangs must not hold the others up for a day."""
+"""The default timeout of one attempt: a hanging call must not block a detached run for a day."""
 
 
 class RetriedCall(Protocol):
-    """``OrchestrationContext.call``: never raises for what the tool did."""
+    """``OrchestrationContext.call``: tool errors are returned, not raised."""
 
     def __call__(
         self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
@@ -33,13 +33,13 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
 
     result: ToolResult
     attempts: int
-    """How many were made, those of earlier runs that were taken up included."""
+    """The number of attempts, including those of resumed runs."""
     unknown: bool = False
-    """It failed, and may have had an effect all the same that a repetition would have twice."""
+    """It failed but may have had an effect, which a repetition would have twice."""
 
     @property
     def replayed(self) -> bool:
-        """Whether nothing ran: the result is that of an earlier run."""
+        """Whether the tool did not run because the result was stored by an earlier run."""
         return self.result.metadata.replayed is True
 
 
@@ -53,37 +53,37 @@ def delay_s(retry: int, error: ToolError, draw: float) -> float:
 
 
 def attempt_name(name: str, attempt: int) -> str:
-    """What the ``attempt``-th attempt, from 1, is called under its parent."""
+    """The child's name of the ``attempt``-th attempt, counted from 1."""
     return name if attempt == 1 else f"{name}#{attempt}"
 
 
-def may_be_done(error: ToolError, *, repeatable: bool) -> bool:
-    """Whether a call that ended so may have had an effect that a repetition would have twice (decision 28)."""
+def may_have_had_effect(error: ToolError, *, repeatable: bool) -> bool:
+    """Whether a failed call may have had an effect that a repetition would have twice (decision 28)."""
     return error.executed != "no" and not repeatable
 
 
-def _is_done(error: ToolError, tool: Tool) -> bool:
-    """Whether an earlier run has a result here, of other arguments than now. What may be called twice just is."""
+def _has_other_result(error: ToolError, tool: Tool) -> bool:
+    """Whether an earlier run stored a result for other arguments. Idempotent tools simply run again."""
     return error.code == ErrorCode.REQUEST_ID_CONFLICT and not tool.repeatable
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How calls are made and made again. ``left`` says how many seconds there are; ``sleep`` takes seconds."""
+    """Makes calls and retries them. ``left`` returns the remaining seconds; ``sleep`` takes seconds."""
 
     call: RetriedCall
     left: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     retry_unknown: bool = False
-    """Whether what failed in an earlier run is tried again though it may have had its effect."""
+    """Whether a call that failed in an earlier run is retried although it may have had an effect."""
     draw: Callable[[], float] = random.random
 
     async def attempt(
         self, tool: Tool, arguments: Mapping[str, Json], *, name: str, retries: int, timeout_s: float | None = None
     ) -> AttemptResult:
-        """Call, and again up to ``retries`` times where the error is retryable and the wait for it fits.
+        """Call, and retry up to ``retries`` times if the error is retryable and the delay fits into the remaining time.
 
-        What failed in an earlier run is tried again at once, where that can do no harm, and is no retry.
-        ``timeout_s`` is each attempt's.
+        A call that failed in an earlier run is repeated at once if that is safe, which does not count as a retry.
+        ``timeout_s`` applies to each attempt.
         """
         attempt, retried = 1, 0
         while True:
@@ -91,14 +91,14 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
             error = result.error
             if error is None:
                 return AttemptResult(result=result, attempts=attempt)
-            unknown = may_be_done(error, repeatable=tool.repeatable)
+            unknown = may_have_had_effect(error, repeatable=tool.repeatable)
             if not result.metadata.replayed:
                 wait_s = delay_s(retried + 1, error, self.draw())
                 if not error.retryable or retried == retries or wait_s >= self.left():
                     return AttemptResult(result=result, attempts=attempt, unknown=unknown)
                 retried += 1
                 await self.sleep(wait_s)
-            elif _is_done(error, tool) or (unknown and not self.retry_unknown):
+            elif _has_other_result(error, tool) or (unknown and not self.retry_unknown):
                 return AttemptResult(result=result, attempts=attempt, unknown=unknown)
             attempt += 1
 

@@ -1,4 +1,4 @@
-"""Calls that answer at once and go on apart: what both kinds take for it, and how they are made."""
+"""The ``detach`` and ``timeout_s`` arguments of ``execute_pipeline`` and ``execute_batch``."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -14,39 +14,39 @@ from .run_limits import CALL_MARGIN_S
 
 DETACHED_TIMEOUT_S: Final = 3600.0
 MAX_DETACHED_TIMEOUT_S: Final = 86_400.0
-"""As long as results are kept, unless the operator says otherwise."""
+"""The default retention of results."""
 
 
 class DetachOption(Arguments):
-    """What a call takes that can go on without its caller."""
+    """Arguments of tools that can run as detached calls."""
 
     timeout_s: Annotated[float, Field(gt=0, le=MAX_DETACHED_TIMEOUT_S)] | None = Field(
         default=None,
-        description=f"Of all together; {TIMEOUT_S:g} if absent, {MAX_TIMEOUT_S:g} at most; detached "
-        f"{DETACHED_TIMEOUT_S:g}, {MAX_DETACHED_TIMEOUT_S:g} at most.",
+        description=f"For the whole call; default {TIMEOUT_S:g}, at most {MAX_TIMEOUT_S:g}; detached: default "
+        f"{DETACHED_TIMEOUT_S:g}, at most {MAX_DETACHED_TIMEOUT_S:g}.",
     )
     detach: bool = Field(
-        default=False, description="Answer a call_id at once, for call_status, call_result and cancel_call."
+        default=False, description="Return a call_id at once, for call_status, call_result and cancel_call."
     )
 
     @property
     def seconds(self) -> float:
-        """What all together may take."""
+        """The timeout of the whole call."""
         if self.timeout_s is not None:
             return self.timeout_s
         return DETACHED_TIMEOUT_S if self.detach else TIMEOUT_S
 
     @property
-    def too_long(self) -> list[Problem]:
-        """What is wrong with its time."""
+    def timeout_problems(self) -> list[Problem]:
+        """The error of a timeout that is too long, if it is."""
         if self.detach or self.seconds <= MAX_TIMEOUT_S:
             return []
-        told = f"should be at most {MAX_TIMEOUT_S:g}, or with detach {MAX_DETACHED_TIMEOUT_S:g}"
-        return [("timeout_s", f"{told}, not {self.seconds:g}")]
+        message = f"should be at most {MAX_TIMEOUT_S:g}, or with detach {MAX_DETACHED_TIMEOUT_S:g}"
+        return [("timeout_s", f"{message}, not {self.seconds:g}")]
 
 
 async def detach(context: OrchestrationContext, seconds: float, changed: Mapping[str, Json]) -> dict[str, Any]:
-    """Have the call of ``context`` made once more, apart from it, with arguments ``changed``; answers where it is.
+    """Run the call of ``context`` once more as a detached call, with the ``changed`` arguments; returns its id.
 
     Raises:
         CallError: as ``context.detach``.

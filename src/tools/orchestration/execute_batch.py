@@ -1,4 +1,4 @@
-"""``execute_batch``: one tool over many items."""
+"""The tool ``execute_batch``: calls one tool for many items."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,32 +19,32 @@ from .detach_option import DetachOption, detach
 from .pipeline_arguments import AT_ONCE, MAX_AT_ONCE, MAX_ITEMS, MAX_TIMEOUT_S
 from .pipeline_planner import OF_ITEM, invalid
 from .result_shaping import apply, plan_shaping
-from .run_limits import CALL_MARGIN_S, cut_off, time_left
+from .run_limits import CALL_MARGIN_S, cancellation_error, time_left
 from .step_run import shape_in
 
 MAX_DETACHED_ITEMS: Final = 10_000
 
 
 class RetainedItems(Arguments):
-    """The rows of a result that is kept as a file."""
+    """The rows of a retained result."""
 
-    handle: str = Field(description="From an answer with a file, as read_result takes it.")
-    options: dict[str, Any] | None = Field(default=None, description="Made of the result first, as by read_result.")
+    handle: str = Field(description="The handle of a retained result, as for read_result.")
+    options: dict[str, Any] | None = Field(default=None, description="Shapes the result first, as in read_result.")
 
 
 async def items_of(items: list[Any] | RetainedItems, context: OrchestrationContext, *, detach: bool) -> list[Json]:
-    """The items themselves.
+    """The items as a list.
 
     Raises:
-        InvalidArgumentsError: they are none, too many, or no list.
+        InvalidArgumentsError: there are none or too many, or the retained result is not a list.
         CallError: as ``context.read_result``.
     """
     rows = await _rows(items, context) if isinstance(items, RetainedItems) else items
     most = MAX_DETACHED_ITEMS if detach else MAX_ITEMS
     if not rows:
-        raise invalid([("items", "should have one item at least")])
+        raise invalid([("items", "should have at least one item")])
     if len(rows) > most:
-        advice = "" if detach else f"; with detach it takes {MAX_DETACHED_ITEMS:,}"
+        advice = "" if detach else f"; with detach at most {MAX_DETACHED_ITEMS:,}"
         raise invalid([("items", f"should have at most {most:,} items, not {len(rows):,}{advice}")])
     return rows
 
@@ -57,39 +57,41 @@ async def _rows(items: RetainedItems, context: OrchestrationContext) -> list[Jso
     except ShapingError as error:
         raise invalid([("items.options", str(error))]) from error
     if shaped.rows is None or shaping.plan.return_mode != "inline":
-        raise InvalidArgumentsError("items: what the handle has is no list; items.options.at names one within it.")
+        raise InvalidArgumentsError("items: the retained result is not a list; set items.options.at to a list in it.")
     return shaped.rows
 
 
-_ITEMS: Final = "should be objects with the tool's arguments; or args says how these are made of {{item}}"
+_ITEMS: Final = "should be objects with the tool's arguments, unless args builds these from {{item}}"
 
 
 class BatchOptions(Arguments):
-    """How a batch is run, and what is told of it."""
+    """How a batch runs, and what it reports."""
 
-    concurrency: int = Field(default=AT_ONCE, ge=1, le=MAX_AT_ONCE, description="Items under way at once.")
-    on_error: Literal["continue", "stop"] = Field(default="continue", description="stop begins none after a failure.")
-    result_mode: Literal["summary", "detail"] = Field(
-        default="summary", description="summary: counts and errors; detail: each item's result too."
+    concurrency: int = Field(default=AT_ONCE, ge=1, le=MAX_AT_ONCE, description="Items in progress at once.")
+    on_error: Literal["continue", "stop"] = Field(
+        default="continue", description="stop: after a failure, start no further items."
     )
-    select_fields: list[str] | None = Field(default=None, description="In detail, the fields of each result.")
-    max_retries: int = Field(default=0, ge=0, le=MAX_RETRIES, description="Of each item, where its error is retryable.")
+    result_mode: Literal["summary", "detail"] = Field(
+        default="summary", description="summary: counts and errors; detail: also each item's result."
+    )
+    select_fields: list[str] | None = Field(default=None, description="With detail: the fields to keep of each result.")
+    max_retries: int = Field(default=0, ge=0, le=MAX_RETRIES, description="Per item, if its error is retryable.")
 
 
 class BatchArguments(DetachOption):
-    """A tool, items, and how the tool's arguments are made of each."""
+    """A tool, items, and how the tool's arguments are built from each item."""
 
     tool_name: str
     items: list[Any] | RetainedItems = Field(
-        description=f"Each the tool's arguments, or {{{{item}}}}; {MAX_ITEMS} at most, detached "
-        f"{MAX_DETACHED_ITEMS:,}. Or a handle, whose rows they are."
+        description=f"Each is the tool's arguments, or {{{{item}}}} in args; at most {MAX_ITEMS}, detached "
+        f"{MAX_DETACHED_ITEMS:,}. Or the handle of a retained list."
     )
     args: dict[str, Any] | str | None = Field(
         default=None, description="The tool's arguments, with templates over {{item}} and {{index}} (from 0)."
     )
     options: BatchOptions = Field(default_factory=BatchOptions)
     on_unknown: Literal["keep", "retry"] = Field(
-        default="keep", description="Whether a write that a restart cut off in a detached batch is tried again."
+        default="keep", description="Whether a detached batch retries writes that a restart interrupted."
     )
 
 
@@ -102,10 +104,10 @@ class BatchArguments(DetachOption):
     orchestration=True,
 )
 async def execute_batch(arguments: BatchArguments, context: OrchestrationContext) -> dict[str, Any]:
-    """Call one tool for up to 100 items, several at once. Each item is the tool's arguments, or `args` says by
-    templates how they are made of {{item}} and {{index}}. Answers how many succeeded, failed, are unknown (a write that
-    was cut off) and were skipped, and the errors by the items' indexes; with result_mode "detail" the results too, cut
-    down to `select_fields`. With `detach` up to 10,000 items: it answers a call_id at once, and goes on over restarts.
+    """Call one tool for up to 100 items, several at once. Each item is the tool's arguments, or `args` builds them with
+    templates over {{item}} and {{index}}. Returns how many succeeded, failed, are unknown (interrupted writes) and were
+    skipped, and the errors by item index; with result_mode "detail" also the results, reduced to `select_fields`. With
+    `detach` it takes up to 10,000 items, returns a call_id at once, and resumes after restarts.
     """
     chosen = context.find_tool(arguments.tool_name)
     items = await items_of(arguments.items, context, detach=arguments.detach)
@@ -114,7 +116,7 @@ async def execute_batch(arguments: BatchArguments, context: OrchestrationContext
     else:
         plan = plan_batch(arguments, items, chosen)
     if arguments.detach and not context.detached:
-        # A kept result may be gone before the call is.
+        # A retained result may expire before the call runs.
         changed: dict[str, Json] = {"items": items} if isinstance(arguments.items, RetainedItems) else {}
         return await detach(context, arguments.seconds, changed)
     left = time_left(arguments.seconds, context.remaining())
@@ -124,7 +126,7 @@ async def execute_batch(arguments: BatchArguments, context: OrchestrationContext
     try:
         return await run.run(items)
     except asyncio.CancelledError:
-        raise cut_off(run.answer(), context.max_answer_bytes) from None
+        raise cancellation_error(run.answer(), context.max_answer_bytes) from None
 
 
 def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -> BatchPlan:
@@ -133,12 +135,12 @@ def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -
     Raises:
         InvalidArgumentsError: it is certain that it can be done with none.
     """
-    options, problems = arguments.options, arguments.too_long
+    options, problems = arguments.options, arguments.timeout_problems
     args = None
     if arguments.args is not None:
         templated = ArgumentTemplate(arguments.args, {}, "args")
         args = templated.template
-        problems += [*templated.problems, *templated.unfit(chosen)]
+        problems += [*templated.problems, *templated.mismatches(chosen)]
         problems += [
             ("args", f"there is no {name!r} in a batch; templates take {{{{item}}}} and {{{{index}}}}")
             for name in sorted(templated.names - OF_ITEM)

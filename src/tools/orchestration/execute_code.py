@@ -1,4 +1,4 @@
-"""``execute_code``: a program that calls tools as functions, in the sandbox."""
+"""The tool ``execute_code``: runs a program in the sandbox that calls tools as functions."""
 
 import time
 from functools import partial
@@ -38,7 +38,7 @@ from .run_limits import CALL_MARGIN_S, time_left
 
 
 class ProgramCalls:
-    """Of one program. ``made`` has each call in the order in which they began: tool, ms, ok, and code if it failed."""
+    """The calls of one program. ``made`` lists them in the order of their start: tool, ms, ok, and code on failure."""
 
     def __init__(self, context: OrchestrationContext, stubs: StubSet) -> None:
         self.made: list[dict[str, Json]] = []
@@ -46,38 +46,38 @@ class ProgramCalls:
         self._stubs = stubs
 
     async def __call__(self, module: str, function: str, given: dict[str, Any]) -> Json:
-        """Call the tool of a function, and return its data, or where there is none its text.
+        """Call the tool behind a function, and return its data, or its text if it has no data.
 
         Raises:
-            ToolFailedError: it answered an error.
+            ToolFailedError: the tool returned an error.
         """
         tool = self._stubs.tool_name(module, function)
         if tool is None:
             raise ToolFailedError(ErrorCode.TOOL_NOT_FOUND.value, f"There is no {module}.{function}.")
         began = time.monotonic()
-        told: dict[str, Json] = {"tool": tool, "ms": 0.0, "ok": False}
-        self.made.append(told)
+        entry: dict[str, Json] = {"tool": tool, "ms": 0.0, "ok": False}
+        self.made.append(entry)
         try:
             arguments = self._stubs.arguments(tool, given)
             result = await self._context.call(tool, arguments, name=f"{len(self.made)}.{tool}")
         finally:
-            told["ms"] = round((time.monotonic() - began) * 1000, 3)
+            entry["ms"] = round((time.monotonic() - began) * 1000, 3)
         if result.error is not None:
-            told["code"] = result.error.code
+            entry["code"] = result.error.code
             raise ToolFailedError(result.error.code, result.error.message)
-        told["ok"] = True
+        entry["ok"] = True
         return result.value
 
 
 RETRY_AFTER_MS = 1_000
-"""When it is worth trying again after no worker was free."""
+"""When to retry after no worker was free."""
 
 
 class ExecuteCodeArguments(Arguments):
-    """A program, and how long it may take."""
+    """A program and its timeout."""
 
     code: str = Field(min_length=1, description=f"Python, at most {MAX_CODE_BYTES // 1024} KiB.")
-    timeout_s: Seconds = Field(default=TIMEOUT_S, description="Of the whole program, its calls included.")
+    timeout_s: Seconds = Field(default=TIMEOUT_S, description="Of the whole program, including its calls.")
 
 
 @tool(
@@ -89,17 +89,18 @@ class ExecuteCodeArguments(Arguments):
     orchestration=True,
 )
 async def execute_code(arguments: ExecuteCodeArguments, context: OrchestrationContext) -> dict[str, Any]:
-    """Run a Python program that calls tools as functions, `await module.function(argument=...)`, by the names that
-    read_stubs shows; these modules need no import. End it with a top-level `return` of plain data. With
-    `asyncio.gather(...)` several are called at once; `gather_settled(...)` gives {ok, value} or {ok, code, error} for
-    each. A tool that fails raises ToolError, with `code` and `message`. Answers value, stdout, and calls with times.
+    """Run a Python program that calls tools as functions, `await module.function(argument=...)`, with the names that
+    read_stubs shows; these modules need no import. End it with a top-level `return` of plain data.
+    `asyncio.gather(...)` runs several calls at once; `gather_settled(...)` returns {ok, value} or {ok, code, error} for
+    each. A tool that fails raises ToolError, with `code` and `message`. Returns value, stdout, and the calls with their
+    durations.
 
     The sandbox's Python lacks: class inheritance, own exception classes, yield, del, async with, async for, except*,
     property, classmethod, staticmethod, issubclass, callable, globals, dir, input, key=str.lower, re.sub with a
     function, json.dumps with default, asyncio.create_task, asyncio.wait_for, asyncio.Semaphore. It has the modules
     asyncio, base64, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, itertools,
-    json, math, pathlib, random, re, time, tomllib, typing, unicodedata, little of os and sys, and no others. No files,
-    network or environment. Nothing is kept for the next run.
+    json, math, pathlib, random, re, time, tomllib, typing, unicodedata, parts of os and sys, and no others. No files,
+    network or environment. Runs share no state.
     """
     stubs = context.toolset_view.stubs
     calls, output = ProgramCalls(context, stubs), ProgramOutput()
@@ -120,7 +121,7 @@ def _modules(stubs: StubSet) -> dict[str, ProgramModule]:
 
 
 async def _printed(output: ProgramOutput, context: OrchestrationContext) -> dict[str, Json]:
-    """What was printed: cut in the middle where it is long, with a handle for all of it, if the disk takes it."""
+    """The program's output, with the middle cut out if it is long, and the handle of the whole output if stored."""
     printed: dict[str, Json] = {"stdout": output.shown, "truncated": output.truncated}
     if output.truncated:
         try:
@@ -132,9 +133,9 @@ async def _printed(output: ProgramOutput, context: OrchestrationContext) -> dict
     return printed
 
 
-def _as_call_error(error: SandboxError, told: dict[str, Json]) -> CallError:
-    """The call's error; ``details`` has what was printed and called before it."""
-    executed: Executed = "maybe" if told["calls"] else "no"
+def _as_call_error(error: SandboxError, progress: dict[str, Json]) -> CallError:
+    """The call's error; ``details`` has the output and the calls up to it."""
+    executed: Executed = "maybe" if progress["calls"] else "no"
     match error:
         case SandboxMissingError():
             return ServiceUnavailableError(str(error), transient=False)
@@ -143,10 +144,10 @@ def _as_call_error(error: SandboxError, told: dict[str, Json]) -> CallError:
         case ProgramRefusedError():
             return InvalidArgumentsError(as_sentence(f"code: {error}"), details={"fields": {"code": str(error)}})
         case ProgramStoppedError(bound="code"):
-            end = str(error)
-            return InvalidArgumentsError(f"code: {end}", details={"fields": {"code": end}})
+            message = str(error)
+            return InvalidArgumentsError(f"code: {message}", details={"fields": {"code": message}})
         case ProgramStoppedError(bound="time"):
-            return CallTimeoutError(str(error), executed=executed, details={"bound": "time", **told})
+            return CallTimeoutError(str(error), executed=executed, details={"bound": "time", **progress})
         case ProgramStoppedError():
-            return ToolExecutionError(str(error), executed=executed, details={"bound": error.bound, **told})
-    return ToolExecutionError(str(error), executed=executed, details=told)
+            return ToolExecutionError(str(error), executed=executed, details={"bound": error.bound, **progress})
+    return ToolExecutionError(str(error), executed=executed, details=progress)

@@ -1,4 +1,4 @@
-"""``execute_pipeline``: several calls in one, each with what those before it brought."""
+"""The tool ``execute_pipeline``: several calls in one, in which steps use the results of earlier steps."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -18,14 +18,14 @@ from .pipeline_arguments import DRY_RUN, MAX_TIMEOUT_S, ON_UNKNOWN, RESUME, Pipe
 from .pipeline_plan import PipelinePlan
 from .pipeline_planner import plan_pipeline
 from .pipeline_run import PipelineRun
-from .run_limits import CALL_MARGIN_S, cut_off, time_left
+from .run_limits import CALL_MARGIN_S, cancellation_error, time_left
 from .step_run import StepRunner, shape_in
 
 
 class PipelineArguments(PipelineSteps, DetachOption):
-    """Steps, what they work on, and how they are run."""
+    """Steps, their input, and how they run."""
 
-    input: dict[str, Any] = Field(default={}, description="What templates refer to as {{input.x}}.")
+    input: dict[str, Any] = Field(default={}, description="Templates refer to it as {{input.x}}.")
     resume: str | None = Field(default=None, description=RESUME)
     on_unknown: Literal["keep", "retry"] = Field(default="keep", description=ON_UNKNOWN)
     dry_run: bool = Field(default=False, description=DRY_RUN)
@@ -40,14 +40,14 @@ class PipelineArguments(PipelineSteps, DetachOption):
     orchestration=True,
 )
 async def execute_pipeline(arguments: PipelineArguments, context: OrchestrationContext) -> dict[str, Any]:
-    """Run up to 20 calls of tools in one, without a round trip between them. A step's args take what earlier steps
-    brought by templates: {{fetch.items[0].id}}, {{input.name}}, {{fetch.total | default(0)}}; in a text they are filled
-    in, alone they keep their type. Steps that do not refer to each other run side by side. `when` skips a step,
-    `for_each` runs it for each {{item}} of a list, `options` shapes its result. The answer tells of every step what was
-    done, also where one fails; `resume` with its `run_id` goes on from there without repeating what is done. `dry_run`
-    answers the plan; `detach` answers a call_id at once, and the run goes on over restarts.
+    """Run up to 20 tool calls in one, without round trips between them. A step's args use results of earlier steps in
+    templates: {{fetch.items[0].id}}, {{input.name}}, {{fetch.total | default(0)}}; within a text they are inserted,
+    alone they keep their type. Steps that do not refer to each other run in parallel. `when` skips a step, `for_each`
+    runs it for each {{item}} of a list, `options` shapes its result. The answer reports every step, also if one fails;
+    `resume` with its `run_id` continues the run without repeating finished steps. `dry_run` returns the plan; `detach`
+    returns a call_id at once, and the run resumes after restarts.
     """
-    plan = await plan_apart(arguments, context, {"input": arguments.input}, arguments.too_long)
+    plan = await plan_for(arguments, context, {"input": arguments.input}, arguments.timeout_problems)
     if arguments.dry_run:
         return plan.shown()
     if arguments.detach and not context.detached:
@@ -62,43 +62,43 @@ async def execute_pipeline(arguments: PipelineArguments, context: OrchestrationC
     )
 
 
-async def plan_apart(
+async def plan_for(
     steps: PipelineSteps, context: OrchestrationContext, known: Mapping[str, Any], problems: Iterable[Problem] = ()
 ) -> PipelinePlan:
-    """``plan_pipeline`` for the call of ``context``, in a thread where there is much to look at.
+    """``plan_pipeline`` for the call of ``context``, in a thread if the pipeline is large.
 
     Raises:
         InvalidArgumentsError: as ``plan_pipeline``.
     """
     planned = partial(plan_pipeline, steps, context.find_tool, known, problems)
     parts = [[step.args, step.for_each, step.fallback, step.when] for step in steps.steps]
-    much = weight([parts, steps.return_, known], MUCH_BYTES) > MUCH_BYTES
-    return await asyncio.to_thread(planned) if much else planned()
+    large = weight([parts, steps.return_, known], MUCH_BYTES) > MUCH_BYTES
+    return await asyncio.to_thread(planned) if large else planned()
 
 
 async def run_pipeline(
     plan: PipelinePlan,
     context: OrchestrationContext,
     *,
-    input: Mapping[str, Json],  # noqa: A002 - the word of those who write pipelines
+    input: Mapping[str, Json],  # noqa: A002 - the term of pipelines
     timeout_s: float,
     resume: str | None = None,
     retry_unknown: bool = False,
 ) -> dict[str, Any]:
-    """Run a plan as the call of ``context``, and answer what was done.
+    """Run a plan as the call of ``context``, and return its report.
 
     Raises:
-        CallError: as ``context.resume`` of the run that is to be resumed.
-        CallCancelledError: the call was told to end; ``details`` has what was done, and by what to go on.
+        CallError: as ``context.resume``, if ``resume`` names an earlier run.
+        CallCancelledError: the call was cancelled; ``details`` has the report so far and the run id.
     """
     if resume is not None:
         await context.resume(resume)
     left = time_left(timeout_s, context.remaining())
     retrying = RetryPolicy(call=context.call, left=left, sleep=asyncio.sleep, retry_unknown=retry_unknown)
-    runner = StepRunner(retrying, shape_in(context), plan.into)
+    runner = StepRunner(retrying, shape_in(context), plan.deep_names)
     run = PipelineRun(plan, runner, input=input, left=left, report=context.progress)
     context.progress(f"run {context.call_id}", 0, len(plan.steps))
     try:
         return {**await run.run(), "run_id": context.call_id}
     except asyncio.CancelledError:
-        raise cut_off(run.answer(), context.max_answer_bytes, context.call_id) from None
+        raise cancellation_error(run.answer(), context.max_answer_bytes, context.call_id) from None

@@ -1,4 +1,4 @@
-"""What a pipeline is described by."""
+"""The arguments that describe a pipeline."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -9,33 +9,31 @@ from .call_retry import MAX_RETRIES
 
 MAX_STEPS: Final = 20
 MAX_ITEMS: Final = 100
-"""That one step runs over, and one batch."""
+"""The largest number of items of a step with ``for_each``, and of a batch."""
 MAX_AT_ONCE: Final = 10
 AT_ONCE: Final = 5
 TIMEOUT_S: Final = 120.0
 MAX_TIMEOUT_S: Final = 300.0
 MAX_DELAY_MS: Final = 60_000
 
-RESUME: Final = "The `run_id` of an earlier run: what it finished is not repeated."
-DRY_RUN: Final = "Answer the plan, and run nothing."
-ON_UNKNOWN: Final = "With resume: whether a write that was cut off, so that nobody knows its outcome, is tried again."
+RESUME: Final = "The `run_id` of an earlier run: its finished steps are not repeated."
+DRY_RUN: Final = "Return the plan without running it."
+ON_UNKNOWN: Final = "With resume: whether interrupted writes, whose outcome is unknown, are retried."
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S)]
 OnError = Literal["stop", "continue", "fallback"]
 
 
 class Retry(Arguments):
-    """How often a step is tried again."""
+    """How often a step is retried."""
 
-    max: int = Field(ge=0, le=MAX_RETRIES, description="Retries of each call, where its error is retryable.")
+    max: int = Field(ge=0, le=MAX_RETRIES, description="Retries per call, if its error is retryable.")
 
 
 class PipelineStep(Arguments):
-    """One call of a tool, or one for each element of a list."""
+    """One call of a tool, or one call for each element of a list."""
 
-    id: str = Field(
-        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", description="Its name: later steps refer to its result as {{id}}."
-    )
+    id: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", description="Later steps refer to its result as {{id}}.")
     tool_name: str
     args: dict[str, Any] | str = Field(
         default={}, description="The tool's arguments, with templates: {{step.field}}, {{input.x | default(0)}}."
@@ -44,19 +42,20 @@ class PipelineStep(Arguments):
         default=None, description="Shapes the result, as execute_tool does: filter, sort, limit, select_fields, …"
     )
     when: str | None = Field(
-        default=None, description="A filter over steps and input, such as fetch.total > 0; else the step is skipped."
+        default=None,
+        description="A filter over steps and input, such as fetch.total > 0; if false, the step is skipped",
     )
     for_each: list[Any] | str | None = Field(
         default=None, description="A list, or a template of one; the step runs for each {{item}}, {{index}} from 0."
     )
-    concurrency: int = Field(default=AT_ONCE, ge=1, le=MAX_AT_ONCE, description="With for_each: how many at once.")
+    concurrency: int = Field(default=AT_ONCE, ge=1, le=MAX_AT_ONCE, description="With for_each: calls at once.")
     on_error: OnError = Field(
-        default="stop", description="Begin no other step; go on without a result; or go on with `fallback`."
+        default="stop", description="stop: start no further step; continue without a result; or use `fallback`."
     )
-    fallback: Any = Field(default=None, description="With on_error fallback: what takes the result's place.")
+    fallback: Any = Field(default=None, description="With on_error fallback: replaces the result.")
     retry: Retry | None = None
-    timeout_s: Seconds | None = Field(default=None, description="Of each of its calls.")
-    delay_ms: float = Field(default=0, ge=0, le=MAX_DELAY_MS, description="Waited before it begins.")
+    timeout_s: Seconds | None = Field(default=None, description="Per call.")
+    delay_ms: float = Field(default=0, ge=0, le=MAX_DELAY_MS, description="Delay before the step starts.")
 
 
 class PipelineSteps(Arguments):
@@ -64,5 +63,5 @@ class PipelineSteps(Arguments):
 
     steps: list[PipelineStep] = Field(min_length=1, max_length=MAX_STEPS)
     return_: Any = Field(
-        default=None, alias="return", description="A template: what `result` is; else the last step's result."
+        default=None, alias="return", description="A template for `result`; default: the last step's result."
     )

@@ -1,4 +1,4 @@
-"""The plan of a pipeline: its steps ready to run, each with those that it waits for. Pure."""
+"""The plan of a pipeline: executable steps with their dependencies. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ...shaping import Said, Template, ValuePath
+from ...shaping import ParsedTexts, Template, ValuePath
 from ..tool_definition import Tool
 from .pipeline_arguments import PipelineStep
 from .result_shaping import ResultShaping
@@ -14,19 +14,23 @@ from .result_shaping import ResultShaping
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Whether a step is to run. ``into`` are the names that it goes on behind: for it they are what their words say."""
+    """A step's condition. ``deep_names`` are the names of which it uses a part: text values of those are parsed as
+    JSON.
+    """
 
     test: Callable[[Any], bool]
     names: tuple[str, ...]
-    into: frozenset[str]
+    deep_names: frozenset[str]
 
-    def holds(self, context: Mapping[str, Any], said: Said) -> bool:
-        return self.test({**context, **{name: _said(context[name], said) for name in self.into & context.keys()}})
+    def holds(self, context: Mapping[str, Any], parsed: ParsedTexts) -> bool:
+        return self.test(
+            {**context, **{name: _parsed(context[name], parsed) for name in self.deep_names & context.keys()}}
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """A step, ready to run."""
+    """A step that can run."""
 
     step: PipelineStep
     tool: Tool
@@ -36,14 +40,14 @@ class PlannedStep:
     fallback: Template
     shape: ResultShaping | None
     after: tuple[str, ...]
-    """The steps that it refers to: it begins when they have ended."""
+    """The steps that it refers to: it starts when they have ended."""
 
     @property
-    def into(self) -> frozenset[str]:
-        """The names of what it refers to a part of."""
+    def deep_names(self) -> frozenset[str]:
+        """The names of which its templates and condition use a part."""
         templates = (self.args, self.fallback, *((self.for_each,) if self.for_each else ()))
-        parts = frozenset(name for template in templates for name in referred_into(template.paths))
-        return parts | self.when.into if self.when else parts
+        parts = frozenset(name for template in templates for name in deep_names_of(template.paths))
+        return parts | self.when.deep_names if self.when else parts
 
     @property
     def id(self) -> str:
@@ -52,20 +56,20 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlan:
-    """Steps in the order in which they were given, and what is answered."""
+    """Steps in the given order, and the template of the result."""
 
     steps: tuple[PlannedStep, ...]
     returns: Template | None
 
     @property
-    def into(self) -> frozenset[str]:
-        """The names of what its templates and conditions refer to a part of."""
-        returned = referred_into(self.returns.paths) if self.returns else frozenset()
-        return returned.union(*(step.into for step in self.steps))
+    def deep_names(self) -> frozenset[str]:
+        """The names of which templates and conditions use a part."""
+        returned = deep_names_of(self.returns.paths) if self.returns else frozenset()
+        return returned.union(*(step.deep_names for step in self.steps))
 
     @property
     def order(self) -> list[list[str]]:
-        """The steps in rounds: those of one round can run side by side, once those of the rounds before have ended."""
+        """The steps in rounds: the steps of a round can run in parallel after all earlier rounds."""
         depth: dict[str, int] = {}
         after = {step.id: step.after for step in self.steps}
 
@@ -78,7 +82,7 @@ class PipelinePlan:
         return [[step for step in after if depth[step] == number] for number in range(rounds)]
 
     def shown(self) -> dict[str, Any]:
-        """The plan as ``dry_run`` answers it."""
+        """The plan as returned by ``dry_run``."""
         return {
             "dry_run": True,
             "total_steps": len(self.steps),
@@ -94,13 +98,13 @@ class PipelinePlan:
         }
 
 
-def referred_into(paths: Iterable[ValuePath]) -> frozenset[str]:
-    """The first names of the paths that go on behind them."""
+def deep_names_of(paths: Iterable[ValuePath]) -> frozenset[str]:
+    """The first names of paths with more than one step."""
     return frozenset(str(path.steps[0]) for path in paths if len(path.steps) > 1)
 
 
-def _said(value: Any, said: Said) -> Any:
-    """What a step's words say, or those of each of its elements."""
+def _parsed(value: Any, parsed: ParsedTexts) -> Any:
+    """The parsed JSON of a text value, or of each text in a list; other values unchanged."""
     if isinstance(value, list):
-        return [said.get(item, item) if isinstance(item, str) else item for item in value]
-    return said.get(value, value) if isinstance(value, str) else value
+        return [parsed.get(item, item) if isinstance(item, str) else item for item in value]
+    return parsed.get(value, value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""From the steps of a pipeline to its plan: all that is certain to be wrong is said before anything runs. Pure."""
+"""Makes the plan of a pipeline, and reports all certain errors before anything runs. Pure."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,15 +10,15 @@ from ...shaping import Filter, LanguageError, ValuePath, compile_filter, conditi
 from ..tool_definition import Tool
 from .argument_templates import ArgumentTemplate, Problem
 from .pipeline_arguments import PipelineStep, PipelineSteps
-from .pipeline_plan import PipelinePlan, PlannedStep, When, referred_into
+from .pipeline_plan import PipelinePlan, PlannedStep, When, deep_names_of
 from .result_shaping import ResultShaping, plan_shaping
 
 OF_ITEM: Final = frozenset({"item", "index"})
 RESERVED: Final = frozenset({"input", *OF_ITEM})
-"""What templates know beside the steps."""
+"""The names that templates can use in addition to step ids."""
 
 _REFERENCE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[.\[]")
-"""The beginning of what refers into a step's result."""
+"""The beginning of a reference to a part of a step's result."""
 
 FindTool = Callable[[str], Tool]
 
@@ -26,18 +26,18 @@ FindTool = Callable[[str], Tool]
 def plan_pipeline(
     steps: PipelineSteps, find_tool: FindTool, known: Mapping[str, Any], problems: Iterable[Problem] = ()
 ) -> PipelinePlan:
-    """The plan of these steps; ``known`` is what is known of their templates' context, such as the input, and
-    ``problems`` what was found wrong before.
+    """The plan of these steps. ``known`` is the known part of their templates' context, such as the input; ``problems``
+    are errors found earlier.
 
     Raises:
-        InvalidArgumentsError: ``details.fields`` has every place that is certain to be wrong, with what is wrong.
+        InvalidArgumentsError: ``details.fields`` has every certain error by its place.
     """
     return _planned(steps, find_tool, known, problems=problems)
 
 
 def check_pipeline(steps: PipelineSteps, parameters: Collection[str] | None = None) -> None:
-    """Look for what is wrong with steps whatever tools there are, and whatever input; ``parameters`` are the names that
-    the input can have, None where it can have any.
+    """Check steps independently of available tools and input values. ``parameters`` are the possible names in the
+    input; None allows any.
 
     Raises:
         InvalidArgumentsError: as ``plan_pipeline``.
@@ -54,7 +54,7 @@ def _planned(
 ) -> PipelinePlan:
     planning = _Planning(steps.steps, find_tool, known, parameters, problems)
     planned = [planning.step(step, f"steps.{number}") for number, step in enumerate(steps.steps)]
-    returns = planning.templated(steps.return_, "return", frozenset({"input"}))
+    returns = planning.template_of(steps.return_, "return", frozenset({"input"}))
     planning.find_cycles()
     planning.raise_problems()
     return PipelinePlan(
@@ -64,7 +64,7 @@ def _planned(
 
 
 def invalid(problems: Iterable[Problem]) -> InvalidArgumentsError:
-    """One error about everything that is wrong."""
+    """One error that reports all problems."""
     fields: dict[str, str] = {}
     for place, wrong in problems:
         fields[place] = f"{fields[place]}; {wrong}" if place in fields else wrong
@@ -73,7 +73,7 @@ def invalid(problems: Iterable[Problem]) -> InvalidArgumentsError:
 
 
 class _Planning:
-    """What was found out and found wrong so far."""
+    """The steps planned and the problems found so far."""
 
     def __init__(
         self,
@@ -92,29 +92,29 @@ class _Planning:
         for number, step in enumerate(steps):
             place = f"steps.{number}.id"
             if step.id in RESERVED:
-                self._wrong(place, f"{step.id!r} is what templates call something else; name the step otherwise")
+                self._add_problem(place, f"{step.id!r} is a reserved name in templates; choose another id")
             elif step.id in self._places:
-                self._wrong(place, f"{step.id!r} is the id of {self._places[step.id]} too; give each step its own")
+                self._add_problem(place, f"{step.id!r} is already the id of {self._places[step.id]}; ids are unique")
             self._places.setdefault(step.id, f"steps.{number}")
 
-    def _wrong(self, place: str, what: str) -> None:
-        self._problems.append((place, what))
+    def _add_problem(self, place: str, problem: str) -> None:
+        self._problems.append((place, problem))
 
     def step(self, step: PipelineStep, place: str) -> PlannedStep | None:
-        """The step's plan; None where a part of it cannot be had."""
-        beside = RESERVED if step.for_each is not None else frozenset({"input"})
+        """The planned step; None if a part of it is invalid."""
+        allowed = RESERVED if step.for_each is not None else frozenset({"input"})
         tool = self._tool(step.tool_name, f"{place}.tool_name")
-        args = self.templated(step.args, f"{place}.args", beside)
+        args = self.template_of(step.args, f"{place}.args", allowed)
         when = self._when(step.when, f"{place}.when")
-        for_each = self.templated(step.for_each, f"{place}.for_each", frozenset({"input"}))
-        fallback = self.templated(step.fallback, f"{place}.fallback", beside)
+        for_each = self.template_of(step.for_each, f"{place}.for_each", frozenset({"input"}))
+        fallback = self.template_of(step.fallback, f"{place}.fallback", allowed)
         shape = self._shape(step, f"{place}.options")
         if tool is not None:
-            self._problems += args.unfit(tool)
+            self._problems += args.mismatches(tool)
         if isinstance(step.for_each, str) and for_each.template and not for_each.names:
-            self._wrong(f"{place}.for_each", "should be a list, or a template of one, such as {{fetch.items}}")
+            self._add_problem(f"{place}.for_each", "should be a list, or a template of one, such as {{fetch.items}}")
         if (step.on_error == "fallback") != ("fallback" in step.model_fields_set):
-            self._wrong(f"{place}.fallback", "goes with on_error 'fallback', and on_error 'fallback' with it")
+            self._add_problem(f"{place}.fallback", "on_error 'fallback' and a fallback require each other")
         asked = when.names if when else ()
         after = dict.fromkeys((*sorted(args.names), *asked, *sorted(for_each.names), *sorted(fallback.names)))
         self._after[step.id] = tuple(name for name in after if name in self._places)
@@ -131,25 +131,27 @@ class _Planning:
             after=self._after[step.id],
         )
 
-    def templated(self, value: Any, place: str, beside: frozenset[str]) -> ArgumentTemplate:
-        """A value with its templates, which may refer to steps and to ``beside``."""
+    def template_of(self, value: Any, place: str, allowed: frozenset[str]) -> ArgumentTemplate:
+        """The value's templates, which may refer to steps and to the ``allowed`` names."""
         found = ArgumentTemplate(value, self._known, place)
         self._problems += found.problems
-        self._check_names(found.names, place, beside)
+        self._check_names(found.names, place, allowed)
         self._check_parameters(found.template.paths if found.template else (), place)
         return found
 
     def find_cycles(self) -> None:
-        """Steps that wait for themselves, by way of others or not; what only waits for those is not told for it."""
-        left = _waiting_for_ever(self._after)
+        """Report steps that wait for themselves, directly or through others; steps that wait for those are not
+        reported.
+        """
+        left = _blocked_steps(self._after)
         while left:
             walked = [next(iter(left))]
             while (following := next(name for name in left[walked[-1]] if name in left)) not in walked:
                 walked.append(following)
-            circle = walked[walked.index(following) :]
-            told = " → ".join([*circle, following])
-            self._wrong(self._places[following], f"steps wait for each other in a circle: {told}")
-            left = _waiting_for_ever({step: after for step, after in left.items() if step not in circle})
+            cycle = walked[walked.index(following) :]
+            shown = " → ".join([*cycle, following])
+            self._add_problem(self._places[following], f"these steps wait for each other: {shown}")
+            left = _blocked_steps({step: after for step, after in left.items() if step not in cycle})
 
     def raise_problems(self) -> None:
         if self._problems:
@@ -161,28 +163,30 @@ class _Planning:
         try:
             return self._find_tool(name)
         except (ToolNotFoundError, PermissionDeniedError) as error:
-            self._wrong(place, error.message.removesuffix("."))
+            self._add_problem(place, error.message.removesuffix("."))
             return None
 
     def _when(self, text: str | None, place: str) -> When | None:
-        if text is None or self._has_template(text, place, "it refers to fields by their names: fetch.total > 0"):
+        if text is None or self._has_template(text, place, "a condition names fields directly: fetch.total > 0"):
             return None
         try:
             condition = parse_filter(text)
         except LanguageError as error:
-            self._wrong(place, str(error))
+            self._add_problem(place, str(error))
             return None
         paths = list(paths_of(condition))
         self._check_parameters(paths, place)
         self._check_values(condition, text, place)
         names = [str(path.steps[0]) for path in paths]
         if OF_ITEM & set(names):
-            self._wrong(place, "decides about the step as a whole; to leave out elements, filter the list before")
+            self._add_problem(
+                place, "item and index cannot be used: it applies to the whole step; filter the list instead"
+            )
         self._check_names([name for name in names if name not in OF_ITEM], place, frozenset({"input"}))
-        return When(compile_filter(condition), tuple(names), referred_into(paths))
+        return When(compile_filter(condition), tuple(names), deep_names_of(paths))
 
     def _shape(self, step: PipelineStep, place: str) -> ResultShaping | None:
-        instead = "a step of execute_tool has its options in args, where templates are filled in"
+        instead = "call execute_tool in the step, whose options in args may have templates"
         self._has_template((step.options or {}).get("filter"), f"{place}.filter", instead)
         try:
             return plan_shaping(step.options, place) if step.options else None
@@ -191,43 +195,43 @@ class _Planning:
             return None
 
     def _has_template(self, condition: Any, place: str, instead: str) -> bool:
-        """Whether a filter has a template, which it would take for text that nothing is equal to; then that is told."""
+        """Whether a filter contains a template, which it would treat as text; if so, a problem is added."""
         if not (isinstance(condition, str) and "{{" in condition):
             return False
-        self._wrong(place, f"no template is filled in here; {instead}")
+        self._add_problem(place, f"templates are not resolved here; {instead}")
         return True
 
     def _check_values(self, condition: Filter, text: str, place: str) -> None:
-        """What looks like a reference to a step is a text where a value stands; who means that can quote it."""
+        """An unquoted operand that looks like a reference to a step is an error; quotes make it a text."""
         for one in conditions_of(condition):
             for value in one.value if isinstance(one.value, tuple) else (one.value,):
                 found = _REFERENCE.match(value) if isinstance(value, str) else None
                 if found is None or found[1] not in {"input", *self._places}:
                     continue
                 if f"'{value}'" not in text and f'"{value}"' not in text:
-                    told = f"{value} would be a text: a field is compared with a value, not with another field"
-                    self._wrong(place, f"{told}; where the text is meant, it is quoted")
+                    problem = f"{value} would be a text: a field is compared with a value, not with another field"
+                    self._add_problem(place, f"{problem}; if you mean the text, quote it")
 
     def _check_parameters(self, paths: Iterable[ValuePath], place: str) -> None:
         for path in paths:
             match path.steps:
                 case ("input", str(name), *_) if self._parameters is not None and name not in self._parameters:
                     known = ", ".join(self._parameters) or "none"
-                    hint = did_you_mean(close_names(name, self._parameters, n=1)) or f"there are {known}"
-                    self._wrong(place, f"there is no parameter {name!r}; {hint}")
+                    hint = did_you_mean(close_names(name, self._parameters, n=1)) or f"the parameters are {known}"
+                    self._add_problem(place, f"there is no parameter {name!r}; {hint}")
 
-    def _check_names(self, names: Iterable[str], place: str, beside: frozenset[str]) -> None:
+    def _check_names(self, names: Iterable[str], place: str, allowed: frozenset[str]) -> None:
         for name in names:
-            if name in OF_ITEM - beside:
-                self._wrong(place, f"{name!r} is there only in args and fallback of a step with for_each")
-            elif name not in beside and name not in self._places:
-                known = [*self._places, *sorted(beside)]
-                hint = did_you_mean(close_names(name, known, n=1)) or f"there are {', '.join(known)}"
-                self._wrong(place, f"there is no step {name!r}; {hint}")
+            if name in OF_ITEM - allowed:
+                self._add_problem(place, f"{name!r} exists only in args and fallback of a step with for_each")
+            elif name not in allowed and name not in self._places:
+                known = [*self._places, *sorted(allowed)]
+                hint = did_you_mean(close_names(name, known, n=1)) or f"known names: {', '.join(known)}"
+                self._add_problem(place, f"there is no step {name!r}; {hint}")
 
 
-def _waiting_for_ever(after: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """The steps that never begin: what is left when those that wait for nothing are taken away, again and again."""
+def _blocked_steps(after: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The steps that can never start: those that remain after removing steps without dependencies repeatedly."""
     left = dict(after)
     while free := [step for step, names in left.items() if not any(name in left for name in names)]:
         for step in free:

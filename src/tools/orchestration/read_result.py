@@ -1,4 +1,4 @@
-"""``read_result``: a page of a result that is kept as a file, or what is made of it."""
+"""The tool ``read_result``: pages through a retained result, or shapes it."""
 
 from typing import Any, Final
 
@@ -15,46 +15,47 @@ from .execute_tool import ShapingOptions
 from .result_shaping import ResultShaping, apply, plan_shaping
 
 ROWS: Final = 100
-"""Of a page, where the caller does not say."""
+"""The default number of rows per page."""
 CHARS: Final = 20_000
-"""The same, of a text: some 5,000 tokens."""
+"""The default number of characters per page of a text: some 5,000 tokens."""
 
 _SHARE: Final = 3
-"""A page may have this part of an answer: it stands in it as data, and as text, whose quotes are escaped."""
+"""The largest fraction of an answer for a page, which appears as data and, with escaped quotes, as text."""
 
 _encode: Final = msgspec.json.encode
 
 
 class ReadResultArguments(Arguments):
-    """Which result, which part of it, and what to make of it."""
+    """A retained result, the part of it to read, and how to shape it."""
 
-    handle: str = Field(description="From the answer that named it.")
-    offset: int = Field(default=0, ge=0, description="Rows to leave out; of a text, characters.")
+    handle: str = Field(description="From the answer that reported it.")
+    offset: int = Field(default=0, ge=0, description="Rows to skip; of a text, characters.")
     limit: int | None = Field(
-        default=None, ge=1, description=f"Rows of the page, {ROWS} if absent; of a text, characters, {CHARS:,}."
+        default=None, ge=1, description=f"Rows per page, default {ROWS}; of a text, characters, default {CHARS:,}."
     )
     options: ShapingOptions = None
 
 
 @tool("read_result", read_only=True, open_world=False, idempotent=True)
 async def read_result(arguments: ReadResultArguments, context: LookupContext) -> dict[str, Any]:
-    """Read a result that was kept as a file, page by page, or shape it again by `options`. Answers `rows` (of a text
-    `text`, of what is no list `value`) with `offset`, `total` and the `next_offset`, null at the end.
+    """Read a retained result page by page, or shape it with `options`. Returns `rows` (of a text `text`, of anything
+    else but a list `value`) with `offset`, `total` and `next_offset`, which is null at the end.
     """
     shaping = plan_shaping(arguments.options)
     if shaping.to_file:
-        told = "read_result answers inline or summary; execute_tool with read_result writes another file"
-        raise InvalidArgumentsError(f"options.return_mode: {told}.", details={"fields": {"options.return_mode": told}})
+        problem = "read_result returns inline or summary; use execute_tool with read_result to write another file"
+        fields = {"options.return_mode": problem}
+        raise InvalidArgumentsError(f"options.return_mode: {problem}.", details={"fields": fields})
     rows, value = await _shaped(await context.read_result(arguments.handle), shaping, context)
-    room = context.max_answer_bytes // _SHARE
+    max_bytes = context.max_answer_bytes // _SHARE
     if rows is not None:
-        return row_page(rows, arguments.offset, arguments.limit or ROWS, room)
+        return row_page(rows, arguments.offset, arguments.limit or ROWS, max_bytes)
     if isinstance(value, str):
-        return text_page(value, arguments.offset, arguments.limit or CHARS, room)
-    if shaping.plan.return_mode != "summary" and (size := len(_encode(value))) > room:
-        # It would be kept as a file, as which it is there already.
-        told = f"{size:,} bytes are too many for an answer; return_mode 'summary' says what there is, at takes a part"
-        raise InvalidArgumentsError(f"options: {told}.", details={"fields": {"options": told}})
+        return text_page(value, arguments.offset, arguments.limit or CHARS, max_bytes)
+    if shaping.plan.return_mode != "summary" and (size := len(_encode(value))) > max_bytes:
+        # The answer would spill to a file, which exists already.
+        problem = f"{size:,} bytes are too many for an answer; return_mode 'summary' describes it, at selects a part"
+        raise InvalidArgumentsError(f"options: {problem}.", details={"fields": {"options": problem}})
     return {"value": value}
 
 
@@ -70,21 +71,21 @@ async def _shaped(value: Json, shaping: ResultShaping, context: LookupContext) -
     return (None if one_value else shaped.rows), shaped.value
 
 
-def row_page(rows: list[Json], offset: int, limit: int, room: int) -> dict[str, Any]:
-    """So many rows from ``offset`` on, as long as they have at most ``room`` bytes together; one in any case."""
+def row_page(rows: list[Json], offset: int, limit: int, max_bytes: int) -> dict[str, Any]:
+    """At most ``limit`` rows from ``offset`` on, of at most ``max_bytes`` together, but at least one."""
     page: list[Json] = []
     for row in rows[offset : offset + limit]:
-        room -= len(_encode(row)) + 1
-        if room < 0 and page:
+        max_bytes -= len(_encode(row)) + 1
+        if max_bytes < 0 and page:
             break
         page.append(row)
     return {"rows": page, **_place(offset, len(page), len(rows))}
 
 
-def text_page(text: str, offset: int, limit: int, room: int) -> dict[str, Any]:
-    """So many characters from ``offset`` on, as long as they have at most ``room`` bytes; one in any case."""
+def text_page(text: str, offset: int, limit: int, max_bytes: int) -> dict[str, Any]:
+    """At most ``limit`` characters from ``offset`` on, of at most ``max_bytes``, but at least one."""
     page = text[offset : offset + limit]
-    while len(page) > 1 and len(_encode(page)) > room:
+    while len(page) > 1 and len(_encode(page)) > max_bytes:
         page = page[: len(page) // 2]
     return {"text": page, **_place(offset, len(page), len(text))}
 

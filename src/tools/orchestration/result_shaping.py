@@ -15,13 +15,13 @@ from ..orchestration_context import OrchestrationContext
 from ..retained_results import RESULT_FORMATS, ResultFormat
 
 _LARGE: Final = 2_000
-"""Values within a value, from which on it is shaped in a thread: some two milliseconds' work."""
+"""A value that contains more values is shaped in a thread: that takes some two milliseconds."""
 _TESTS_AT_ONCE: Final = 10_000
-"""The same, of a filter with many conditions: each is asked of each row."""
+"""The same for a filter with many conditions, each of which is evaluated for each row."""
 _BYTES_AT_ONCE: Final = 1024**2
-"""The same, of the texts that each condition may look through."""
+"""The same for the texts that each condition may search."""
 _TEXT_AT_ONCE: Final = 64 * 1024
-"""The same, of a text that is read as JSON."""
+"""The same for a text that is parsed as JSON."""
 
 _OPENING: Final = re.compile(r"\s*[\[{]")
 
@@ -31,36 +31,39 @@ OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
             "type": "object",
             "additionalProperties": False,
             "properties": {
-                "at": {"type": "string", "description": "Path of the list, such as data.items; needed if several."},
+                "at": {
+                    "type": "string",
+                    "description": "Path of the list, such as data.items; needed if several.",
+                },
                 "filter": {"type": "string", "description": "Rows to keep, such as: status = open AND votes > 5."},
-                "sort": {"type": "array", "items": {"type": "string"}, "description": "Fields; -field descends."},
-                "limit": {"type": "number", "description": "At most so many rows."},
+                "sort": {"type": "array", "items": {"type": "string"}, "description": "Fields; -field for descending."},
+                "limit": {"type": "number", "description": "Maximum number of rows."},
                 "select_fields": {"type": "array", "items": {"type": "string"}, "description": "Fields to keep."},
                 "aggregate": {
                     "type": "object",
-                    "description": "Figures for rows: count (true); sum, avg, min, max, unique, group_by (paths).",
+                    "description": "Replaces rows: count (true); sum, avg, min, max, unique, group_by (paths).",
                 },
-                "return_mode": {"enum": ["inline", "summary", "file"], "description": "file answers a handle."},
-                "format": {"enum": list(RESULT_FORMATS), "description": "Of the file; json if absent."},
+                "return_mode": {"enum": ["inline", "summary", "file"], "description": "file returns a handle."},
+                "format": {"enum": list(RESULT_FORMATS), "description": "Of the file; default json."},
             },
         },
         {"type": "null"},
     ],
     "default": None,
-    "description": "What to make of the result, in this order: filter, sort, limit, select, aggregate.",
+    "description": "Applied to the result in this order: filter, sort, limit, select_fields, aggregate.",
 }
-"""The options, as a tool's schema shows them; ``plan_shaping`` checks them."""
+"""The options' JSON Schema for tools; ``plan_shaping`` validates them."""
 
 
 class ResultShaping(msgspec.Struct, frozen=True, kw_only=True):
-    """Options that were found to be right."""
+    """Validated shaping options."""
 
     plan: ShapingPlan
     file_format: ResultFormat = "json"
 
     @property
     def idle(self) -> bool:
-        """Nothing is asked."""
+        """Whether there is nothing to do."""
         return self.plan == ShapingPlan()
 
     @property
@@ -69,10 +72,10 @@ class ResultShaping(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_shaping(options: Any, name: str = "options") -> ResultShaping:
-    """What ``options`` ask for: those of docs/shaping.md, and ``format``. ``name`` is what the caller calls them.
+    """Validate the options of docs/shaping.md, and ``format``. ``name`` is the caller's name for the options.
 
     Raises:
-        InvalidArgumentsError: ``details.fields`` has every option that is wrong, with what is wrong with it.
+        InvalidArgumentsError: ``details.fields`` has every invalid option with its error.
     """
     given = options.get("format") if isinstance(options, dict) else None
     rest = {key: value for key, value in options.items() if key != "format"} if isinstance(options, dict) else options
@@ -80,7 +83,7 @@ def plan_shaping(options: Any, name: str = "options") -> ResultShaping:
     if given is not None and given not in RESULT_FORMATS:
         wrong[f"{name}.format"] = f"should be one of {', '.join(RESULT_FORMATS)}"
     elif given is not None and rest.get("return_mode") != "file":
-        wrong[f"{name}.format"] = "is of files; it needs return_mode 'file'"
+        wrong[f"{name}.format"] = "applies to files; set return_mode to 'file'"
     try:
         planned = plan(rest, name)
     except InvalidArgumentsError as error:
@@ -88,20 +91,20 @@ def plan_shaping(options: Any, name: str = "options") -> ResultShaping:
             raise
         wrong = {**error.details["fields"], **wrong}
     if wrong:
-        message = "; ".join(f"{place}: {told}" for place, told in wrong.items())
+        message = "; ".join(f"{place}: {problem}" for place, problem in wrong.items())
         raise InvalidArgumentsError(as_sentence(message), details={"fields": wrong})
     return ResultShaping(plan=planned, file_format=given or "json")
 
 
 async def apply(planned: ShapingPlan, value: Json) -> ShapedValue:
-    """Shape a value, in a thread where it is large, or where a long filter makes it much. Words that are a JSON object
-    or list, as many tools answer that have no data beside them, are shaped as what they say.
+    """Shape a value, in a thread if the value or the filter is large. Many tools return a JSON object or list as text
+    without data; such a text is parsed first.
 
     Raises:
         ShapingError: as ``ShapingPlan.apply``.
     """
     if planned != ShapingPlan():
-        value = await said_by(value)
+        value = await parse_json_text(value)
     conditions = sum(1 for _ in paths_of(planned.filter)) if planned.filter else 1
     most = _BYTES_AT_ONCE // conditions
     if is_large(value, min(_LARGE, _TESTS_AT_ONCE // conditions)) or (planned.filter and weight(value, most) > most):
@@ -109,8 +112,8 @@ async def apply(planned: ShapingPlan, value: Json) -> ShapedValue:
     return planned.apply(value)
 
 
-async def said_by(value: Json) -> Json:
-    """What words say that are a JSON object or list, read in a thread where they are long; any other value itself."""
+async def parse_json_text(value: Json) -> Json:
+    """The object or list in a JSON text, parsed in a thread if it is long; any other value unchanged."""
     if not isinstance(value, str) or not _OPENING.match(value):
         return value
     return await asyncio.to_thread(_decoded, value) if len(value) > _TEXT_AT_ONCE else _decoded(value)
@@ -118,14 +121,14 @@ async def said_by(value: Json) -> Json:
 
 def _decoded(text: str) -> Json:
     try:
-        said: Json = msgspec.json.decode(text)
+        parsed: Json = msgspec.json.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return text
-    return said
+    return parsed
 
 
 def is_large(value: Json, most: int = _LARGE) -> bool:
-    """Whether it has more than ``most`` values, so that shaping holds the loop up. Looks at no more than it has to."""
+    """Whether it contains more than ``most`` values, so that shaping would block the event loop. Counts no further."""
     waiting, seen = [value], 0
     while waiting:
         item = waiting.pop()
@@ -138,39 +141,39 @@ def is_large(value: Json, most: int = _LARGE) -> bool:
 
 
 AROUND_BYTES: Final = 64 * 1024
-"""Of the fields around the rows: a cursor, a total and their like."""
+"""The size of the fields around the rows, such as a cursor or a total."""
 _SHARE: Final = 8
-"""They have at most this part of an answer, which else became a file itself, under the handle that the rows have."""
+"""They take at most this fraction of an answer; else the answer would spill to a file with the handle of the rows."""
 _FIELD_BYTES: Final = 16
-"""Of a field beside its name and its value, as JSON has it."""
+"""The JSON overhead of a field besides its name and value."""
 
 
-async def filed(
+async def retain_shaped(
     shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext, *, name: str | None = None
 ) -> dict[str, Json]:
-    """Retain the shaped value; returns the handle, and ``around`` it the fields of the
-    object that the list stood in. Those that are too large are ``left_out``, which is how many.
+    """Retain the shaped value; returns its handle, and in ``around`` the other fields of the object that contained the
+    list. ``left_out`` counts the fields that are too large.
 
     Raises:
         CallError: as ``OrchestrationContext.retain_result``.
     """
     kept = await context.retain_result(shaped.value, shaped.rows, shaping.file_format, name=name)
-    beside = _beside(shaped.around, min(AROUND_BYTES, context.max_answer_bytes // _SHARE))
-    return {**msgspec.to_builtins(kept), **beside}
+    extra = _fields_around(shaped.around, min(AROUND_BYTES, context.max_answer_bytes // _SHARE))
+    return {**msgspec.to_builtins(kept), **extra}
 
 
-def _beside(around: Mapping[str, Any], room: int) -> dict[str, Json]:
-    """As many of the fields as there is room for, the small ones first."""
-    sizes = {name: len(name) + _FIELD_BYTES + weight(value, room) for name, value in around.items()}
+def _fields_around(around: Mapping[str, Any], max_bytes: int) -> dict[str, Json]:
+    """As many of the fields as fit into ``max_bytes``, the smallest first."""
+    sizes = {name: len(name) + _FIELD_BYTES + weight(value, max_bytes) for name, value in around.items()}
     taken = set()
     for name in sorted(sizes, key=sizes.__getitem__):
-        if sizes[name] > room:
+        if sizes[name] > max_bytes:
             break
-        room -= sizes[name]
+        max_bytes -= sizes[name]
         taken.add(name)
-    beside: dict[str, Json] = {}
+    fields: dict[str, Json] = {}
     if taken:
-        beside["around"] = {name: value for name, value in around.items() if name in taken}
+        fields["around"] = {name: value for name, value in around.items() if name in taken}
     if left_out := len(around) - len(taken):
-        beside["left_out"] = left_out
-    return beside
+        fields["left_out"] = left_out
+    return fields

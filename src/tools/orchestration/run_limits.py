@@ -10,16 +10,17 @@ from ...protocol.tool_call import Json
 from ...shaping import weight
 
 ANSWER_S: Final = 1.5
-"""Kept of the call's own time for its answer: a tool that does not end when it is told to is answered for after 1 s."""
+"""Reserved from the call's remaining time for its answer: a tool that ignores cancellation is answered for after 1 s.
+"""
 ANSWER_SHARE: Final = 0.2
-"""Of a short call it is at most this share."""
+"""The largest share of a short call's time that is reserved."""
 CALL_MARGIN_S: Final = 5.0
-"""By so much the deadline of a call that names none is longer than what its parts may take at most."""
+"""The default timeout of the call exceeds the largest timeout of its parts by this much."""
 
 
 def time_left(timeout_s: float, call_left_s: float, clock: Callable[[], float] = time.monotonic) -> Callable[[], float]:
-    """A function that says how many seconds the parts have from now on: ``timeout_s`` from the beginning, within what
-    the call has left.
+    """Returns a function that returns the seconds that the parts have left: ``timeout_s`` from now, within the call's
+    remaining time.
     """
     margin_s = min(ANSWER_S, call_left_s * ANSWER_SHARE)
     until = clock() + min(timeout_s, call_left_s - margin_s)
@@ -30,43 +31,44 @@ I = TypeVar("I")  # noqa: E741 - an item
 R = TypeVar("R")
 
 
-async def slide(
-    items: Sequence[I], work: Callable[[int, I], Awaitable[R]], *, at_once: int, go_on: Callable[[], bool]
+async def bounded_map(
+    items: Sequence[I], work: Callable[[int, I], Awaitable[R]], *, concurrency: int, may_start: Callable[[], bool]
 ) -> list[R | None]:
-    """What ``work(index, item)`` made of each item, in the items' order; None for those that were not begun, since
-    ``go_on`` said no. When the caller is cancelled, so is all work, and it is waited for.
+    """The results of ``work(index, item)`` in the items' order, with at most ``concurrency`` items in progress; None
+    for items that were not started because ``may_start`` returned False. Cancelling the caller cancels all work and
+    waits for it.
     """
     done: list[R | None] = [None] * len(items)
     waiting = iter(enumerate(items))
 
-    async def take(waiting: Iterator[tuple[int, I]]) -> None:
-        while go_on() and (next_one := next(waiting, None)) is not None:
+    async def worker(waiting: Iterator[tuple[int, I]]) -> None:
+        while may_start() and (next_one := next(waiting, None)) is not None:
             index, item = next_one
             done[index] = await work(index, item)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(at_once, len(items))):
-            group.create_task(take(waiting))
+        for _ in range(min(concurrency, len(items))):
+            group.create_task(worker(waiting))
     return done
 
 
 MAX_RESULTS_BYTES: Final = 64 * 1024**2
-"""Three times the largest frame; an answer is made of all of them, in memory, before it is kept as a file."""
+"""Three times the largest frame; the answer contains all of them, in memory, before it spills to a file."""
 
 _FULL: Final = (
-    f"It has run, but the results of this call's parts are more than {MAX_RESULTS_BYTES:,} bytes together; keep what "
-    "is needed of each, by options or select_fields, or have it kept by return_mode 'file'."
+    f"The tool has run, but the results of this call's parts exceed {MAX_RESULTS_BYTES:,} bytes together; reduce each "
+    "result with options or select_fields, or write it to a file with return_mode 'file'."
 )
 
 
 class ResultBudget:
-    """What is left of it for one call."""
+    """The bytes that the results of one call's parts may still take: they stay in memory until the answer is made."""
 
     def __init__(self, most: int = MAX_RESULTS_BYTES) -> None:
         self._left = most
 
-    def take(self, value: Json) -> ToolError | None:
-        """Take the room of a result; the error where there is not enough, and then nothing is taken."""
+    def spend(self, value: Json) -> ToolError | None:
+        """Spend the size of a result; returns an error, and spends nothing, if the budget is too small."""
         needed = weight(value, self._left)
         if needed > self._left:
             return ResultTooLargeError(_FULL, executed="yes").to_tool_error()
@@ -75,34 +77,33 @@ class ResultBudget:
 
 
 MOST_BYTES: Final = 1024**2
-"""Of what was done, in an error: a caller that cancels wants no more."""
+"""The largest partial answer in an error."""
 _SHARE: Final = 8
-"""It has at most this part of an answer, or the error itself might have no room in a frame."""
+"""The partial answer takes at most this fraction of an answer, so that the error fits into a frame."""
 
-_TOLD: Final = "details.so_far has what was done"
+_PROGRESS: Final = "details.so_far has what was done"
 
 
-def cut_off(answer: Mapping[str, Json], answer_bytes: int, run_id: str | None = None) -> CallCancelledError:
-    """The error of a call that was told to end, with its ``answer`` up to then. Where that is large beside
-    ``max_answer_bytes`` it goes without results, then without errors, and then without its steps: what calls
-    that it made came to is kept under their own ids.
+def cancellation_error(answer: Mapping[str, Json], answer_bytes: int, run_id: str | None = None) -> CallCancelledError:
+    """The error of a cancelled call, with its partial ``answer``. If that is large relative to ``max_answer_bytes``, it
+    omits results, then errors, then steps; results of child calls are stored under their own ids.
     """
-    told, so_far = _TOLD, dict(answer)
+    message, so_far = _PROGRESS, dict(answer)
     most = min(MOST_BYTES, answer_bytes // _SHARE)
     for part in ("result", "results", "errors", "error", "step_results"):
         if weight(so_far, most) <= most:
             break
-        told = f"{_TOLD}, but for what is too large for an error"
+        message = f"{_PROGRESS}, without parts that are too large for an error"
         so_far = _without(so_far, part)
     details: dict[str, Json] = {"so_far": so_far}
     if run_id is not None:
-        told = f"{told}; resume with details.run_id goes on"
+        message = f"{message}; call again with resume set to details.run_id to continue"
         details["run_id"] = run_id
-    return CallCancelledError(f"{told}.", details=details)
+    return CallCancelledError(f"{message}.", details=details)
 
 
 def _without(answer: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The answer without one of its parts, and without that of its steps."""
+    """The answer without one of its parts, also in its steps."""
     left = {name: value for name, value in answer.items() if name != part}
     if isinstance(steps := left.get("step_results"), dict):
         left["step_results"] = {name: _without(step, part) for name, step in steps.items()}

@@ -1,4 +1,4 @@
-"""Saved pipelines: a TOML or YAML file with steps and parameters, which is a tool with a schema of its own."""
+"""Saved pipelines: TOML or YAML files with steps and parameters, each of which becomes a tool."""
 
 import re
 import tomllib
@@ -15,69 +15,69 @@ from ...protocol.tool_call import Annotations
 from ..json_schema import JsonSchema
 from ..orchestration_context import OrchestrationContext
 from ..tool_definition import TOOL_NAME, Tool
-from .execute_pipeline import plan_apart, run_pipeline
+from .execute_pipeline import plan_for, run_pipeline
 from .pipeline_arguments import DRY_RUN, ON_UNKNOWN, RESUME, TIMEOUT_S, PipelineSteps, Seconds
 from .pipeline_planner import check_pipeline
 from .run_limits import CALL_MARGIN_S
 
 SUFFIXES: Final = (".toml", ".yaml", ".yml")
-_OF_RUNS: Final[Mapping[str, Any]] = {
+_RUN_ARGUMENTS: Final[Mapping[str, Any]] = {
     "resume": {"type": "string", "description": RESUME},
     "on_unknown": {"enum": ["keep", "retry"], "default": "keep", "description": ON_UNKNOWN},
     "dry_run": {"type": "boolean", "default": False, "description": DRY_RUN},
 }
-"""What each of these tools takes beside its own parameters."""
+"""The arguments of every saved pipeline in addition to its parameters."""
 _ANNOTATIONS: Final = Annotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
 )
-"""What it calls may be anything, and its tools come and go."""
+"""Its steps may call any tool, and the available tools change."""
 
 
 class SavedPipeline(PipelineSteps):
-    """What a file says."""
+    """The content of a file."""
 
     description: str = Field(min_length=1)
     parameters: dict[str, Any] = Field(default={}, description="A JSON Schema of an object.")
-    timeout_s: Seconds = Field(default=TIMEOUT_S, description="Of all steps together.")
+    timeout_s: Seconds = Field(default=TIMEOUT_S, description="For all steps together.")
 
 
 class SavedPipelineError(ValueError):
-    """A file is no pipeline; the message says where it is wrong, and what to write."""
+    """A file is not a valid pipeline; the message says where and how to fix it."""
 
 
 def pipelines_in(directory: Path) -> tuple[list[Tool], list[str]]:
-    """The tools that the files of a directory are, and for each file that cannot be used a sentence that says why."""
+    """The tools that the files of a directory define, and a sentence for each file that cannot be used."""
     tools: list[Tool] = []
     problems: list[str] = []
     try:
         found = sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES)
     except OSError as error:
-        return [], [f"the pipelines of {directory} were left out: the directory cannot be read ({error.strerror})"]
+        return [], [f"the pipelines of {directory} were skipped: the directory cannot be read ({error.strerror})"]
     for path in found:
         try:
             tools.append(saved_pipeline(path))
         except SavedPipelineError as error:
-            problems.append(f"the pipeline {path} was left out: {error}")
+            problems.append(f"the pipeline {path} was skipped: {error}")
     return tools, problems
 
 
 def named_by(path: Path) -> tuple[str, ...]:
-    """The tools that the steps of a file name, each once.
+    """The tools that the steps of a file use, without duplicates.
 
     Raises:
-        SavedPipelineError: it is no pipeline.
+        SavedPipelineError: the file is not a valid pipeline.
     """
     return tuple(dict.fromkeys(step.tool_name for step in _checked(_table(path)).steps))
 
 
 def saved_pipeline(path: Path) -> Tool:
-    """The tool that a file is.
+    """The tool that a file defines.
 
     Raises:
-        SavedPipelineError: it is none.
+        SavedPipelineError: the file is not a valid pipeline.
     """
     if not TOOL_NAME.fullmatch(path.stem):
-        raise SavedPipelineError("the file's name names the tool: 1–64 of A-Z, a-z, 0-9, _ and - before the ending")
+        raise SavedPipelineError("the file name without its extension is the tool name: 1–64 of A-Z, a-z, 0-9, _ and -")
     saved = _checked(_table(path))
     schema = _schema(saved.parameters)
     closed = schema["additionalProperties"] is False
@@ -95,8 +95,8 @@ def saved_pipeline(path: Path) -> Tool:
     }
 
     async def run(given: dict[str, Any], context: OrchestrationContext) -> dict[str, Any]:
-        values = defaults | {name: value for name, value in given.items() if name not in _OF_RUNS}
-        plan = await plan_apart(saved, context, {"input": values})
+        values = defaults | {name: value for name, value in given.items() if name not in _RUN_ARGUMENTS}
+        plan = await plan_for(saved, context, {"input": values})
         if given.get("dry_run"):
             return plan.shown()
         return await run_pipeline(
@@ -121,7 +121,7 @@ def saved_pipeline(path: Path) -> Tool:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """What the file has, in JSON's types."""
+    """The file's content as JSON types."""
     try:
         text = path.read_text(encoding="utf-8")
         table = tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
@@ -132,8 +132,8 @@ def _table(path: Path) -> dict[str, Any]:
         raise SavedPipelineError("it must be UTF-8 text") from None
     except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
         kind = "TOML" if path.suffix == ".toml" else "YAML"
-        told = re.sub(r"\s+", " ", str(error))
-        raise SavedPipelineError(f"it is not valid {kind}: {told}") from None
+        message = re.sub(r"\s+", " ", str(error))
+        raise SavedPipelineError(f"it is not valid {kind}: {message}") from None
     if not isinstance(table, dict):
         raise SavedPipelineError("it should have description, parameters and steps")
     return table
@@ -141,25 +141,25 @@ def _table(path: Path) -> dict[str, Any]:
 
 def _checked(table: dict[str, Any]) -> SavedPipeline:
     try:
-        JsonSchema(SavedPipeline.model_json_schema()).check("it is no pipeline", table)
+        JsonSchema(SavedPipeline.model_json_schema()).check("not a pipeline", table)
         return SavedPipeline.model_validate(table)
     except InvalidArgumentsError as error:
         raise SavedPipelineError(error.message.removesuffix(".")) from None
-    except ValidationError as error:  # what JSON Schema cannot say
+    except ValidationError as error:  # checks that JSON Schema cannot express
         first = error.errors(include_url=False)[0]
         raise SavedPipelineError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of the tool's arguments: the parameters, closed unless the file says otherwise, and what runs take."""
+    """The tool's JSON Schema: the parameters, closed unless the file says otherwise, and ``_RUN_ARGUMENTS``."""
     properties = parameters.get("properties", {})
     if not isinstance(properties, dict):
         raise SavedPipelineError("parameters.properties: should be a table of parameters")
-    for name in _OF_RUNS.keys() & properties.keys():
-        raise SavedPipelineError(f"parameters.properties.{name}: every saved pipeline has {name} already")
+    for name in _RUN_ARGUMENTS.keys() & properties.keys():
+        raise SavedPipelineError(f"parameters.properties.{name}: {name} is an argument of every saved pipeline")
     return {
         "type": "object",
         "additionalProperties": False,
         **parameters,
-        "properties": {**properties, **_OF_RUNS},
+        "properties": {**properties, **_RUN_ARGUMENTS},
     }

@@ -1,4 +1,4 @@
-"""One step of a pipeline at work: its calls, their retries, and what is made of what they answer."""
+"""Runs one step of a pipeline: its calls, their retries, and the shaping of their results."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Literal
@@ -13,41 +13,41 @@ from ..orchestration_context import OrchestrationContext
 from .call_retry import RetryPolicy
 from .pipeline_arguments import MAX_ITEMS
 from .pipeline_plan import PlannedStep
-from .result_shaping import ResultShaping, apply, filed, said_by
-from .run_limits import ResultBudget, slide
+from .result_shaping import ResultShaping, apply, parse_json_text, retain_shaped
+from .run_limits import ResultBudget, bounded_map
 
 State = Literal["succeeded", "fell_back", "failed", "unknown", "skipped", "not_run"]
 Shape = Callable[[ResultShaping, Json, str], Awaitable["ShapedPart"]]
-"""Shapes the value of the call of this name.
+"""Shapes the value of the child call with this name.
 
 Raises:
-    ShapingError: it does not have what the options need.
-    CallError: it cannot be kept as a file.
+    ShapingError: the value does not fit the options.
+    CallError: it cannot be written to a file.
 """
 
 
 class ShapedPart(msgspec.Struct, frozen=True):
-    """What is left of a value, and the paths in the options that led nowhere, which are often misspelt."""
+    """A shaped value, and the paths in the options that matched nothing, which are often misspelt."""
 
     value: Json
     unmatched: tuple[str, ...] = ()
 
 
 def shape_in(context: OrchestrationContext) -> Shape:
-    """The ``Shape`` of a call's parts; a file has the handle of the part."""
+    """The ``Shape`` of a call's parts. A file's handle is the id of the part's child call."""
 
     async def shape(shaping: ResultShaping, value: Json, name: str) -> ShapedPart:
         shaped = await apply(shaping.plan, value)
         unmatched = shaped.report.unmatched
         if not shaping.to_file:
             return ShapedPart(shaped.value, unmatched)
-        return ShapedPart(await filed(shaped, shaping, context, name=name), unmatched)
+        return ShapedPart(await retain_shaped(shaped, shaping, context, name=name), unmatched)
 
     return shape
 
 
 async def shape_or_error(shape: Shape, shaping: ResultShaping, value: Json, name: str) -> ShapedPart | ToolError:
-    """The shaped value; or the error of a call that has run, and whose value cannot be had as it was asked for."""
+    """The shaped value, or the error of a call that has run but whose value cannot be shaped as requested."""
     try:
         return await shape(shaping, value, name)
     except ShapingError as error:
@@ -57,27 +57,27 @@ async def shape_or_error(shape: Shape, shaping: ResultShaping, value: Json, name
 
 
 class StepCallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How one call of a step ended: with a value, or with an error, or with an error and what takes its place."""
+    """How one call of a step ended: with a value, with an error, or with an error and its fallback value."""
 
     value: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
     unknown: bool = False
-    """It may have had an effect that nobody knows of."""
+    """It may have had an effect; the outcome is unknown."""
     unmatched: tuple[str, ...] = ()
     attempts: int = 0
     replayed: bool = False
 
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a step ended. ``value`` is what later steps refer to."""
+    """How a step ended. Later steps refer to ``value``."""
 
     state: State
     value: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
     errors: tuple[tuple[int, ToolError], ...] = ()
-    """Of elements, by their index."""
+    """Errors of elements, with their indexes."""
     unmatched: tuple[str, ...] = ()
-    """Paths in the options that led nowhere, of elements in none."""
+    """Paths in the options that matched nothing in any element."""
     attempts: int = 0
     replayed: bool = False
     duration_ms: float = 0.0
@@ -87,7 +87,7 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in {"succeeded", "fell_back", "skipped"}
 
     def shown(self) -> dict[str, Json]:
-        """As the pipeline's answer has it."""
+        """The step in the pipeline's report."""
         shown: dict[str, Json] = {
             "success": self.ok,
             "state": self.state,
@@ -108,27 +108,27 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepRunner:
-    """Runs the steps of one pipeline. ``into`` are the names of what its templates refer to a part of."""
+    """Runs the steps of one pipeline. ``deep_names`` are the names of which templates and conditions use a part."""
 
-    def __init__(self, retrying: RetryPolicy, shape: Shape, into: Collection[str]) -> None:
+    def __init__(self, retrying: RetryPolicy, shape: Shape, deep_names: Collection[str]) -> None:
         self._retrying = retrying
         self._shape = shape
-        self._into = into
-        self._room = ResultBudget()
-        self.said: dict[str, Json] = {}
-        """What the words of such steps say, by these words."""
+        self._deep_names = deep_names
+        self._budget = ResultBudget()
+        self.parsed_texts: dict[str, Json] = {}
+        """Text results that are used in part, and the JSON parsed from them."""
         self.called: set[str] = set()
-        """The steps that have made a call, or were about to."""
+        """The steps that have attempt a call, or were about to."""
 
     async def run(self, planned: PlannedStep, context: Mapping[str, Json]) -> StepResult:
-        """Run a step whose references have ended; ``context`` has the input and the values of steps that have one."""
-        if planned.when is not None and not planned.when.holds(context, self.said):
+        """Run a step whose dependencies have ended. ``context`` has the input and the values of earlier steps."""
+        if planned.when is not None and not planned.when.holds(context, self.parsed_texts):
             return StepResult(state="skipped")
         if delay_s := min(planned.step.delay_ms / 1000, self._retrying.left()):
             await self._retrying.sleep(delay_s)
         if planned.for_each is not None:
             return await self._for_each(planned, planned.for_each, context)
-        end = await self._fallen_back(planned, context, await self._call(planned, planned.id, context))
+        end = await self._with_fallback(planned, context, await self._call(planned, planned.id, context))
         return StepResult(
             state=_state(end),
             value=end.value,
@@ -140,28 +140,28 @@ class StepRunner:
 
     async def _for_each(self, planned: PlannedStep, template: Template, context: Mapping[str, Json]) -> StepResult:
         try:
-            items = template.resolve(dict(context), self.said)
+            items = template.resolve(dict(context), self.parsed_texts)
         except ShapingError as error:
             return StepResult(state="failed", error=_unresolved("for_each", error, template, context))
         if not isinstance(items, list) or len(items) > MAX_ITEMS:
-            what = f"has {len(items)} elements" if isinstance(items, list) else "is no list"
-            message = f"for_each: what it refers to {what}; it takes a list of at most {MAX_ITEMS}."
+            problem = f"has {len(items)} elements" if isinstance(items, list) else "is not a list"
+            message = f"for_each: the value {problem}; it takes a list of at most {MAX_ITEMS}."
             return StepResult(state="failed", error=InvalidArgumentsError(message).to_tool_error())
         failed = False
 
         async def call(index: int, item: Json) -> StepCallResult:
             nonlocal failed
-            beside = {**context, "item": item, "index": index}
-            end = await self._call(planned, f"{planned.id}.{index}", beside)
-            end = await self._fallen_back(planned, beside, end)
+            element_context = {**context, "item": item, "index": index}
+            end = await self._call(planned, f"{planned.id}.{index}", element_context)
+            end = await self._with_fallback(planned, element_context, end)
             failed = failed or end.value is msgspec.UNSET
             return end
 
-        def go_on() -> bool:
+        def may_start() -> bool:
             return self._retrying.left() > 0 and not (failed and planned.step.on_error != "continue")
 
-        ends = await slide(items, call, at_once=planned.step.concurrency, go_on=go_on)
-        return _together(planned, ends)
+        ends = await bounded_map(items, call, concurrency=planned.step.concurrency, may_start=may_start)
+        return _merge_elements(planned, ends)
 
     async def _call(self, planned: PlannedStep, name: str, context: Mapping[str, Json]) -> StepCallResult:
         if self._retrying.left() <= 0:
@@ -169,7 +169,7 @@ class StepRunner:
                 error=CallTimeoutError("The pipeline's time was over.", executed="no").to_tool_error()
             )
         try:
-            arguments = planned.args.resolve(dict(context), self.said)
+            arguments = planned.args.resolve(dict(context), self.parsed_texts)
         except ShapingError as error:
             return StepCallResult(error=_unresolved("args", error, planned.args, context))
         if not isinstance(arguments, dict):
@@ -177,20 +177,22 @@ class StepRunner:
             return StepCallResult(error=InvalidArgumentsError(message).to_tool_error())
         self.called.add(planned.id)
         retries = planned.step.retry.max if planned.step.retry else 0
-        made = await self._retrying.attempt(
+        attempt = await self._retrying.attempt(
             planned.tool, arguments, name=name, retries=retries, timeout_s=planned.step.timeout_s
         )
-        failure = made.result.error
-        if failure is not None and made.unknown and made.replayed:
-            failure = _left_alone(failure)
-        end = StepCallResult(error=failure, unknown=made.unknown, attempts=made.attempts, replayed=made.replayed)
+        failure = attempt.result.error
+        if failure is not None and attempt.unknown and attempt.replayed:
+            failure = _not_retried(failure)
+        end = StepCallResult(
+            error=failure, unknown=attempt.unknown, attempts=attempt.attempts, replayed=attempt.replayed
+        )
         if failure is not None:
             return end
-        end = await self._shaped(planned, msgspec.structs.replace(end, value=made.result.value), name)
-        return await self._held(planned, end)
+        end = await self._shaped(planned, msgspec.structs.replace(end, value=attempt.result.value), name)
+        return await self._within_budget(planned, end)
 
     async def _shaped(self, planned: PlannedStep, end: StepCallResult, name: str) -> StepCallResult:
-        """What the step's options make of its value."""
+        """The result after the step's shaping options."""
         if planned.shape is None:
             return end
         shaped = await shape_or_error(self._shape, planned.shape, end.value, name)
@@ -198,35 +200,35 @@ class StepRunner:
             return msgspec.structs.replace(end, value=msgspec.UNSET, error=shaped)
         return msgspec.structs.replace(end, value=shaped.value, unmatched=shaped.unmatched)
 
-    async def _fallen_back(
+    async def _with_fallback(
         self, planned: PlannedStep, context: Mapping[str, Json], end: StepCallResult
     ) -> StepCallResult:
         if end.error is None or planned.step.on_error != "fallback":
             return end
         try:
-            value = planned.fallback.resolve(dict(context), self.said)
+            value = planned.fallback.resolve(dict(context), self.parsed_texts)
         except ShapingError as error:
             unresolved = _unresolved("fallback", error, planned.fallback, context)
             return msgspec.structs.replace(end, error=unresolved)
-        return await self._held(planned, msgspec.structs.replace(end, value=value))
+        return await self._within_budget(planned, msgspec.structs.replace(end, value=value))
 
-    async def _held(self, planned: PlannedStep, end: StepCallResult) -> StepCallResult:
-        """The same, without its value where the run has no room for it, and for what that says where it is referred
-        into: as itself, or as an ``item``.
+    async def _within_budget(self, planned: PlannedStep, end: StepCallResult) -> StepCallResult:
+        """The result if it fits into the budget, else without its value. Text values that templates use in part, as a
+        step or as ``item``, are parsed.
         """
         if end.value is msgspec.UNSET:
             return end
-        full = self._room.take(end.value)
-        if full is None and isinstance(end.value, str) and not {planned.id, "item"}.isdisjoint(self._into):
-            said = await said_by(end.value)
-            if not isinstance(said, str) and (full := self._room.take(said)) is None:
-                self.said[end.value] = said
+        full = self._budget.spend(end.value)
+        if full is None and isinstance(end.value, str) and not {planned.id, "item"}.isdisjoint(self._deep_names):
+            parsed = await parse_json_text(end.value)
+            if not isinstance(parsed, str) and (full := self._budget.spend(parsed)) is None:
+                self.parsed_texts[end.value] = parsed
         return end if full is None else msgspec.structs.replace(end, value=msgspec.UNSET, error=full)
 
 
-def _left_alone(error: ToolError) -> ToolError:
-    """What may be done since an earlier run, with what a caller can say about it."""
-    hint = "It was left alone, since it may be done; look, and send on_unknown 'retry' to have it run again."
+def _not_retried(error: ToolError) -> ToolError:
+    """The error of an interrupted call of an earlier run, with advice."""
+    hint = "It was not repeated, since it may have had an effect; check, and send on_unknown 'retry' to repeat it."
     return msgspec.structs.replace(error, message=f"{error.message} {hint}")
 
 
@@ -238,48 +240,48 @@ def _state(end: StepCallResult) -> State:
     return "unknown" if end.unknown else "failed"
 
 
-def _together(planned: PlannedStep, ends: list[StepCallResult | None]) -> StepResult:
-    """The step's result from those of its elements; those that were not begun are None.
+def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> StepResult:
+    """The step's result from the results of its elements, which are None if not started.
 
-    Where the step goes on without what failed, its value has null in those places.
+    With on_error 'continue', failed elements are null in the step's value.
     """
-    begun = [(index, end) for index, end in enumerate(ends) if end is not None]
-    errors = tuple((index, end.error) for index, end in begun if end.error is not None)
-    states = {_state(end) for _, end in begun}
-    whole = len(begun) == len(ends)
+    started = [(index, end) for index, end in enumerate(ends) if end is not None]
+    errors = tuple((index, end.error) for index, end in started if end.error is not None)
+    states = {_state(end) for _, end in started}
+    whole = len(started) == len(ends)
     state: State = next((one for one in ("unknown", "failed", "fell_back") if one in states), "succeeded")
     value: Json | msgspec.UnsetType = msgspec.UNSET
     if whole and (state in {"succeeded", "fell_back"} or planned.step.on_error == "continue"):
-        value = [None if end.value is msgspec.UNSET else end.value for _, end in begun]
+        value = [None if end.value is msgspec.UNSET else end.value for _, end in started]
     error = None
     if state in {"unknown", "failed"}:
-        index, first = next((index, end.error) for index, end in begun if end.error and end.value is msgspec.UNSET)
+        index, first = next((index, end.error) for index, end in started if end.error and end.value is msgspec.UNSET)
         error = msgspec.structs.replace(first, message=f"element {index}: {first.message}")
     elif not whole:
         state = "failed"
-        missing = len(ends) - len(begun)
+        missing = len(ends) - len(started)
         error = CallTimeoutError(f"The time was over before {missing} of {len(ends)} elements.").to_tool_error()
     return StepResult(
         state=state,
         value=value,
         error=error,
         errors=errors,
-        unmatched=in_each(end.unmatched for _, end in begun if end.error is None),
-        attempts=sum(end.attempts for _, end in begun),
-        replayed=bool(begun) and whole and all(end.replayed for _, end in begun),
+        unmatched=common_names(end.unmatched for _, end in started if end.error is None),
+        attempts=sum(end.attempts for _, end in started),
+        replayed=bool(started) and whole and all(end.replayed for _, end in started),
     )
 
 
-def in_each(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """What is in every one of these groups."""
+def common_names(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """The names that are in every group."""
     first, *rest = (*groups,) or ((),)
     return tuple(name for name in first if all(name in group for group in rest))
 
 
 def _unresolved(place: str, error: ShapingError, template: Template, context: Mapping[str, Json]) -> ToolError:
-    """A template could not be filled in: because a step has no result, or because that lacks something."""
+    """The error of a template that cannot be resolved because a step has no result, or its result lacks a value."""
     without = sorted(template.names - context.keys())
-    told = f"{place}: {error}"
+    message = f"{place}: {error}"
     if isinstance(error, MissingValueError) and without:
-        told = f"{place}: {error.reference} is not there, since {', '.join(map(repr, without))} brought no result"
-    return InvalidArgumentsError(as_sentence(told)).to_tool_error()
+        message = f"{place}: {error.reference} is missing, since {', '.join(map(repr, without))} produced no result"
+    return InvalidArgumentsError(as_sentence(message)).to_tool_error()

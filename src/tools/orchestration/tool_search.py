@@ -1,4 +1,4 @@
-"""``search_tools`` and ``describe_tools``: finding a tool first, so that nobody has to read all of them."""
+"""The tools ``search_tools`` and ``describe_tools``: find tools without listing all of them."""
 
 from typing import Any, Final
 
@@ -16,22 +16,22 @@ MAX_DESCRIBED: Final = 20
 
 
 class SearchArguments(Arguments):
-    """What the tool is for."""
+    """A description of the wanted tool."""
 
-    query: str = Field(min_length=1, max_length=1000, description="A few words: what the tool is to do.")
-    limit: int = Field(default=10, ge=1, le=MAX_FOUND, description="At most so many, the likeliest first.")
+    query: str = Field(min_length=1, max_length=1000, description="A few words: what the tool should do.")
+    limit: int = Field(default=10, ge=1, le=MAX_FOUND, description="Maximum number of tools, best match first.")
 
 
 class DescribeArguments(Arguments):
-    """Which tools."""
+    """The names of tools."""
 
     names: list[str] = Field(min_length=1, max_length=MAX_DESCRIBED)
 
 
 @tool("search_tools", read_only=True, open_world=False)
 async def search_tools(arguments: SearchArguments, context: LookupContext) -> list[dict[str, str]]:
-    """Find the tools that suit a few words: their names with a line each, the likeliest first. `describe_tools` then
-    has their arguments.
+    """Find tools by a few words: returns their names with a one-line description, best match first. `describe_tools`
+    then shows their arguments.
     """
     found = rank(arguments.query, context.toolset_view.index)[: arguments.limit]
     return [{"name": info.name, "description": first_line(info.description)} for info, _ in found]
@@ -39,7 +39,7 @@ async def search_tools(arguments: SearchArguments, context: LookupContext) -> li
 
 @tool("describe_tools", read_only=True, open_world=False)
 async def describe_tools(arguments: DescribeArguments, context: LookupContext) -> Answer:
-    """Say all there is to know of tools by their names: description, arguments as JSON Schema, annotations."""
+    """Show the description, the arguments as JSON Schema, and the annotations of tools by their names."""
     described: list[dict[str, Any]] = []
     unknown: list[str] = []
     for name in dict.fromkeys(arguments.names):
@@ -53,7 +53,7 @@ async def describe_tools(arguments: DescribeArguments, context: LookupContext) -
 
 
 def first_line(description: str) -> str:
-    """A description's first sentence, on one line, cut where it is long."""
+    """A description's first sentence on one line, truncated if it is long."""
     line = " ".join(description.split())
     sentence = line.partition(". ")[0]
     if len(sentence) <= LINE_CHARS:

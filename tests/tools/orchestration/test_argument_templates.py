@@ -41,8 +41,8 @@ def test_what_the_input_lacks_is_a_problem_at_its_place() -> None:
 @given(value=VALUES)
 def test_what_a_run_fills_in_may_be_right(tools: Any, value: Any) -> None:
     """Of a value that a tool takes whatever it is nothing is wrong; of one that must be text, only what is known."""
-    assert list(ArgumentTemplate({"value": value}, {"input": {"n": 1}}, "args").unfit(tools("put"))) == []
-    told = dict(ArgumentTemplate({"path": value}, {"input": {"n": 1}}, "args").unfit(tools("get")))
+    assert list(ArgumentTemplate({"value": value}, {"input": {"n": 1}}, "args").mismatches(tools("put"))) == []
+    told = dict(ArgumentTemplate({"path": value}, {"input": {"n": 1}}, "args").mismatches(tools("get")))
     assert list(told) == ([] if isinstance(value, str) and value != "{{input.n}}" else ["args.path"])
 
 

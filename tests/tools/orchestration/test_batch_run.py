@@ -74,7 +74,7 @@ async def test_an_item_that_makes_no_arguments_fails_by_itself(run: Run, calls: 
     answer = await run("note", [{"value": 1}, "text"])
     assert answer["errors"][0]["error"]["code"] == "VALIDATION_ERROR"
     answer = await run("note", [{"x": 1}, {}], args={"value": "{{item.x}}"})
-    assert "`item.x` is not there" in answer["errors"][0]["error"]["message"]
+    assert "`item.x` is missing" in answer["errors"][0]["error"]["message"]
     assert answer["succeeded"] == 1
 
 

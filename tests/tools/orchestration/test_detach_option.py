@@ -36,7 +36,7 @@ def test_a_detached_call_may_take_a_day(given: dict[str, Any], seconds: float, w
     """Others have five minutes at most, and are told what detaching would give them."""
     arguments = DetachOption.model_validate(given)
     assert arguments.seconds == seconds
-    assert [place for place, _ in arguments.too_long] == (["timeout_s"] if wrong else [])
+    assert [place for place, _ in arguments.timeout_problems] == (["timeout_s"] if wrong else [])
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from toold.tools.orchestration.execute_batch import (
 @pytest.mark.parametrize(
     ("count", "detach", "words"),
     [
-        (0, False, "one item at least"),
-        (101, False, "at most 100 items, not 101; with detach it takes 10,000"),
+        (0, False, "at least one item"),
+        (101, False, "at most 100 items, not 101; with detach at most 10,000"),
         (MAX_DETACHED_ITEMS + 1, True, "at most 10,000 items, not 10,001"),
     ],
 )
@@ -49,10 +49,10 @@ async def test_the_rows_of_a_handle_are_shaped_first(context: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (None, "no list"),
+        (None, "not a list"),
         ({"at": "x"}, "items.options"),
         ({"filtr": "n"}, "items.options.filtr"),
-        ({"at": "b", "return_mode": "summary"}, "no list"),
+        ({"at": "b", "return_mode": "summary"}, "not a list"),
     ],
 )
 async def test_what_is_no_list_is_refused(context: Any, options: Any, words: str) -> None:
@@ -91,7 +91,7 @@ def test_it_is_five_at_once_that_go_on_after_a_failure(tools: Any) -> None:
         ({"args": {"limit": "{{index}}"}}, "args.path", "is missing"),
         ({"args": {"path": "{{itm}}"}}, "args", "no 'itm' in a batch"),
         ({"args": {"path": "{{item"}}, "args", "position"),
-        ({"items": ["a", "b"]}, "items", "args says how"),
+        ({"items": ["a", "b"]}, "items", "args builds"),
         ({"options": {"select_fields": ["a..b"]}}, "options.select_fields.0", "position"),
     ],
 )

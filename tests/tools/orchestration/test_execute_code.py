@@ -105,7 +105,7 @@ UNTOLD: Final = {"binascii", "os", "posixpath", "sys"}
 
 def modules_in(description: str) -> list[str]:
     """Those that the description says there are."""
-    listed = " ".join(description.split()).partition("It has the modules ")[2].partition(", little of")[0]
+    listed = " ".join(description.split()).partition("It has the modules ")[2].partition(", parts of")[0]
     return listed.split(", ")
 
 
@@ -150,7 +150,7 @@ async def test_long_output_is_cut_and_kept_whole(ask: Any, sandboxed: Any) -> No
     code = "print('a' * 20000 + 'b' * 20000)"
     answer = await ask(code)
     assert answer["truncated"]
-    assert "bytes left out" in answer["stdout"]
+    assert "bytes omitted" in answer["stdout"]
     assert sandboxed.kept[answer["stdout_handle"]] == "a" * 20000 + "b" * 20000 + "\n"
     sandboxed.disk_refuses = ServiceUnavailableError("The disk is full.")
     refused = await ask(code)
@@ -221,7 +221,7 @@ async def test_no_free_worker_is_told_to_be_tried_again(ask: Any, sandboxed: Any
     waiting = [asyncio.ensure_future(blocked(sandboxed.sandbox, modules, never, owner)) for owner in ("ada", "bob")]
     for _ in waiting:
         await begun.acquire()
-    with pytest.raises(OverCapacityError, match="2 programs run already") as raised:
+    with pytest.raises(OverCapacityError, match="2 programs are running") as raised:
         await ask("return 1", timeout_s=0.3)
     assert raised.value.retry_after_ms
     for one in waiting:

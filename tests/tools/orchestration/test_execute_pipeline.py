@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
-from toold.tools.orchestration.execute_pipeline import PipelineArguments, plan_apart
+from toold.tools.orchestration.execute_pipeline import PipelineArguments, plan_for
 
 
 @pytest.mark.parametrize(("times", "on_loop"), [(1, True), (20_000, False)])
@@ -21,9 +21,9 @@ async def test_what_is_much_is_planned_in_a_thread(tools: Any, times: int, on_lo
     context: Any = SimpleNamespace(find_tool=find_tool)
     steps = [{"id": "a", "tool_name": "note", "args": {"value": "{{input.x}}" * times}}]
     given = {"steps": steps, "input": {"x": 1}}
-    plan = await plan_apart(PipelineArguments.model_validate(given), context, {"input": {"x": 1}})
+    plan = await plan_for(PipelineArguments.model_validate(given), context, {"input": {"x": 1}})
     assert [step.id for step in plan.steps] == ["a"]
     assert (threads[0] is threading.main_thread()) is on_loop
     steps[0]["id"] = "input"
-    with pytest.raises(InvalidArgumentsError, match="name the step otherwise"):
-        await plan_apart(PipelineArguments.model_validate(given), context, {"input": {"x": 1}})
+    with pytest.raises(InvalidArgumentsError, match="is a reserved name"):
+        await plan_for(PipelineArguments.model_validate(given), context, {"input": {"x": 1}})

@@ -87,7 +87,7 @@ def test_everything_that_is_wrong_is_told_at_once(tools: Any) -> None:
     assert "did you mean 'limit'?" in found["steps.2.args.limt"]
     assert "steps.2" in found["steps.3.id"]
     assert "no step 'nobody'" in found["steps.3.args"]
-    assert "something else" in found["steps.4.id"]
+    assert "reserved name" in found["steps.4.id"]
     assert "==" in found["steps.5.when"]
     assert "number of rows" in found["steps.6.options.limit"]
     assert "did you mean 'filter'?" in found["steps.6.options.filtre"]
@@ -95,7 +95,7 @@ def test_everything_that_is_wrong_is_told_at_once(tools: Any) -> None:
     assert "for_each" in found["steps.9.args"]
     assert "a list" in found["steps.10.for_each"]
     assert "on_error" in found["steps.11.fallback"]
-    assert "`input.missing` is not there" in found["steps.12.args.value"]
+    assert "`input.missing` is missing" in found["steps.12.args.value"]
     assert "did you mean 'c'?" in found["return"]
     assert len(found) == 16
 
@@ -118,7 +118,7 @@ def test_a_tool_that_is_withheld_is_one_problem_among_others(tools: Any) -> None
 def test_a_step_that_waits_for_itself_is_a_circle(tools: Any) -> None:
     """Also where others wait for it, which are not blamed."""
     assert problems(tools, note("b", "{{a}}"), note("a", "{{a.x}}")) == {
-        "steps.1": "steps wait for each other in a circle: a → a"
+        "steps.1": "these steps wait for each other: a → a"
     }
 
 
@@ -158,15 +158,15 @@ def test_arguments_are_checked_as_far_as_they_are_known(tools: Any, args: Any, w
 def test_when_decides_about_the_step_and_not_about_elements(tools: Any) -> None:
     """``item`` in it is told, with what to do instead."""
     found = problems(tools, note("a", for_each=[1], when="item > 1"))
-    assert "filter the list before" in found["steps.0.when"]
+    assert "filter the list instead" in found["steps.0.when"]
 
 
 @pytest.mark.parametrize("condition", ["n > {{input.least}}", "name = '{{a.name}}'", "{{a.n}} > 1"])
 def test_a_template_in_a_filter_is_told(tools: Any, condition: str) -> None:
     """It would be text like any other, and nothing would be equal to it."""
     found = problems(tools, note("a"), note("b", when=condition), note("c", options={"filter": condition}))
-    assert found["steps.1.when"].startswith("no template is filled in here; it refers to fields")
-    assert found["steps.2.options.filter"].startswith("no template is filled in here; a step of execute_tool")
+    assert found["steps.1.when"].startswith("templates are not resolved here; a condition names fields")
+    assert found["steps.2.options.filter"].startswith("templates are not resolved here; call execute_tool")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from toold.protocol.error_codes import (
 from toold.protocol.tool_call import Metadata, Timings, ToolResult
 from toold.tools.orchestration.execute_pipeline import PipelineArguments
 from toold.tools.orchestration.pipeline_planner import plan_pipeline
-from toold.tools.orchestration.pipeline_run import SIDE_BY_SIDE, PipelineRun
+from toold.tools.orchestration.pipeline_run import MAX_PARALLEL_STEPS, PipelineRun
 from toold.tools.orchestration.result_shaping import ResultShaping
 from toold.tools.orchestration.run_limits import ResultBudget
 from toold.tools.orchestration.step_run import ShapedPart, StepRunner
@@ -40,7 +40,7 @@ def run(calls: Any, tools: Any, reports: list[str]) -> Run:
     async def run(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
         arguments = PipelineArguments.model_validate({"steps": list(steps), **more})
         plan = plan_pipeline(arguments, tools, {"input": arguments.input})
-        runner = StepRunner(calls.retrying, shape, plan.into)
+        runner = StepRunner(calls.retrying, shape, plan.deep_names)
         pipeline = PipelineRun(
             plan,
             runner,
@@ -140,7 +140,7 @@ async def test_return_says_what_the_result_is(run: Run, calls: Any) -> None:
     ] == {"n": 1, "k": [2]}
     answer = await run(step("a", 1), **{"return": "{{a.m}}"})
     assert answer["success"] is False
-    assert "`a.m` is not there" in answer["stopped_because"]
+    assert "`a.m` is missing" in answer["stopped_because"]
     assert answer["step_results"]["a"]["success"] is True
 
 
@@ -148,7 +148,7 @@ async def test_independent_steps_run_side_by_side(run: Run, calls: Any) -> None:
     """All at once, as far as the bound goes, and what refers to them afterwards."""
     many = [step(f"s{number}", number) for number in range(12)]
     await run(step("join", ["{{s0}}", "{{s11}}"]), *many)
-    assert calls.most_at_once == SIDE_BY_SIDE
+    assert calls.most_at_once == MAX_PARALLEL_STEPS
     assert calls.names[-1] == "join"
 
 
@@ -172,7 +172,7 @@ async def test_a_step_that_was_skipped_has_nothing_to_refer_to(run: Run) -> None
     answer = await run(step("a", when="input.x = 1"), step("b", "{{a.n}}"))
     assert answer["success"] is False
     assert answer["step_results"]["b"]["error"]["code"] == "VALIDATION_ERROR"
-    assert "'a' brought no result" in answer["step_results"]["b"]["error"]["message"]
+    assert "'a' produced no result" in answer["step_results"]["b"]["error"]["message"]
 
 
 async def test_a_failed_step_stops_what_has_not_begun(run: Run, calls: Any) -> None:
@@ -278,7 +278,7 @@ async def test_for_each_runs_over_a_list(run: Run, calls: Any) -> None:
     assert answer["step_results"]["b"]["attempts"] == 3
 
 
-@pytest.mark.parametrize(("value", "told"), [("text", "is no list"), (list(range(101)), "has 101 elements")])
+@pytest.mark.parametrize(("value", "told"), [("text", "is not a list"), (list(range(101)), "has 101 elements")])
 async def test_for_each_takes_a_list_of_a_hundred(run: Run, value: Any, told: str) -> None:
     """Anything else fails the step, and nothing of it runs."""
     answer = await run(step("b", "{{item}}", for_each="{{input.x}}"), input={"x": value})
@@ -368,7 +368,7 @@ async def test_what_an_earlier_run_did_is_said_to_be_replayed(run: Run, calls: A
     calls.kept["a"] = ToolResult(Metadata(1.0, Timings(), replayed=True), error=cut)
     answer = await run(step("a", 1, "put"), step("b", "{{a}}"))
     assert answer["step_results"]["a"]["state"] == "unknown"
-    assert answer["stopped_because"].startswith("the outcome of step 'a' is unknown: cut off It was left alone")
+    assert answer["stopped_because"].startswith("the outcome of step 'a' is unknown: cut off It was not repeated")
 
 
 async def test_a_template_that_brings_no_object_is_no_arguments(run: Run) -> None:

@@ -86,7 +86,7 @@ async def test_a_value_that_fits_into_no_answer_is_refused(read: Any, context: A
     """It would be kept as a file once more, for ever; what leads on is said, and does."""
     context.max_answer_bytes = 2_400
     kept = {"result": "x" * 900, "n": 1}
-    with pytest.raises(InvalidArgumentsError, match=r"919 bytes are too many .* at takes a part") as caught:
+    with pytest.raises(InvalidArgumentsError, match=r"919 bytes are too many .* at selects a part") as caught:
         await read(kept)
     assert caught.value.executed == "no"
     assert (await read(kept, options={"return_mode": "summary"}))["value"]["fields"] == {

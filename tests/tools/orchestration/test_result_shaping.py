@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.shaping import ShapingPlan
-from toold.tools.orchestration.result_shaping import AROUND_BYTES, OPTIONS_SCHEMA, apply, filed, is_large, plan_shaping
+from toold.tools.orchestration.result_shaping import (
+    AROUND_BYTES,
+    OPTIONS_SCHEMA,
+    apply,
+    is_large,
+    plan_shaping,
+    retain_shaped,
+)
 
 
 def test_nothing_is_asked_where_nothing_is_said() -> None:
@@ -27,10 +34,10 @@ def test_a_file_has_a_format() -> None:
     ("options", "fields"),
     [
         ({"format": "xml", "return_mode": "file"}, {"options.format": "should be one of json, ndjson, csv"}),
-        ({"format": "csv"}, {"options.format": "is of files; it needs return_mode 'file'"}),
+        ({"format": "csv"}, {"options.format": "applies to files; set return_mode to 'file'"}),
         ({"format": ["csv"], "limit": "x"}, {"options.format": "should be", "options.limit": "should be a number"}),
-        ({"format": "csv", "filter": "a == 1"}, {"options.format": "is of files", "options.filter": "'==' is no"}),
-        ({"limits": 1}, {"options.limits": "is no option; did you mean 'limit'?"}),
+        ({"format": "csv", "filter": "a == 1"}, {"options.format": "applies to files", "options.filter": "'==' is no"}),
+        ({"limits": 1}, {"options.limits": "is not an option; did you mean 'limit'?"}),
         ([], {"options": "should be an object"}),
     ],
 )
@@ -51,7 +58,7 @@ def test_the_schema_shows_every_option() -> None:
     for name in OPTIONS_SCHEMA["anyOf"][0]["properties"]:
         with pytest.raises(InvalidArgumentsError) as caught:
             plan_shaping({name: object()})
-        assert "is no option" not in caught.value.message
+        assert "is not an option" not in caught.value.message
     with pytest.raises(InvalidArgumentsError) as caught:
         plan_shaping({"x": 1})
     (told,) = (caught.value.details or {})["fields"].values()
@@ -118,7 +125,7 @@ def test_large_is_what_has_many_values(value: Any, large: bool) -> None:
 
 async def answered(context: Any, value: Any, **options: Any) -> dict[str, Any]:
     shaping = plan_shaping({"return_mode": "file", **options})
-    return await filed(await apply(shaping.plan, value), shaping, context, name="a")
+    return await retain_shaped(await apply(shaping.plan, value), shaping, context, name="a")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from toold.protocol.error_codes import CallCancelledError
 from toold.tools import bind
 from toold.tools.orchestration import execute_batch, execute_pipeline
-from toold.tools.orchestration.run_limits import ANSWER_S, MOST_BYTES, ResultBudget, cut_off, slide, time_left
+from toold.tools.orchestration.run_limits import (
+    ANSWER_S,
+    MOST_BYTES,
+    ResultBudget,
+    bounded_map,
+    cancellation_error,
+    time_left,
+)
 
 
 class Clock:
@@ -46,7 +53,7 @@ def test_each_item_has_its_result_in_its_place(items: list[int], at_once: int) -
         await asyncio.sleep(0)
         return index, item
 
-    done = asyncio.run(slide(items, work, at_once=at_once, go_on=lambda: True))
+    done = asyncio.run(bounded_map(items, work, concurrency=at_once, may_start=lambda: True))
     assert done == list(enumerate(items))
 
 
@@ -62,7 +69,7 @@ async def test_the_next_begins_as_one_ends() -> None:
             slow.set()
 
     async with asyncio.timeout(10):
-        await slide(range(10), work, at_once=2, go_on=lambda: True)
+        await bounded_map(range(10), work, concurrency=2, may_start=lambda: True)
     assert begun == list(range(10))
 
 
@@ -77,7 +84,7 @@ async def test_no_more_go_at_once_than_may() -> None:
         await asyncio.sleep(0)
         now -= 1
 
-    await slide(range(20), work, at_once=3, go_on=lambda: True)
+    await bounded_map(range(20), work, concurrency=3, may_start=lambda: True)
     assert most == 3
 
 
@@ -90,7 +97,14 @@ async def test_what_was_not_begun_has_no_result() -> None:
         done.append(index)
         return index
 
-    assert await slide(range(6), work, at_once=2, go_on=lambda: len(done) < 2) == [0, 1, 2, None, None, None]
+    assert await bounded_map(range(6), work, concurrency=2, may_start=lambda: len(done) < 2) == [
+        0,
+        1,
+        2,
+        None,
+        None,
+        None,
+    ]
 
 
 async def test_a_cancelled_window_cancels_its_work() -> None:
@@ -103,7 +117,7 @@ async def test_a_cancelled_window_cancels_its_work() -> None:
         finally:
             ended.append(index)
 
-    task = asyncio.create_task(slide(range(5), work, at_once=2, go_on=lambda: True))
+    task = asyncio.create_task(bounded_map(range(5), work, concurrency=2, may_start=lambda: True))
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -114,12 +128,12 @@ async def test_a_cancelled_window_cancels_its_work() -> None:
 def test_what_has_no_room_takes_none() -> None:
     """A result that is too large is refused as one that ran, and a smaller one after it still fits."""
     room = ResultBudget(100)
-    assert room.take("x" * 60) is None
-    refused = room.take("x" * 60)
+    assert room.spend("x" * 60) is None
+    refused = room.spend("x" * 60)
     assert refused is not None
     assert (refused.code, refused.executed, refused.retryable) == ("RESULT_TOO_LARGE", "yes", False)
-    assert room.take("x" * 40) is None
-    assert room.take("x") is not None
+    assert room.spend("x" * 40) is None
+    assert room.spend("x") is not None
 
 
 ROOM = 20 * MOST_BYTES
@@ -177,7 +191,7 @@ async def test_a_cancelled_pipeline_tells_what_was_done_and_how_to_go_on(ready: 
     error = await cancelled(execute_pipeline, ready, calls, 2, steps=steps)
     details = error.details or {}
     assert details["run_id"] == ready.call_id
-    assert "resume with details.run_id" in error.message
+    assert "resume set to details.run_id" in error.message
     done = details["so_far"]
     assert (done["success"], done["steps_completed"], done["stopped_because"]) == (False, 1, "it was cancelled")
     assert {name: one["state"] for name, one in done["step_results"].items()} == {
@@ -194,11 +208,11 @@ def test_what_is_too_large_for_an_error_is_left_out() -> None:
     """Results first, and errors only where that is not enough; how many there are stays."""
     large = "x" * (MOST_BYTES + 1)
     batch = {"total": 2, "errors": [{"index": 1}], "results": [{"index": 0, "result": large}]}
-    error = cut_off(batch, ROOM)
+    error = cancellation_error(batch, ROOM)
     assert error.details == {"so_far": {"total": 2, "errors": [{"index": 1}]}}
-    assert "but for what is too large" in error.message
+    assert "without parts that are too large" in error.message
     steps = {"a": {"state": "succeeded", "result": large}, "b": {"state": "failed", "error": {"message": large}}}
-    assert cut_off({"result": 1, "step_results": steps}, ROOM, "call-1").details == {
+    assert cancellation_error({"result": 1, "step_results": steps}, ROOM, "call-1").details == {
         "so_far": {"step_results": {"a": {"state": "succeeded"}, "b": {"state": "failed"}}},
         "run_id": "call-1",
     }
@@ -207,8 +221,8 @@ def test_what_is_too_large_for_an_error_is_left_out() -> None:
 def test_what_was_done_fits_into_the_frames_that_there_are() -> None:
     """Or the call would be told as one whose result is too large, and not as cancelled; how much was done stays."""
     results = [{"index": index, "result": "x" * 40} for index in range(70)]
-    batch = cut_off({"total": 70, "succeeded": 70, "errors": [], "results": results}, 4096)
+    batch = cancellation_error({"total": 70, "succeeded": 70, "errors": [], "results": results}, 4096)
     assert batch.details == {"so_far": {"total": 70, "succeeded": 70, "errors": []}}
     steps = {f"step-{number}": {"state": "succeeded", "attempts": 1} for number in range(50)}
-    pipeline = cut_off({"steps_completed": 50, "total_steps": 50, "step_results": steps}, 4096, "call-1")
+    pipeline = cancellation_error({"steps_completed": 50, "total_steps": 50, "step_results": steps}, 4096, "call-1")
     assert pipeline.details == {"so_far": {"steps_completed": 50, "total_steps": 50}, "run_id": "call-1"}

@@ -124,7 +124,7 @@ async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("a b.toml", GOOD, "the file's name names the tool"),
+        ("a b.toml", GOOD, "the file name without its extension is the tool name"),
         ("x.toml", "steps = [", "it is not valid TOML"),
         ("x.yaml", "a: [", "it is not valid YAML"),
         ("x.yaml", "- 1", "it should have description, parameters and steps"),
@@ -135,7 +135,11 @@ async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending
         ("x.toml", GOOD.replace("input.name", "input.nam"), "there is no parameter 'nam'; did you mean 'name'?"),
         ("x.toml", GOOD.replace("{{first}}", "{{second}}"), "second → second"),
         ("x.toml", GOOD.replace('type = "string"', 'type = "text"', 1), "parameters: the schema is no JSON Schema"),
-        ("x.toml", GOOD.replace("properties.greeting", "properties.resume"), "has resume already"),
+        (
+            "x.toml",
+            GOOD.replace("properties.greeting", "properties.resume"),
+            "resume is an argument of every saved pipeline",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, name: str, text: str, told: str) -> None:
@@ -153,7 +157,7 @@ def test_a_directory_has_the_tools_of_its_files(tmp_path: Path) -> None:
     tools, problems = pipelines_in(tmp_path)
     assert [tool.name for tool in tools] == ["greet"]
     assert len(problems) == 1
-    assert "bad.yaml was left out: " in problems[0]
+    assert "bad.yaml was skipped: " in problems[0]
     assert "cannot be read" in pipelines_in(tmp_path / "nowhere")[1][0]
 
 
