@@ -82,7 +82,7 @@ class PreparedProgram:
         return self.line(self.text.encode()[:offset].count(b"\n") + 1)
 
     def await_before(self, offset: int) -> int | None:
-        """The byte of ``text`` at which the ``await`` right before the byte ``offset`` starts; None if there is none."""
+        """The byte of ``text`` at which the ``await`` right before the byte ``offset`` starts, if there is one."""
         before = self.text.encode()[:offset].rstrip(b" \t\f\r\n\\(")
         return len(before) - len("await") if _AWAIT.fullmatch(before[-6:]) else None
 

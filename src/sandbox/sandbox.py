@@ -22,7 +22,7 @@ def share_of_one(programs: int) -> int:
 
 
 class Sandbox:
-    """Runs programs with bounded concurrency. ``limits`` can be replaced at any time; new programs use the new limits."""
+    """Runs programs with bounded concurrency. ``limits`` can be replaced at any time, for new programs."""
 
     def __init__(self, limits: SandboxLimits, *, programs: int) -> None:
         self.limits = limits
