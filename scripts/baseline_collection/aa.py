@@ -1,4 +1,4 @@
-"""Hold runs of the same daemon against each other, and count how often compare.py says that something changed."""
+"""Compare runs of the same daemon with each other, and count how often compare.py reports a change (A/A test)."""
 
 import argparse
 import sys
@@ -11,27 +11,31 @@ from baseline.options import count, names, positive
 EXAMPLES = """examples:
   aa.py                            50 comparisons of a daemon with itself: false alarms
   aa.py --comparisons 5            a first look
-  aa.py --keep aa/                 keep the records; the same again goes on where it was cut off, and judges them anew
-  aa.py --slower 1.2 --comparisons 10    one daemon's echo and chat really take a fifth longer: are they found?
+  aa.py --keep aa/                 store the records; repeat the command to resume after an interruption
+  aa.py --slower 1.2 --comparisons 10    make echo and chat of one daemon 20 % slower: are they found?
 
-Each run has two simulated daemons of its own. Exit codes: 0 few false alarms, 1 more than chance explains, 2 options,
-matrix or directory are wrong, 3 a daemon could not be started, 130 interrupted."""
+Each run starts two simulated daemons. Exit codes: 0 few false alarms, 1 more than chance explains, 2 invalid options,
+matrix or directory, 3 a daemon could not be started, 130 interrupted."""
 
 
 def main() -> int:
-    """Read the options and make the runs."""
+    """Parse the options and perform the runs."""
     parser = argparse.ArgumentParser(
         prog="aa.py", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--comparisons", type=count, default=50, metavar="N", help="how many (50)")
-    parser.add_argument("--pairs", type=count, default=6, metavar="N", help="pairs of runs a comparison (6)")
-    parser.add_argument("--iterations", type=count, default=6, metavar="N", help="calls a tool and run (6)")
-    parser.add_argument("--tools", type=names, metavar="NAME,…", help="these tools; by default a dozen of every kind")
-    parser.add_argument("--slower", type=positive, metavar="FACTOR", help="slow the other daemon instead, such as 1.5")
-    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where to keep the records")
+    parser.add_argument("--comparisons", type=count, default=50, metavar="N", help="number of comparisons (50)")
+    parser.add_argument("--pairs", type=count, default=6, metavar="N", help="pairs of runs per comparison (6)")
+    parser.add_argument("--iterations", type=count, default=6, metavar="N", help="calls per tool and run (6)")
+    parser.add_argument(
+        "--tools", type=names, metavar="NAME,…", help="only these tools (default: a dozen, of every kind)"
+    )
+    parser.add_argument(
+        "--slower", type=positive, metavar="FACTOR", help="slow one daemon down by this factor, such as 1.5"
+    )
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="directory for the records")
     arguments = parser.parse_args()
     if arguments.slower and arguments.tools:
-        parser.error("--slower has its own tools; leave out --tools")
+        parser.error("--slower uses fixed tools; remove --tools")
     require(["numpy", "scipy"])
     end_as_by_ctrl_c()
 

@@ -1,4 +1,4 @@
-"""Collect a baseline: call each tool of a daemon so many times, and write what it took."""
+"""Collect a baseline: call each tool of a daemon repeatedly and record the timings."""
 
 import argparse
 import sys
@@ -12,60 +12,72 @@ from baseline.options import count, count_or_none, counts, daemon_or_checkout, n
 from baseline.record import Load
 
 EXAMPLES = """examples:
-  collect.py --simulate                                       every tool, ten times, with a daemon of its own
-  collect.py --tools echo,chat --iterations 50                two tools of the daemon that runs here
-  collect.py --daemon wss://tools.example/ --toolset lean     another daemon; its token by TOOLD_TOKEN
-  collect.py --daemon ws://127.0.0.1:8079/ --beside ws://127.0.0.1:9079/    two daemons by turns, to be compared
-  collect.py --simulate --beside ../branch --repeat 8 --iterations 30 --out runs.json    this checkout and another
-  collect.py --simulate --tools echo --iterations 500 --concurrency 1,2,4,8,16,32    where throughput bends
-  collect.py --simulate --tools echo --iterations 2000 --rate 200    200 calls a second, whatever becomes of them
-  collect.py --continue baseline-20260101T120000Z.ndjson      go on with a run that was cut off
+  collect.py --simulate                                       every tool, ten times, with a temporary daemon
+  collect.py --tools echo,chat --iterations 50                two tools of the daemon on this machine
+  collect.py --daemon wss://tools.example/ --toolset lean     another daemon; its token is in TOOLD_TOKEN
+  collect.py --daemon ws://127.0.0.1:8079/ --beside ws://127.0.0.1:9079/    two daemons in alternation, for a comparison
+  collect.py --simulate --beside ../branch --repeat 8 --iterations 30 --out runs.json    this checkout and another one
+  collect.py --simulate --tools echo --iterations 500 --concurrency 1,2,4,8,16,32    find the knee of the throughput
+  collect.py --simulate --tools echo --iterations 2000 --rate 200    200 calls per second, without waiting for answers
+  collect.py --continue baseline-20260101T120000Z.ndjson      resume an interrupted run
 
-Ctrl-C ends a run early and writes what there is. Exit codes: 0 all calls were made, 2 the options or files are wrong,
-3 the daemon cannot be reached or went away, 130 interrupted. docs/baselines.md tells more."""
+Ctrl-C ends a run early and writes the calls made so far. Exit codes: 0 all calls were made, 2 invalid options or files,
+3 the daemon is unreachable or stopped, 130 interrupted. See docs/baselines.md."""
 
 
 def main() -> int:
-    """Read the options and make the run."""
+    """Parse the options and perform the run."""
     parser = argparse.ArgumentParser(
         prog="collect.py", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--daemon", metavar="URL", help="where the daemon is; by default the one that clients here find")
-    which.add_argument("--simulate", action="store_true", help="start a daemon with simulated providers for the run")
+    which.add_argument("--daemon", metavar="URL", help="the daemon's address (default: the daemon on this machine)")
+    which.add_argument("--simulate", action="store_true", help="start a temporary daemon with simulated vendors")
     which.add_argument(
-        "--continue", dest="draft", type=Path, metavar="NDJSON", help="go on with a run; no options of it"
+        "--continue",
+        dest="draft",
+        type=Path,
+        metavar="NDJSON",
+        help="resume an interrupted run; takes no other options",
     )
     parser.add_argument(
         "--beside",
         type=daemon_or_checkout,
         metavar="URL|DIRECTORY",
-        help="another daemon, which takes turns with the first; its record is OUT-beside.json; a directory is a "
-        "checkout of which one is started",
+        help="a second daemon, called in alternation with the first; its record is OUT-beside.json. A directory is "
+        "a checkout to start a daemon from",
     )
     parser.add_argument(
         "--repeat",
         type=count,
         metavar="N",
-        help="so many runs, numbered, each with daemons of its own if any is started",
+        help="perform N numbered runs, each with newly started daemons",
     )
-    parser.add_argument("--tools", type=names, metavar="NAME,…", help="these tools; by default all of the toolset")
-    parser.add_argument("--toolset", metavar="NAME", help="the tools of this toolset; by default full")
-    parser.add_argument("--iterations", type=count, metavar="N", help="calls a tool and load (10)")
-    parser.add_argument("--warmup", type=count_or_none, metavar="N", help="calls a tool before them, not recorded (2)")
+    parser.add_argument("--tools", type=names, metavar="NAME,…", help="only these tools (default: all of the toolset)")
+    parser.add_argument("--toolset", metavar="NAME", help="the toolset (default: full)")
+    parser.add_argument("--iterations", type=count, metavar="N", help="recorded calls per tool and load (10)")
+    parser.add_argument("--warmup", type=count_or_none, metavar="N", help="unrecorded calls per tool before them (2)")
     load = parser.add_mutually_exclusive_group()
-    load.add_argument("--concurrency", type=counts, metavar="N,…", help="calls at once; several by commas (1)")
-    load.add_argument("--rate", type=positive, metavar="N", help="calls a second, whether or not earlier ones ended")
-    parser.add_argument("--timeout", type=positive, metavar="S", help="each call's deadline; by default the tool's own")
-    parser.add_argument(
-        "--matrix", type=Path, default=SHIPPED, metavar="TOML", help="the tools' arguments (the shipped one)"
+    load.add_argument(
+        "--concurrency", type=counts, metavar="N,…", help="concurrent calls; one or more levels, comma-separated (1)"
     )
-    parser.add_argument("--out", type=record_path, metavar="JSON", help="the record (baseline-TIME.json)")
+    load.add_argument("--rate", type=positive, metavar="N", help="calls per second, without waiting for earlier ones")
+    parser.add_argument(
+        "--timeout", type=positive, metavar="S", help="timeout per call in seconds (default: the tool's)"
+    )
+    parser.add_argument(
+        "--matrix",
+        type=Path,
+        default=SHIPPED,
+        metavar="TOML",
+        help="the tools' arguments (default: the matrix shipped with toold)",
+    )
+    parser.add_argument("--out", type=record_path, metavar="JSON", help="path of the record (baseline-TIME.json)")
     arguments = parser.parse_args()
     own = ("beside", "repeat", "out", "tools", "toolset", "iterations", "warmup", "concurrency", "rate", "timeout")
     given = {name: getattr(arguments, name) for name in own if getattr(arguments, name) is not None}
     if arguments.draft and given:
-        parser.error(f"--continue takes the options of the run that was cut off; leave out --{next(iter(given))}")
+        parser.error(f"--continue uses the options of the interrupted run; remove --{next(iter(given))}")
     require(["numpy", "scipy"])
     end_as_by_ctrl_c()
 

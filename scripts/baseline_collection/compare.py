@@ -1,4 +1,4 @@
-"""Compare baselines: which tools got slower or faster from the first record to each of the others."""
+"""Compare baselines: which tools got slower or faster between the first record and each of the others."""
 
 import argparse
 import sys
@@ -9,29 +9,31 @@ from baseline.options import positive
 
 EXAMPLES = """examples:
   compare.py before.json after.json                          a table in Markdown
-  compare.py main.json branch.json --json comparison.json    the same for programs, and an exit code for CI
-  compare.py v1.json v2.json v3.json --threshold 0.25        each against v1; below a quarter is no change
-  compare.py runs-*.json                                     pairs of runs that collect.py --beside --repeat made, which
-                                                             tell on a busy machine too: the one beside is the later
+  compare.py main.json branch.json --json comparison.json    also as JSON, with an exit code for CI
+  compare.py v1.json v2.json v3.json --threshold 0.25        each against v1; ignore changes below 25 %
+  compare.py runs-*.json                                     pairs of runs from collect.py --beside --repeat, which are
+                                                             reliable on a busy machine; the second daemon is "after"
 
-Exit codes: 0 nothing is slower or fails more, 1 something is, 2 the records cannot be read or compared."""
+Exit codes: 0 nothing is slower or fails more often, 1 something is, 2 the records cannot be read or compared."""
 
 
 def main() -> int:
-    """Read the records, print the table."""
+    """Read the records and print the table."""
     parser = argparse.ArgumentParser(
         prog="compare.py", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("before", type=Path, help="the record that the others are held against")
-    parser.add_argument("after", type=Path, nargs="+", help="one record or more")
+    parser.add_argument("before", type=Path, help="the record to compare with")
+    parser.add_argument("after", type=Path, nargs="+", help="one or more records")
     parser.add_argument(
         "--threshold",
         type=positive,
         metavar="SHARE",
-        help="a smaller change of the median is none (0.1 for runs by turns, else 0.2)",
+        help="ignore smaller changes of the median (0.1 for alternating runs, else 0.2)",
     )
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there instead of printing it")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparisons there")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table to this file instead of printing it"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparisons to this file")
     arguments = parser.parse_args()
     require(["numpy", "scipy"])
 

@@ -1,4 +1,4 @@
-"""Show a baseline: one HTML page that needs nothing beside it, and its pictures as PNG."""
+"""Write a report of a baseline: one self-contained HTML page, and its charts as PNG files."""
 
 import argparse
 import sys
@@ -7,17 +7,17 @@ from pathlib import Path
 from baseline.needs import require
 
 EXAMPLES = """examples:
-  report.py baseline.json                   writes baseline-report/index.html and the pictures beside it
+  report.py baseline.json                   write baseline-report/index.html and the charts
   report.py baseline.json --out public/     another directory"""
 
 
 def main() -> int:
-    """Read the record, write page and pictures."""
+    """Read the record; write the page and the charts."""
     parser = argparse.ArgumentParser(
         prog="report.py", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("record", type=Path, help="what collect.py wrote")
-    parser.add_argument("--out", type=Path, metavar="DIRECTORY", help="where to (RECORD-report)")
+    parser.add_argument("record", type=Path, help="a record written by collect.py")
+    parser.add_argument("--out", type=Path, metavar="DIRECTORY", help="output directory (RECORD-report)")
     arguments = parser.parse_args()
     require(["numpy", "scipy", "matplotlib"])
 

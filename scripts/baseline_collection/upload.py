@@ -10,18 +10,19 @@ from baseline.remote import UploadError, project_of, upload
 
 EXAMPLES = """examples:
   export TOOLD_SUPABASE_URL=https://your-project.supabase.co TOOLD_SUPABASE_SERVICE_ROLE_KEY=…
-  upload.py baseline.json            the run, its calls and its summaries
-  upload.py baselines/*.json         several; what is there already is written over, not doubled
+  upload.py baseline.json            upload the run, its calls and its summaries
+  upload.py baselines/*.json         upload several; existing rows are replaced, not duplicated
 
-The tables come with supabase/migrations. Exit codes: 0 all are there, 1 not all, 2 a file is no record."""
+supabase/migrations creates the tables. Exit codes: 0 all records were uploaded, 1 some were not,
+2 a file is not a record."""
 
 
 def main() -> int:
-    """Read the records and send them."""
+    """Read and upload the records."""
     parser = argparse.ArgumentParser(
         prog="upload.py", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("records", type=Path, nargs="+", help="what collect.py wrote")
+    parser.add_argument("records", type=Path, nargs="+", help="records written by collect.py")
     arguments = parser.parse_args()
     try:
         url, key = project_of(os.environ)

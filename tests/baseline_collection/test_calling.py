@@ -9,7 +9,7 @@ from toold.protocol.error_codes import CallTimeoutError, ToolError
 from toold.protocol.frames import CallToolRes
 from toold.protocol.tool_call import Cost, Metadata, Timings, Usage
 
-from baseline.calling import Clock, came_to
+from baseline.calling import Clock, fields_of
 
 METADATA = Metadata(
     9.0,
@@ -24,7 +24,7 @@ METADATA = Metadata(
 
 def test_what_the_daemon_tells_is_kept() -> None:
     """Timings, tokens, cost, model, size and whether it was simulated come from the answer."""
-    fields = came_to(CallToolRes("1", [{"type": "text", "text": "ä"}], None, METADATA))
+    fields = fields_of(CallToolRes("1", [{"type": "text", "text": "ä"}], None, METADATA))
     timings = fields["timings"]
     assert (timings.daemon_ms, timings.queue_ms, timings.tool_ms, timings.provider_ms) == (9.0, 1.0, 7.0, 5.0)
     assert (fields["tokens"].input, fields["tokens"].output) == (3, 4)
@@ -36,8 +36,8 @@ def test_what_the_daemon_tells_is_kept() -> None:
 def test_an_error_is_a_failure() -> None:
     """An answer that carries an error is a failure with its code, its words, and what the daemon tells of it."""
     error = ToolError("PROVIDER_ERROR", "It refused.", "no", retryable=False)
-    fields = came_to(CallToolRes("1", [], error, METADATA))
-    told = came_to(CallToolRes("1", [], None, METADATA))
+    fields = fields_of(CallToolRes("1", [], error, METADATA))
+    told = fields_of(CallToolRes("1", [], None, METADATA))
     assert fields.pop("error_code") == "PROVIDER_ERROR"
     assert fields.pop("error") == "It refused."
     assert fields == {name: told[name] for name in told if name != "output_bytes"} | {"status": "error"}
@@ -52,7 +52,7 @@ def test_an_error_is_a_failure() -> None:
 )
 def test_no_answer_is_a_failure(error: CallTimeoutError | ConnectionLostError, code: str) -> None:
     """A call without an answer is a failure too, with what the client says of it."""
-    assert came_to(error) == {"status": "error", "error_code": code, "error": str(error)}
+    assert fields_of(error) == {"status": "error", "error_code": code, "error": str(error)}
 
 
 def test_the_clock_counts_from_the_runs_begin() -> None:

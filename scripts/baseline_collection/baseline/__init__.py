@@ -1,8 +1,8 @@
-"""Baselines: real calls of a daemon, what they took, and whether that changed (docs/baselines.md).
+"""Baselines: timings of real calls, and comparisons between them (docs/baselines.md).
 
-``matrix`` and ``plan`` say what is called, ``collecting`` calls, ``draft`` keeps it while it runs, ``record`` is what
-comes out. ``summary`` and ``comparison`` reckon, ``pictures`` and ``page`` show: only they need the packages of the
-extra ``baseline``. The scripts beside this package read the command line and nothing more.
+``matrix`` and ``plan`` define the calls, ``collecting`` makes them, ``draft`` stores them during the run, ``record`` is
+the result. ``summary`` and ``comparison`` compute, ``pictures`` and ``page`` present; only these need the packages of
+the extra ``baseline``. The scripts next to this package only parse the command line.
 """
 
 from .needs import require

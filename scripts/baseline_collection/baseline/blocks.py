@@ -1,8 +1,8 @@
-"""What pairs of runs by turns tell of a difference, whatever else the machine did. Pure.
+"""Statistics of pairs of alternating runs, robust against other load on the machine. Pure.
 
-Calls of one run share its process and what the machine did meanwhile, so they are no independent trials of a version:
-the unit is the pair of runs, a block. Within a block calls are ranked against each other; between blocks nothing is
-taken for granted but that two equal daemons could have been named the other way round (decision 48).
+Calls of one run share its process and the machine's state, so they are not independent trials of a version. The unit
+is the pair of runs, a block. Within a block, calls are ranked against each other; between blocks the only assumption is
+that two equal daemons could have been labelled the other way round (decision 48).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,9 +15,9 @@ from .intervals import CONFIDENCE, Floats
 from .record import Estimate
 
 MIN_BLOCKS: Final = 6
-"""With six there are 32 ways to name the sides that differ, and the least chance is 0.031; with five it is 0.063."""
+"""Six blocks allow 32 distinct labellings, so the smallest p-value is 0.031; with five blocks it is 0.063."""
 _COUNTED: Final = 13
-"""Up to so many blocks every way is counted; with more, ways are drawn."""
+"""Up to this many blocks every labelling is enumerated; beyond, labellings are sampled."""
 _DRAWN: Final = 10_000
 _SEED: Final = 20260101
 
@@ -25,17 +25,17 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def rank_effect(before: Sequence[float], after: Sequence[float]) -> float:
-    """Cliff's delta: how much oftener a value of after is the higher one than the lower one, from -1 to 1."""
+    """Cliff's delta, from -1 to 1: how much more often a value of ``after`` is higher than lower."""
     old, new = (np.asarray(values, dtype=np.float64) for values in (before, after))
     return float(np.sign(new[:, None] - old[None, :]).mean())
 
 
 def chances(blocks: Mapping[Name, Sequence[float]], *, upward: bool = False) -> dict[Name, float]:
-    """For each name the chance that naming the sides of each block by lot gives such a mean, or one farther from 0,
-    to any name that has none greater: corrected for their number (Westfall and Young's step-down, 1993).
+    """The p-value of each name under random labelling of the sides of each block, corrected for the number of names
+    (Westfall and Young's step-down, 1993).
 
-    All names have a value for each block, whose sign turns where its sides are swapped. ``upward`` counts means above
-    0 alone.
+    Each name has one value per block; swapping the sides of a block flips its sign. With ``upward`` only means above 0
+    count.
     """
     if not blocks:
         return {}
@@ -54,8 +54,9 @@ def chances(blocks: Mapping[Name, Sequence[float]], *, upward: bool = False) -> 
 
 
 def _ways(blocks: int, *, upward: bool) -> Floats:
-    """Signs, one row a way, the first of which swaps nothing. Where the direction does not count, half of all ways are
-    the other half's mirror image."""
+    """Signs, one row per labelling; the first one swaps nothing. If the direction does not matter, half of the
+    labellings mirror the other half and are left out.
+    """
     if blocks <= _COUNTED:
         free = blocks if upward else blocks - 1
         return np.array([(*[1.0] * (blocks - free), *signs) for signs in product((1.0, -1.0), repeat=free)])
@@ -65,8 +66,9 @@ def _ways(blocks: int, *, upward: bool) -> Floats:
 
 
 def middle(values: Sequence[float]) -> Estimate:
-    """The middle of what blocks say, and the interval of 95 % that goes with the signed-rank test (Hodges and Lehmann,
-    1963): of at least ``MIN_BLOCKS`` values, whose distribution is symmetric and may have any form."""
+    """The Hodges-Lehmann estimate (1963) of at least ``MIN_BLOCKS`` values, with the 95 % interval of the signed-rank
+    test. It assumes a symmetric distribution of any form.
+    """
     array = np.asarray(values, dtype=np.float64)
     first, second = np.triu_indices(len(array))
     averages = np.sort((array[first] + array[second]) / 2)
@@ -75,10 +77,10 @@ def middle(values: Sequence[float]) -> Estimate:
 
 
 def _critical(blocks: int) -> int:
-    """How many averages of pairs lie outside the interval on either side."""
+    """The number of pair averages outside the interval on either side."""
     ways = np.zeros(blocks * (blocks + 1) // 2 + 1)
     ways[0] = 1.0
-    for rank in range(1, blocks + 1):  # with this rank among the sum, and without
+    for rank in range(1, blocks + 1):  # with and without this rank in the sum
         ways[rank:] = ways[rank:] + ways[:-rank]
     below = np.cumsum(ways / ways.sum())
     return max(0, int(np.searchsorted(below, (1 - CONFIDENCE) / 2, side="right")) - 1)

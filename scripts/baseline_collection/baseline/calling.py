@@ -1,4 +1,4 @@
-"""One measured call: made through the client library, and noted whatever it came to."""
+"""One measured call through the client library, recorded whether it succeeds or fails."""
 
 import time
 from collections.abc import Callable
@@ -18,9 +18,9 @@ CONNECTION_LOST: Final = "CONNECTION_LOST"
 
 
 class Clock:
-    """Says when calls start: seconds since the run began, by a clock that nobody sets.
+    """Start times of calls, in seconds since the run began, by a monotonic clock.
 
-    A run that is continued goes on from the time of day, so that the pause can be seen.
+    A resumed run continues from the time of day, so that the pause is visible.
     """
 
     def __init__(self, started: str) -> None:
@@ -29,16 +29,16 @@ class Clock:
         self._zero = time.perf_counter() - since
 
     def offset_s(self, instant: float) -> float:
-        """From an instant of ``time.perf_counter``."""
+        """Converts an instant of ``time.perf_counter``."""
         return instant - self._zero
 
     def timestamp(self, instant: float) -> str:
-        """The same as a time of day, ISO 8601 in UTC."""
+        """Converts an instant of ``time.perf_counter`` to ISO 8601 in UTC."""
         return (self._started + timedelta(seconds=self.offset_s(instant))).isoformat(timespec="microseconds")
 
 
 class Caller:
-    """Makes calls of one run. ``keep`` gets each as it ends."""
+    """Makes the calls of one run and passes each one to ``keep`` when it ends."""
 
     def __init__(self, clock: Clock, segment: int, timeout_s: float | None, keep: Callable[[Call], None]) -> None:
         self._clock = clock
@@ -54,15 +54,17 @@ class Caller:
         arguments: dict[str, Any],
         due: float | None = None,
     ) -> Json:
-        """Make the call and keep it; what it had as ``structured``, None where it failed.
+        """Make the call, record it, and return its ``structured`` result, or None if it failed.
 
-        ``due`` is the instant at which it was to start, by ``time.perf_counter``; None: now.
+        ``due`` is the instant at which it should start, by ``time.perf_counter``; None: now.
 
         Raises:
-            ConnectionFailedError: it could not be sent, so there was no call.
-            RecordError: it was made and cannot be kept.
+            ConnectionFailedError: the call could not be sent, so it was not made.
+            RecordError: the call was made and cannot be recorded.
         """
-        if not client.connected and not await client.connect():  # an earlier call met the break, and is a failure
+        if (
+            not client.connected and not await client.connect()
+        ):  # an earlier call recorded the disconnect as its failure
             raise ConnectionFailedError(str(client.last_error), retryable=True)
         sent = time.perf_counter()
         began = sent if due is None else due
@@ -83,29 +85,28 @@ class Caller:
                 offset_s=round(self._clock.offset_s(began), 6),
                 latency_ms=round((ended - began) * 1000, 4),
                 late_ms=round((sent - began) * 1000, 4),
-                **came_to(answer),
+                **fields_of(answer),
             )
         )
         return answer.structured if isinstance(answer, CallToolRes) and answer.structured is not msgspec.UNSET else None
 
 
-def came_to(answer: CallToolRes | CallError | ConnectionLostError) -> dict[str, Any]:
-    """The fields of a call that its answer decides, or what came in place of one."""
+def fields_of(answer: CallToolRes | CallError | ConnectionLostError) -> dict[str, Any]:
+    """The fields of a call that depend on its answer, or on the error in place of one."""
     if not isinstance(answer, CallToolRes):
         code = answer.code.value if isinstance(answer, CallError) else CONNECTION_LOST
         return {"status": "error", "error_code": code, "error": str(answer)}
-    told = _told_by(answer.metadata)
+    reported = _reported_by(answer.metadata)
     if answer.error is not None:
-        return {"status": "error", "error_code": answer.error.code, "error": answer.error.message, **told}
+        return {"status": "error", "error_code": answer.error.code, "error": answer.error.message, **reported}
     if failed := _failed_within(answer.structured):
         code, message = failed
-        return {"status": "error", "error_code": code, "error": message, **told}
-    return {"status": "success", "output_bytes": len(msgspec.json.encode(answer.outputs)), **told}
+        return {"status": "error", "error_code": code, "error": message, **reported}
+    return {"status": "success", "output_bytes": len(msgspec.json.encode(answer.outputs)), **reported}
 
 
 def _failed_within(structured: object) -> tuple[str, str] | None:
-    """Code and message of what failed in a pipeline or a batch, whose answer is a result all the same; None where
-    nothing did."""
+    """Code and message of the failure within a pipeline or batch that itself returned a result; None if nothing failed."""
     match structured:
         case {"success": False, "stopped_because": str(why), "step_results": dict(steps)}:
             codes = [step["error"]["code"] for step in steps.values() if not step["success"] and "error" in step]
@@ -115,7 +116,7 @@ def _failed_within(structured: object) -> tuple[str, str] | None:
     return None
 
 
-def _told_by(metadata: Metadata) -> dict[str, Any]:
+def _reported_by(metadata: Metadata) -> dict[str, Any]:
     timings, usage, cost = metadata.timings, metadata.usage, metadata.cost
     return {
         "timings": CallTimings(

@@ -1,4 +1,4 @@
-"""A run: the tools take turns, each turn under its load, over connections that stay open."""
+"""A run: the tools are called in turns, each turn under its load, over connections that stay open."""
 
 import asyncio
 import math
@@ -16,18 +16,18 @@ from toold.shaping import ShapingError, compile_template
 from .calling import Caller, Clock
 from .draft import Draft
 from .matrix import Matrix, Step
-from .plan import Turn, left_over, turns
+from .plan import Turn, remaining_turns, turns
 from .record import Call, Load, RecordError
 
 CALLS_A_CONNECTION: Final = 8
-"""What one session runs at once by default (docs/limits.md): a higher concurrency takes more connections."""
+"""The default concurrency of one session (docs/limits.md); a higher concurrency uses more connections."""
 OPEN_LOOP_CONNECTIONS: Final = 8
-"""Calls by rate go over so many, in turn."""
+"""Calls at a fixed rate are distributed over this many connections."""
 CLIENT_NAME: Final = "toold-baseline"
 
 
 class CollectionError(Exception):
-    """The run cannot go on; the message says why. What was kept so far stands in the draft."""
+    """The run cannot continue; the message says why. The draft has the calls recorded so far."""
 
 
 Connect = Callable[[], MCPWebSocketClient]
@@ -35,10 +35,10 @@ Connect = Callable[[], MCPWebSocketClient]
 
 @asynccontextmanager
 async def connected(connect: Connect, count: int) -> AsyncIterator[list[MCPWebSocketClient]]:
-    """So many connections, each a session.
+    """Opens ``count`` connections, each with its own session.
 
     Raises:
-        CollectionError: the daemon cannot be reached or refuses.
+        CollectionError: the daemon is unreachable or refuses.
     """
     async with AsyncExitStack() as stack:
         try:
@@ -50,7 +50,7 @@ async def connected(connect: Connect, count: int) -> AsyncIterator[list[MCPWebSo
 
 
 def connections_for(loads: Sequence[Load]) -> int:
-    """How many connections these loads take."""
+    """The number of connections that these loads need."""
     return max(
         OPEN_LOOP_CONNECTIONS if load.concurrency is None else math.ceil(load.concurrency / CALLS_A_CONNECTION)
         for load in loads
@@ -58,7 +58,7 @@ def connections_for(loads: Sequence[Load]) -> int:
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One daemon of a run: where its calls are kept, how it is reached, and how its tools are called."""
+    """One daemon of a run: its draft, how to connect to it, and how to call its tools."""
 
     draft: Draft
     connect: Connect
@@ -66,13 +66,13 @@ class Side(msgspec.Struct, frozen=True):
 
 
 async def collect(sides: Sequence[Side], ended: Callable[[Call], None]) -> None:
-    """Make every call that the drafts' configuration plans and that is not in them yet.
+    """Make every planned call that is not in the drafts yet.
 
-    Several sides, whose configurations are alike but for the daemon, take each turn one after the other, so that
-    whatever else the machine does hits all of them alike. ``ended`` hears of each call that was kept.
+    Several sides, whose configurations differ only in the daemon, alternate within each turn, so that other load on the
+    machine affects all of them. ``ended`` is called with each recorded call.
 
     Raises:
-        CollectionError: a daemon is gone, or what a tool needs could not be had.
+        CollectionError: a daemon stopped, or a tool's prerequisite failed.
     """
     configuration = sides[0].draft.run.configuration
     try:
@@ -82,18 +82,18 @@ async def collect(sides: Sequence[Side], ended: Callable[[Call], None]) -> None:
                 for run in runs:
                     await run.warm_up(tool, configuration.warmup)
             for turn in turns(configuration):
-                for run in runs if turn.round % 2 else reversed(runs):  # who begins changes
+                for run in runs if turn.round % 2 else reversed(runs):  # alternate which side begins
                     await run.take(turn)
     except ConnectionFailedError as error:
-        raise CollectionError(f"the daemon is gone: {error}") from error
+        raise CollectionError(f"the daemon stopped: {error}") from error
 
 
 @asynccontextmanager
 async def _opened(side: Side, ended: Callable[[Call], None]) -> AsyncIterator["_Run"]:
-    """A side's connections, and what its tools need, which is undone at the end."""
+    """Opens a side's connections and prepares what its tools need; undoes that at the end."""
     draft, matrix = side.draft, side.matrix
     configuration = draft.run.configuration
-    left = left_over(configuration, draft.calls)
+    left = remaining_turns(configuration, draft.calls)
 
     def keep(call: Call) -> None:
         draft.add(call)
@@ -112,7 +112,7 @@ async def _opened(side: Side, ended: Callable[[Call], None]) -> AsyncIterator["_
 
 
 class _Run:
-    """One side, while it is called."""
+    """One side during the run."""
 
     def __init__(
         self,
@@ -129,17 +129,17 @@ class _Run:
         self._left = left
 
     async def warm_up(self, tool: str, calls: int) -> None:
-        """Calls that are not recorded, one after the other, where any are left that are."""
+        """Make unrecorded calls, one after the other, if recorded ones remain for the tool."""
         if not any(turn.tool == tool for turn in self._left):
             return
         arguments = self._arguments(tool)
         for _ in range(calls):
-            with suppress(CallError, ConnectionLostError):  # the measured calls meet the same, and say so
+            with suppress(CallError, ConnectionLostError):  # the measured calls record the same error
                 result = await self._clients[0].call(tool, arguments)
                 await _undo(self._clients[0], self._matrix.tools[tool].undo, result.structured)
 
     async def take(self, turn: Turn) -> None:
-        """What is left of a turn: its calls, and what undoes their effects."""
+        """Make the remaining calls of a turn and undo their effects."""
         iterations = self._left.get(turn)
         if not iterations:
             return
@@ -156,12 +156,12 @@ class _Run:
 
     def _arguments(self, tool: str) -> dict[str, Any]:
         case = self._matrix.tools[tool]
-        if not case.needs:  # the arguments of tools that call tools have templates of their own
+        if not case.needs:  # orchestration tools have templates in their arguments
             return case.arguments
         try:
             filled: dict[str, Any] = compile_template(case.arguments).resolve(self._needs)
         except ShapingError as error:
-            raise CollectionError(f"the arguments of {tool} cannot be filled in: {error}") from error
+            raise CollectionError(f"the arguments of {tool} cannot be filled from its needs: {error}") from error
         return filled
 
     async def _offer_at_once(
@@ -170,7 +170,7 @@ class _Run:
         async def work(client: MCPWebSocketClient) -> None:
             for iteration in iterations:
                 result = await self._caller.call(client, turn, iteration, arguments)
-                results.append(result)  # each as it comes: what was called before a break is undone too
+                results.append(result)  # at once, so that calls before a disconnect are undone too
 
         async with asyncio.TaskGroup() as workers:
             for number in range(turn.load.concurrency or 1):
@@ -196,16 +196,16 @@ async def _prepare(client: MCPWebSocketClient, name: str, step: Step) -> Json:
     try:
         result: CallResult = await client.call(step.tool, step.arguments)
     except (CallError, ConnectionLostError) as error:
-        raise CollectionError(f"{step.tool}, which [needs.{name}] of the matrix calls, failed: {error}") from error
+        raise CollectionError(f"{step.tool}, called for [needs.{name}] of the matrix, failed: {error}") from error
     return result.structured
 
 
 async def _undo(client: MCPWebSocketClient, step: Step | None, result: Json) -> None:
-    """Take back what a call did. Where that fails nothing else can be done here; the call itself stands as it was."""
+    """Undo the effect of a call. A failure to undo is ignored; the recorded call is unaffected."""
     if step is None or result is None:
         return
     try:
         arguments = compile_template(step.arguments).resolve({"result": result})
-        await client.call(step.tool, arguments, auto_reconnect=False)  # who is gone is waited for once, by a call
+        await client.call(step.tool, arguments, auto_reconnect=False)  # only measured calls wait for a reconnect
     except (CallError, ConnectionFailedError, ConnectionLostError, ShapingError):
         return

@@ -1,4 +1,4 @@
-"""What a comparison of baselines says: one row a tool and load, and how the sides differ otherwise."""
+"""The result of comparing baselines: one row per tool and load, and other differences between the sides."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,55 +25,58 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     before: Side
     after: Side
     ratio: Estimate | None
-    """Of the medians, after to before, with its interval of 95 %: a bootstrap one for two runs; for runs by turns the
-    middle of the pairs' ratios, and the interval of the signed-rank test."""
+    """Ratio of the medians, after to before, with its 95 % interval: by bootstrap for two runs; for alternating runs
+    the
+    Hodges-Lehmann estimate of the pairs' ratios with the interval of the signed-rank test."""
     p: float | None
-    """Of the rank test, uncorrected: Mann and Whitney's for two runs, by the number of calls that are independent; null
-    for runs by turns, whose chance is counted for all tools at once."""
+    """Uncorrected p-value of the Mann-Whitney test for two runs, by the number of independent calls; null for
+    alternating
+    runs, which are tested for all tools at once."""
     p_corrected: float | None
-    """Corrected for the number of tools: by Holm's method for two runs, by Westfall and Young's for runs by turns."""
+    """Corrected for the number of tools: with Holm's method for two runs, Westfall and Young's for alternating runs."""
     effect: float | None
-    """Cliff's delta: how much oftener a call of after is the slower one than the faster one, from -1 to 1; for runs by
-    turns the mean over pairs."""
+    """Cliff's delta, from -1 to 1: how much more often a call of ``after`` is slower than faster; for alternating runs
+    the mean over pairs."""
     effect_size: str | None
     verdict: Verdict
     because: str
-    """Why that, in words."""
+    """The reason for the verdict, as text."""
     fails_more: bool
-    """Whether it fails more often than before (Fisher's exact test, or by pairs of runs; corrected alike)."""
+    """Whether it fails more often than before (Fisher's exact test, or by pairs of runs; corrected in the same way)."""
     p_failing: float | None
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One side against an earlier one."""
+    """One side compared with an earlier one."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
     """The ids of their records."""
     simulated: bool
     busy: str | None
-    """Why no tool is called slower or faster whatever its figures: the machine was busy. Null where it was calm, where
-    nobody knows, and for runs by turns."""
+    """Set if the machine was too busy to report any tool as slower or faster. Null if it was calm, if that is unknown,
+    and
+    for alternating runs."""
     side_by_side: bool
-    """Whether the sides were collected turn by turn, so that the rest of the machine's work is in both alike."""
+    """Whether the sides were collected in alternation, so that other load affected both."""
     options: Options
     notes: tuple[str, ...]
-    """What else is different, and makes the figures say less."""
+    """Other differences, which make the figures less conclusive."""
     rows: tuple[Row, ...]
 
     @property
     def worse(self) -> bool:
-        """Whether any tool is slower or fails more."""
+        """Whether any tool is slower or fails more often."""
         return any(row.verdict == "slower" or row.fails_more for row in self.rows)
 
     @property
     def by_turns(self) -> bool:
-        """Whether it comes from several pairs of runs by turns, and not from the calls of two runs."""
+        """Whether it compares several pairs of alternating runs, not the calls of two runs."""
         return len(self.before) > 1
 
 
 class IncomparableError(Exception):
-    """The records do not tell anything about each other; the message says why."""
+    """The records cannot be compared; the message says why."""
 
 
 def by_key(record: Record) -> dict[Key, list[Call]]:
@@ -85,17 +88,17 @@ def by_key(record: Record) -> dict[Key, list[Call]]:
 
 
 def latencies(calls: list[Call]) -> list[float]:
-    """In milliseconds, of those that succeeded."""
+    """The latencies of the successful calls, in milliseconds."""
     return [call.latency_ms for call in calls if call.status == "success"]
 
 
 def same_arguments(before: Record, after: Record, tool: str) -> bool:
-    """Whether both called the tool alike."""
+    """Whether both records called the tool with the same arguments."""
     return before.configuration.arguments.get(tool) == after.configuration.arguments.get(tool)
 
 
 def side_of(calls: list[Call]) -> Side:
-    """What a row says of these calls."""
+    """One side of a row, from these calls."""
     middle = sorted(latencies(calls))
     half = len(middle) // 2
     median = (middle[half] + middle[~half]) / 2 if middle else None
@@ -103,7 +106,7 @@ def side_of(calls: list[Call]) -> Side:
 
 
 def differences(before: Record, after: Record) -> Iterator[str]:
-    """What is another on the two sides, and makes their figures say less; a sentence each."""
+    """Yields a sentence for each difference that makes the figures less conclusive."""
     old, new = before.environment, after.environment
     for what, one, other in (
         ("the machine", old.machine.processor, new.machine.processor),
@@ -112,9 +115,9 @@ def differences(before: Record, after: Record) -> Iterator[str]:
         ("Python", old.python, new.python),
     ):
         if one != other:
-            yield f"{what} is another one: {one} before, {other} after"
+            yield f"{what} differs: {one} before, {other} after"
     for record in (before, after):
         if not record.complete:
-            yield f"{record.id} was cut off: it has fewer calls than were planned"
+            yield f"{record.id} was interrupted: it has fewer calls than planned"
     if missing := sorted(set(before.configuration.tools) ^ set(after.configuration.tools)):
-        yield f"in one record alone: {', '.join(missing)}"
+        yield f"only in one record: {', '.join(missing)}"

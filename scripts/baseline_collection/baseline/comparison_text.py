@@ -1,4 +1,4 @@
-"""A comparison for people, as Markdown."""
+"""Renders comparisons as Markdown."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,17 +13,17 @@ _ORDER: Final = ("slower", "faster", "same", "not enough data")
 
 
 def as_markdown(comparisons: Sequence[Comparison]) -> str:
-    """One section a comparison: what to look at first, then every tool."""
+    """One section per comparison: the headline first, then every tool."""
     return "\n".join(_section(comparison) for comparison in comparisons)
 
 
 def _section(comparison: Comparison) -> str:
     lines = [f"# {_named(comparison.after)} against {_named(comparison.before)}", ""]
     if comparison.simulated:
-        lines += ["**SIMULATED: no provider was asked. The latencies of tools that ask one are made up.**", ""]
+        lines += ["**SIMULATED: no vendor was asked. Latencies of tools that ask one are simulated.**", ""]
     lines += [f"- {note}" for note in comparison.notes]
     lines += ["", _headline(comparison), ""]
-    lines += ["| tool | load | before | after | ratio (95 %) | p | effect | verdict | why |", "|---" * 9 + "|"]
+    lines += ["| tool | load | before | after | ratio (95 %) | p | effect | verdict | reason |", "|---" * 9 + "|"]
     lines += [_line(row) for row in sorted(comparison.rows, key=_rank)]
     lines += ["", _legend(comparison), ""]
     return "\n".join(lines)
@@ -37,26 +37,26 @@ def _legend(comparison: Comparison) -> str:
     beyond, p = f"{comparison.options.threshold:.0%}", f"{comparison.options.significance:g}"
     if comparison.by_turns:
         return (
-            f"Medians of the calls that succeeded, in ms, of {len(comparison.before)} pairs of runs by turns, each of "
-            "which is one trial. Ratio: the middle of the pairs' ratios of medians (Hodges-Lehmann), with the interval "
-            f"of the signed-rank test. Slower or faster: it is beyond {beyond}, its interval has no 1 in it, and p ≤ "
-            f"{p}, the chance of such ranks, for any tool, if each pair's sides were named by lot (Westfall-Young). "
-            f"Same: the whole interval lies within {beyond}. At least {MIN_BLOCKS} pairs. Effect: the pairs' mean "
-            "Cliff's delta."
+            f"Medians of the successful calls, in ms, of {len(comparison.before)} pairs of alternating runs; each pair "
+            "is one trial. Ratio: the Hodges-Lehmann estimate of the pairs' ratios of medians, with the interval of the "
+            f"signed-rank test. Slower or faster: the ratio is beyond {beyond}, its interval excludes 1, and p ≤ {p}, "
+            "the probability of such ranks for any tool if the sides of each pair were labelled at random "
+            f"(Westfall-Young). Same: the whole interval is within {beyond}. At least {MIN_BLOCKS} pairs. Effect: the "
+            "pairs' mean Cliff's delta."
         )
     return (
-        f"Medians of the calls that succeeded, in ms. Slower or faster: the ratio of medians is beyond {beyond}, its "
-        f"bootstrap interval has no 1 in it, and the rank test (Mann-Whitney by independent calls, corrected by Holm "
-        f"for the tools tested) has p ≤ {p}. Same: the whole interval lies within {beyond}. At least {MIN_CALLS} "
-        "successes a side. Effect: Cliff's delta."
+        f"Medians of the successful calls, in ms. Slower or faster: the ratio of medians is beyond {beyond}, its "
+        f"bootstrap interval excludes 1, and the rank test (Mann-Whitney by independent calls, Holm-corrected for the "
+        f"tools tested) has p ≤ {p}. Same: the whole interval is within {beyond}. At least {MIN_CALLS} successes per "
+        "side. Effect: Cliff's delta."
     )
 
 
 def _headline(comparison: Comparison) -> str:
     counts = {verdict: sum(row.verdict == verdict for row in comparison.rows) for verdict in _ORDER}
-    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     failing = sum(row.fails_more for row in comparison.rows)
-    return f"**{said}{f'; {failing} failing more often' if failing else ''}.**"
+    return f"**{verdicts}{f'; {failing} failing more often' if failing else ''}.**"
 
 
 def _rank(row: Row) -> tuple[bool, int, str, str]:
@@ -67,7 +67,7 @@ def _line(row: Row) -> str:
     verdict = f"**{row.verdict}**" if row.verdict in {"slower", "faster"} else row.verdict
     why = row.because
     if row.fails_more:
-        verdict += ", **fails more**"
+        verdict += ", **fails more often**"
         why += f"; {_failures(row.before)} failed before, {_failures(row.after)} now"
     cells = (
         f"`{row.tool_name}`",

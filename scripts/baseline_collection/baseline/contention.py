@@ -1,15 +1,15 @@
-"""How much the machine was asked for more than it has, while a run went on: Linux's pressure figures for the CPU."""
+"""CPU contention during a run, from Linux's pressure stall information."""
 
 import time
 from pathlib import Path
 from typing import Final
 
 PRESSURE: Final = Path("/proc/pressure/cpu")
-"""``some … total=`` counts the microseconds in which anything that could run waited for a CPU (Linux 4.20)."""
+"""``some … total=`` counts the microseconds in which a runnable task waited for a CPU (Linux 4.20)."""
 
 
 class Contention:
-    """From when it is made on."""
+    """Measures contention from its creation on."""
 
     def __init__(self, source: Path = PRESSURE) -> None:
         self._source = source
@@ -17,7 +17,7 @@ class Contention:
         self._stalled = stalled_s(source)
 
     def share(self) -> float | None:
-        """The share of the time in which something waited, from 0 to 1; None where the kernel does not tell."""
+        """The share of time, from 0 to 1, in which a task waited for a CPU; None if the kernel does not report it."""
         now = stalled_s(self._source)
         spent = time.monotonic() - self._began
         if now is None or self._stalled is None or spent <= 0:
@@ -26,7 +26,7 @@ class Contention:
 
 
 def stalled_s(source: Path) -> float | None:
-    """Seconds so far in which anything waited for a CPU; None where the file is not there or says something else."""
+    """Total seconds in which a task waited for a CPU; None if the file is missing or has another format."""
     try:
         kind, *figures = source.read_text("ascii").splitlines()[0].split()
     except (OSError, IndexError, ValueError):

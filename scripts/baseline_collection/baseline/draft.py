@@ -1,6 +1,6 @@
-"""A record while it runs: a file of JSON lines, the run first and then each call as it ends.
+"""The draft of a record: a file of JSON lines, first the run, then each call when it ends.
 
-A run that is cut off, by whatever, leaves it behind; what stands in it can be made a record of and continued.
+An interrupted run leaves the draft, which can be resumed or turned into a record.
 """
 
 from pathlib import Path
@@ -13,17 +13,16 @@ from .record import Call, Record, RecordError
 
 
 class Draft:
-    """The file, open for more calls. Each is handed to the operating system at once, so that the death of this process
-    takes none."""
+    """The draft file, open for appending. Each call is written at once, so a crash of this process loses none."""
 
     def __init__(self, path: Path, run: Record, calls: list[Call]) -> None:
         """Use ``begin`` or ``reopen``."""
         self.path = path
         self.run = run
         self.calls = calls
-        """Those that stand in the file, in the order in which they ended."""
+        """The calls in the file, in the order in which they ended."""
         self.segment = max((call.segment for call in calls), default=0) + 1
-        """That of the calls that are added."""
+        """The segment number of the calls that are added."""
         self._file = path.open("ab", buffering=0)
 
     def __enter__(self) -> Self:
@@ -36,17 +35,17 @@ class Draft:
 
     @classmethod
     def begin(cls, path: Path, run: Record) -> Self:
-        """Make the file.
+        """Create the file.
 
         Raises:
-            RecordError: it is there already, or cannot be written.
+            RecordError: it exists already, or cannot be written.
         """
         try:
             with path.open("xb") as file:
                 file.write(msgspec.json.encode(run) + b"\n")
         except FileExistsError as error:
             raise RecordError(
-                f"{path} is left from a run that was cut off; go on with --continue {path}, or remove it"
+                f"{path} is the draft of an interrupted run; resume it with --continue {path}, or delete it"
             ) from error
         except OSError as error:
             raise RecordError(f"{path} cannot be written: {error.strerror}") from error
@@ -54,10 +53,10 @@ class Draft:
 
     @classmethod
     def reopen(cls, path: Path) -> Self:
-        """Go on with what a run left behind. A last line that was cut off in the middle is taken away.
+        """Open the draft of an interrupted run. An incomplete last line is removed.
 
         Raises:
-            RecordError: the file cannot be read, or is no draft.
+            RecordError: the file cannot be read, or is not a draft.
         """
         try:
             content = path.read_bytes()
@@ -69,17 +68,17 @@ class Draft:
             run = msgspec.json.decode(first, type=Record)
             calls = [msgspec.json.decode(line, type=Call) for line in lines]
         except msgspec.DecodeError as error:
-            raise RecordError(f"{path} is no draft of a baseline record: {error}") from error
+            raise RecordError(f"{path} is not a draft of a baseline record: {error}") from error
         if len(whole) < len(content):
             with path.open("r+b") as file:
                 file.truncate(len(whole))
         return cls(path, run, calls)
 
     def add(self, call: Call) -> None:
-        """Append a call that ended.
+        """Append a finished call.
 
         Raises:
-            RecordError: it cannot be written; what stands in the file so far stays.
+            RecordError: it cannot be written; the file keeps its contents.
         """
         line = msgspec.json.encode(call) + b"\n"
         try:

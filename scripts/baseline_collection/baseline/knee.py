@@ -1,20 +1,20 @@
-"""Where more concurrency stops paying: the knee of throughput against concurrency. Pure."""
+"""The knee of throughput against concurrency: the point beyond which more concurrency stops paying. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
 
 MIN_POINTS: Final = 3
 FLAT: Final = 0.1
-"""Of the curve's height: a bulge above the straight line that is lower than this is no knee."""
+"""As a share of the curve's height: a smaller bulge above the straight line does not count as a knee."""
 
 
 def knee(points: Sequence[tuple[float, float]]) -> float | None:
-    """The concurrency at which the curve bends most, of (concurrency, throughput) in rising concurrency.
+    """The concurrency at which the curve bends most; ``points`` are (concurrency, throughput) in rising concurrency.
 
-    That is where it lies farthest above a straight line from its first point to its last concurrency at its highest
-    throughput, both axes scaled to 1 (Satopää and others, 'Finding a Kneedle in a Haystack', 2011). None where there
-    are fewer than three points, where the throughput never rises, or where it rises in nearly a straight line: the knee
-    is farther out.
+    That is the point farthest above a straight line from the first point to the last concurrency at the highest
+    throughput, with both axes scaled to 1 (Satopää and others, 'Finding a Kneedle in a Haystack', 2011). None if there
+    are fewer than three points, if the throughput never rises, or if it rises almost linearly: then the knee is farther
+    out.
     """
     if len(points) < MIN_POINTS:
         return None

@@ -1,4 +1,4 @@
-"""Where a call's time went: the daemon's timings taken apart into layers that do not overlap. Pure."""
+"""Splits a call's latency into non-overlapping layers, from the daemon's timings. Pure."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -9,9 +9,9 @@ from .record import Call, Layers
 def layers_of(call: Call) -> Layers:
     """The layers of one call, which add up to its latency.
 
-    The daemon's ``queue_ms`` has both waits, the one before the tool and those for a provider's permit within it. What
-    lies before the tool is taken to have been waiting, as far as it reaches. ``provider_ms`` of requests side by side
-    may be more than the tool took; it counts up to that.
+    The daemon's ``queue_ms`` includes the wait before the tool and the waits for a provider's permit within it. Time
+    before the tool counts as waiting, up to ``queue_ms``. ``provider_ms`` of parallel requests may exceed the tool's
+    time; it counts up to that.
     """
     timings = call.timings
     if timings is None:
@@ -40,6 +40,6 @@ def layers_of(call: Call) -> Layers:
 
 
 def mean_layers(calls: Sequence[Call]) -> Layers:
-    """The means over calls, at least one."""
+    """The mean layers of one or more calls."""
     parts = [layers_of(call) for call in calls]
     return Layers(**{name: fmean(getattr(part, name) for part in parts) for name in Layers.__struct_fields__})

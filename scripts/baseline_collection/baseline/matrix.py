@@ -1,4 +1,4 @@
-"""The matrix: a TOML file that says with which arguments each tool is called, and which are not called, and why.
+"""The matrix: a TOML file with the arguments for each tool, and the tools that are skipped, with reasons.
 
     [tools.chat]
     arguments = { prompt = "Name three primes." }
@@ -9,13 +9,13 @@
     arguments = { prompt = "What is this?", file_ids = ["{{notes.files[0].file_id}}"] }
     needs = ["notes"]
 
-    [needs.notes]                        # called once before, and not measured; its result fills those templates
+    [needs.notes]                        # called once before, unmeasured; its result fills the templates
     tool = "kimi_upload_files"
     arguments = { files = ["notes.md"] }
     undo = { tool = "kimi_manage_files", arguments = { operation = "delete", file_id = "{{result.files[0].file_id}}" } }
 
     [tools.some_tool]
-    skip = "why it is not called"        # or only_simulated = "why it is called with a simulator alone"
+    skip = "reason"                      # or only_simulated = "reason for calling it only with the simulator"
 
 ``undo`` of a tool is called after each turn, once for each of its calls that succeeded.
 """
@@ -30,15 +30,15 @@ import msgspec
 from .record import Skipped
 
 SHIPPED: Final = Path(__file__).parents[1] / "matrix.toml"
-"""Has every tool that ships with the daemon."""
+"""Contains every tool that ships with toold."""
 
 
 class MatrixError(Exception):
-    """The file is no matrix; the message says where and why."""
+    """The file is not a valid matrix; the message says where and why."""
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that is made and not measured."""
+    """A call that is made but not measured."""
 
     tool: str
     arguments: dict[str, Any] = {}
@@ -63,10 +63,10 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Read and check a matrix.
+    """Read and validate a matrix.
 
     Raises:
-        MatrixError: it cannot be read, is none, or refers to what it does not have.
+        MatrixError: it cannot be read, is invalid, or refers to a missing table.
     """
     try:
         document = tomllib.loads(path.read_text("utf-8"))
@@ -81,13 +81,13 @@ def read_matrix(path: Path) -> Matrix:
     for name, case in matrix.tools.items():
         if unknown := [need for need in case.needs if need not in matrix.needs]:
             raise MatrixError(
-                f"the matrix {path}: tools.{name} needs {unknown[0]!r}, and there is no [needs.{unknown[0]}]"
+                f"the matrix {path}: tools.{name} needs {unknown[0]!r}, but [needs.{unknown[0]}] is missing"
             )
     return matrix
 
 
 def _in_which(document: dict[str, Any], error: msgspec.ValidationError) -> str:
-    """The error with the name of the tool or need that it is in, which msgspec leaves out."""
+    """The error, with the tool or need that msgspec does not name."""
     for table, form in (("tools", Case), ("needs", Step)):
         entries = document.get(table)
         for name, entry in entries.items() if isinstance(entries, dict) else ():
@@ -95,13 +95,13 @@ def _in_which(document: dict[str, Any], error: msgspec.ValidationError) -> str:
                 msgspec.convert(entry, form)
             except msgspec.ValidationError as own:
                 return f"{own} in [{table}.{name}], which may have {', '.join(form.__struct_fields__)}"
-    return f"{error}; it has the tables [tools.NAME] and [needs.NAME]"
+    return f"{error}; the valid tables are [tools.NAME] and [needs.NAME]"
 
 
 def workspace_of(path: Path) -> Path:
-    """Where relative paths in the matrix's arguments start: the directory ``workspace`` beside it, else its own.
+    """The base of relative paths in the matrix: the directory ``workspace`` next to it, otherwise its own directory.
 
-    The shipped one has files that stay the same in every version, so that what is made of them compares.
+    The files of the shipped workspace are the same in every version, so that results stay comparable.
     """
     beside = path.resolve().parent / "workspace"
     return beside if beside.is_dir() else beside.parent
@@ -110,7 +110,7 @@ def workspace_of(path: Path) -> Path:
 def choose(
     matrix: Matrix, wished: tuple[str, ...] | None, listed: frozenset[str], *, simulated: bool
 ) -> tuple[tuple[str, ...], tuple[Skipped, ...]]:
-    """Which tools are called, and which are not, each with its reason. ``wished`` None: all that are listed."""
+    """Select the tools to call and the tools to skip, with reasons. ``wished`` None: all listed tools."""
     names = dict.fromkeys(wished) if wished is not None else dict.fromkeys(sorted(listed))
     called, skipped = [], []
     for name in names:
@@ -124,7 +124,7 @@ def choose(
 
 def _reason_against(name: str, cases: Mapping[str, Case], listed: frozenset[str], *, simulated: bool) -> str | None:
     if name not in listed:
-        return "the daemon does not list it (another toolset, another version, or a misspelt name)"
+        return "the daemon does not list it (other toolset, other version, or misspelled name)"
     case = cases.get(name)
     if case is None:
         return "the matrix has no arguments for it"

@@ -1,4 +1,4 @@
-"""Says what to install where a package of an extra is missing, before anything is begun."""
+"""Checks that the packages of an extra are installed, and says what to install."""
 
 import sys
 from collections.abc import Sequence
@@ -6,16 +6,16 @@ from importlib.util import find_spec
 
 
 def require(packages: Sequence[str], extra: str = "baseline") -> None:
-    """Return where all of them can be imported.
+    """Return if all packages can be imported.
 
     Raises:
-        SystemExit: with code 2, after a line on stderr that names what is missing and what brings it.
+        SystemExit: with code 2, after a line on stderr that names the missing packages and how to install them.
     """
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         names = " and ".join(missing)
         sys.stderr.write(
-            f"{names} cannot be imported by this Python; `make setup` brings it to .venv/bin/python, "
-            f"`pip install 'toold[{extra}]'` to another\n"
+            f"{names} cannot be imported by this Python. Run `make setup` and use .venv/bin/python, "
+            f"or run `pip install 'toold[{extra}]'`\n"
         )
         raise SystemExit(2)

@@ -1,4 +1,4 @@
-"""What the scripts' options share: values of the command line, checked, with an error that says what was wrong."""
+"""Parsers of command-line values, shared by the scripts, with errors that say what is wrong."""
 
 import argparse
 import math
@@ -16,10 +16,10 @@ def count_or_none(text: str) -> int:
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Integers from 1, by commas, each once and rising."""
+    """Comma-separated integers from 1, ascending and distinct."""
     numbers = tuple(count(part) for part in text.split(","))
     if list(numbers) != sorted(set(numbers)):
-        raise argparse.ArgumentTypeError(f"{text!r} must rise from number to number, such as 1,2,4,8")
+        raise argparse.ArgumentTypeError(f"{text!r} must be ascending numbers, such as 1,2,4,8")
     return numbers
 
 
@@ -35,16 +35,15 @@ def positive(text: str) -> float:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names by commas."""
+    """Comma-separated names."""
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     if not found:
-        raise argparse.ArgumentTypeError("name a tool, or several by commas")
+        raise argparse.ArgumentTypeError("name one tool or several, comma-separated")
     return found
 
 
 def record_path(text: str) -> Path:
-    """Where a record goes: what is named, with ``.json`` behind it where it ends otherwise, so that the draft beside it
-    has a name of its own."""
+    """The path of a record: ``.json`` is appended if missing, so that the draft next to it has a different name."""
     path = Path(text)
     if not path.name:
         raise argparse.ArgumentTypeError(f"{text!r} names no file")
@@ -52,9 +51,7 @@ def record_path(text: str) -> Path:
 
 
 def daemon_or_checkout(text: str) -> str | Path:
-    """A daemon's address as it stands, or the directory of a checkout: one that is there, or what only a path can
-    be.
-    """
+    """A daemon's address, or the directory of a checkout: an existing directory, or text that can only be a path."""
     path = Path(text)
     return path if path.is_dir() or ("/" in text and "://" not in text) else text
 
@@ -65,5 +62,5 @@ def _integer(text: str, least: int) -> int:
     except ValueError:
         number = least - 1
     if number < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {least} or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least {least}")
     return number

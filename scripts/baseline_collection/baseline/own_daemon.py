@@ -1,4 +1,4 @@
-"""A daemon of the run's own, with simulated providers: a process on free ports, whose state goes with it."""
+"""A temporary daemon with simulated vendors: a process on free ports with a temporary state directory."""
 
 import os
 import subprocess
@@ -19,12 +19,12 @@ START_S: Final = 60.0
 STOP_S: Final = 20.0
 _POLL_S: Final = 0.02
 _OURS: Final = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
-"""Settings of the person who runs this are another daemon's."""
+"""Prefixes of variables that configure the user's own daemon; they are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnDaemon:
-    """Where it listens, and with which token."""
+    """Its address and token."""
 
     url: str
     token: str | None = field(repr=False)
@@ -32,12 +32,12 @@ class OwnDaemon:
 
 @contextmanager
 def own_daemon(workspace: Path, python: Path | None = None) -> Iterator[OwnDaemon]:
-    """A simulated daemon that listens and reads files below ``workspace``, and is gone when the block is left.
+    """Runs a simulated daemon, with ``workspace`` as its workspace, for the duration of the block.
 
-    ``python`` is the interpreter whose ``toold`` it is; by default the one that runs this.
+    ``python`` is the interpreter whose ``toold`` it runs (default: the current one).
 
     Raises:
-        CollectionError: it did not start; the message has the end of what it said.
+        CollectionError: it did not start; the message has the end of its log.
     """
     with tempfile.TemporaryDirectory(prefix="toold-baseline-", ignore_cleanup_errors=True) as temporary:
         directory = Path(temporary)
@@ -51,7 +51,7 @@ def own_daemon(workspace: Path, python: Path | None = None) -> Iterator[OwnDaemo
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,  # Ctrl-C is for the run, which lets its calls end before its daemon
+                start_new_session=True,  # Ctrl-C goes to the run, which ends its calls before the daemon
             )
         try:
             yield _listening(process, state, log)
@@ -60,7 +60,7 @@ def own_daemon(workspace: Path, python: Path | None = None) -> Iterator[OwnDaemo
 
 
 def environment_for(env: Mapping[str, str], workspace: Path) -> dict[str, str]:
-    """The environment without anything that configures a daemon, but for its workspace."""
+    """The environment without variables that configure a daemon, plus the workspace."""
     kept = {name: value for name, value in env.items() if not name.startswith(_OURS)}
     return kept | {"TOOLD_WORKSPACE": str(workspace)}
 

@@ -1,4 +1,4 @@
-"""The report: a page that needs nothing beside it, and the same pictures as files."""
+"""The report: a self-contained page, and its charts as files."""
 
 import base64
 from datetime import UTC, datetime
@@ -14,21 +14,21 @@ from .table import SIMULATED, counted, interval, written
 _CAPTIONS: Final = {
     "latency": (
         "Latency",
-        "How long each tool took, from sending a call to its answer; by rate, from when the call was due.",
+        "Time from sending a call to its answer; at a fixed rate, from the time at which the call was due.",
     ),
     "layers": (
         "Where the time goes",
-        "What a call spent its time on, as the daemon's own timings have it, and the rest that only the client sees.",
+        "How a call spent its time, by the daemon's timings, and the remainder that only the client sees.",
     ),
     "over-the-run": (
         "Over the run",
-        "Each call when it was made. A trend, or a step, says that the calls before and after it are not of a kind.",
+        "Each call at its start time. A trend or a step means that earlier and later calls are not comparable.",
     ),
     "throughput": (
         "Throughput",
-        "What more calls at once bring, over as many connections as they take. Beyond the knee they mostly wait.",
+        "Throughput by concurrency. Beyond the knee, additional calls mostly wait.",
     ),
-    "success": ("Success rates", "How many calls were answered without an error."),
+    "success": ("Success rates", "Share of calls answered without an error."),
 }
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933;background:#fff;max-width:1080px;margin:2rem auto;padding:0 1rem}
@@ -43,7 +43,7 @@ th:first-child,td:first-child{position:sticky;left:0;background:#fff;white-space
 
 
 def write_report(record: Record, directory: Path) -> Path:
-    """Write ``index.html`` and the pictures into the directory, which is made where it is not there; the page's path.
+    """Write ``index.html`` and the charts into the directory, creating it if needed; returns the page's path.
 
     Raises:
         OSError: they cannot be written.
@@ -65,7 +65,7 @@ def html(record: Record, drawn: dict[str, bytes]) -> str:
         f"<h1>Baseline {escape(record.id)}</h1>",
         f"<p class=faint>{escape(_sentence(record))}</p>",
         f"<p class=simulated>{escape(SIMULATED)}</p>" if record.simulated else "",
-        "" if record.complete else f"<p class=cut>{_cut_off(record)}</p>",
+        "" if record.complete else f"<p class=cut>{_interrupted(record)}</p>",
         "<h2>All tools</h2>",
         _summaries(record),
     ]
@@ -94,9 +94,9 @@ def _sentence(record: Record) -> str:
     )
 
 
-def _cut_off(record: Record) -> str:
+def _interrupted(record: Record) -> str:
     made, of = len(record.calls), planned(record.configuration)
-    return f"The run was cut off: it has {made:,} of the {counted(of, 'call')} that were planned."
+    return f"The run was interrupted: it has {made:,} of the {counted(of, 'call')} planned."
 
 
 def _moment(timestamp: str) -> str:
@@ -111,9 +111,9 @@ def _summaries(record: Record) -> str:
     rows = "".join(_row(summary, several=several) for summary in record.summaries)
     return (
         f"<div class=wide><table><tr>{head}</tr>{rows}</table></div>"
-        "<p class=faint>Latencies of the calls that succeeded. "
+        "<p class=faint>Latencies of the successful calls. "
         f"Quantiles: {escape(record.quantile_method)}. Intervals: {escape(record.interval_method)}. "
-        "* fewer calls than the quantile needs to lie among them: it is near the largest one.</p>"
+        "* too few calls for this quantile: it is close to the maximum.</p>"
     )
 
 
@@ -138,7 +138,7 @@ def _row(summary: Summary, *, several: bool) -> str:
 
 
 def _tail(estimate: Estimate, share: float, successes: int) -> str:
-    """A star where fewer than one call is expected to lie beyond it."""
+    """Adds a star if less than one call is expected beyond the quantile."""
     return written(estimate.value) + ("*" if successes * (1 - share) < 1 else "")
 
 
@@ -153,28 +153,28 @@ def _failures(record: Record) -> str:
         for (tool, code, message), count in seen.items()
     )
     head = "<tr><th>tool<th>code<th>calls<th>message</tr>"
-    return f"<h2>What failed</h2><div class=wide><table class=words>{head}{rows}</table></div>" if rows else ""
+    return f"<h2>Failures</h2><div class=wide><table class=words>{head}{rows}</table></div>" if rows else ""
 
 
 def _skipped(record: Record) -> str:
     rows = "".join(f"<tr><td>{escape(one.tool_name)}<td>{escape(one.reason)}</tr>" for one in record.skipped)
-    return f"<h2>What was not called</h2><table class=words><tr><th>tool<th>why</tr>{rows}</table>" if rows else ""
+    return f"<h2>Skipped tools</h2><table class=words><tr><th>tool<th>reason</tr>{rows}</table>" if rows else ""
 
 
 def _setting(record: Record) -> str:
     now, machine = record.environment, record.environment.machine
     facts = {
         "machine": f"{machine.processor}, {machine.cores} cores, {machine.memory_mib or '?'} MiB; {machine.system}",
-        "load average": ", ".join(f"{load:g}" for load in machine.load_average) + " when the run began",
+        "load average": ", ".join(f"{load:g}" for load in machine.load_average) + " at the start of the run",
         "contention": "unknown"
         if record.contention is None
-        else f"{record.contention:.0%} of the run something waited for a CPU",
+        else f"{record.contention:.0%} of the time a task waited for a CPU",
         "Python": now.python,
         "packages": ", ".join(f"{name} {version}" for name, version in now.packages.items()),
         "commit": now.commit or "unknown",
         "daemon": f"{now.daemon}, {record.configuration.daemon}",
-        "deadline": f"{record.configuration.timeout_s:g} s" if record.configuration.timeout_s else "each tool's own",
+        "deadline": f"{record.configuration.timeout_s:g} s" if record.configuration.timeout_s else "the tools' own",
         "finished": _moment(record.finished) if record.finished else "",
     }
     rows = "".join(f"<tr><td>{name}<td>{escape(fact)}</tr>" for name, fact in facts.items())
-    return f"<h2>Measured with</h2><table class=words>{rows}</table>"
+    return f"<h2>Environment</h2><table class=words>{rows}</table>"

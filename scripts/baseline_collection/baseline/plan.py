@@ -1,4 +1,4 @@
-"""The order of calls, and what is left of it once some were made. Pure."""
+"""The order of calls, and the calls that remain after some were made. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -10,11 +10,11 @@ from .record import Call, Configuration, Load
 
 MAX_ROUNDS: Final = 30
 WAVES: Final = 4
-"""A turn under concurrency is so many calls a worker at least, or most of it would be its beginning and its end."""
+"""The least number of calls per worker in a concurrent turn; with fewer, start and end effects would dominate."""
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """Calls of one tool under one load that follow each other."""
+    """Consecutive calls of one tool under one load."""
 
     load: Load
     round: int
@@ -23,9 +23,9 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def rounds_for(iterations: int, loads: Sequence[Load]) -> int:
-    """How many turns each tool has: many, so that what slows the machine for a while slows every tool's calls alike;
-    but not so many that a turn were no load of its kind. By rate it is one: a turn ends with its last answer, and calls
-    of a next one would be due only when a daemon that hangs goes on."""
+    """The number of turns per tool: many, so that a temporary slowdown of the machine affects all tools, but few enough
+    for each turn to reach its load. At a fixed rate it is one: a turn ends with its last answer, so a hanging daemon
+    would delay the calls of a next turn."""
     if any(load.rate_per_s for load in loads):
         return 1
     widest = max(load.concurrency or 1 for load in loads)
@@ -34,8 +34,7 @@ def rounds_for(iterations: int, loads: Sequence[Load]) -> int:
 
 
 def turns(configuration: Configuration) -> Iterator[Turn]:
-    """Round by round; within one, every load has its turn of every tool, so that a machine that gets busier is in all
-    alike."""
+    """Yields the turns round by round. Each round contains every load and tool, so that a busier machine affects all."""
     edges = [
         round(number * configuration.iterations / configuration.rounds) for number in range(configuration.rounds + 1)
     ]
@@ -45,8 +44,8 @@ def turns(configuration: Configuration) -> Iterator[Turn]:
                 yield Turn(load, number, tool, range(first + 1, after + 1))
 
 
-def left_over(configuration: Configuration, made: Iterable[Call]) -> dict[Turn, list[int]]:
-    """The turns that are not over, each with the iterations that were not made."""
+def remaining_turns(configuration: Configuration, made: Iterable[Call]) -> dict[Turn, list[int]]:
+    """The unfinished turns, each with its remaining iterations."""
     done = {(call.tool_name, call.load, call.iteration) for call in made}
     left = {
         turn: [number for number in turn.iterations if (turn.tool, turn.load, number) not in done]
@@ -56,5 +55,5 @@ def left_over(configuration: Configuration, made: Iterable[Call]) -> dict[Turn, 
 
 
 def planned(configuration: Configuration) -> int:
-    """How many calls the whole run records."""
+    """The number of calls that the whole run records."""
     return len(configuration.loads) * len(configuration.tools) * configuration.iterations

@@ -1,4 +1,4 @@
-"""How a run goes on, for who waits: calls made and planned, failures, and the median of the tool that has its turn."""
+"""Progress of a run: calls made and planned, failures, and the median of the current tool."""
 
 from collections import defaultdict
 from statistics import median
@@ -11,14 +11,14 @@ from .table import written
 
 
 class Watch:
-    """Hears of each call, and says how things stand in a line."""
+    """Collects finished calls and summarises them in one line."""
 
     def __init__(self) -> None:
         self.failures = 0
         self._latencies: dict[tuple[str, Load], list[float]] = defaultdict(list)
 
     def note(self, call: Call) -> None:
-        """Count a call that ended."""
+        """Count a finished call."""
         if call.status == "success":
             self._latencies[call.tool_name, call.load].append(call.latency_ms)
         else:
@@ -32,7 +32,7 @@ class Watch:
 
 
 def progress_bar(console: Console) -> Progress:
-    """A bar with counts; it shows itself on a terminal alone."""
+    """A progress bar with counts, shown only on a terminal."""
     return Progress(
         BarColumn(),
         MofNCompleteColumn(),

@@ -1,4 +1,4 @@
-"""From figures to a verdict. Pure."""
+"""Turns figures into a verdict. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import msgspec
 from .record import Estimate, Load
 
 SIGNIFICANCE: Final = 0.05
-"""The chance that any tool of a comparison is called slower or faster where none is."""
+"""The probability that a comparison without changes reports any tool as slower or faster."""
 _WORDS: Final = ((0.147, "negligible"), (0.33, "small"), (0.474, "medium"))
 """Romano and others, 'Exploring methods for evaluating group differences' (2006), for Cliff's delta."""
 
@@ -21,16 +21,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What counts as a change."""
 
     threshold: float
-    """A smaller change of the median is none."""
+    """Smaller changes of the median are ignored."""
     significance: float = SIGNIFICANCE
 
 
 def decide(ratio: Estimate, p: float, trials: int, of: str, options: Options) -> tuple[Verdict, str]:
-    """The verdict and its reason, from the ratio of medians, the corrected p, and how many trials it comes from (``of``
-    says of what).
+    """The verdict and its reason, from the ratio of medians, the corrected p-value, and the number of trials (``of``
+    names their unit).
 
-    Slower or faster is what passes the rank test, lies beyond the threshold, and has no 1 in its interval; the same is
-    what has its whole interval within the threshold.
+    Slower or faster: passes the rank test, is beyond the threshold, and its interval excludes 1. Same: the whole
+    interval is within the threshold.
     """
     low, high = ratio.low or 0.0, ratio.high or math.inf
     limit = 1 + options.threshold
@@ -43,13 +43,12 @@ def decide(ratio: Estimate, p: float, trials: int, of: str, options: Options) ->
         return "same", f"any change is below {options.threshold:.0%}"
     return (
         "not enough data",
-        f"the interval is too wide to say; some {_needed(low, high, trials, limit)} {of} would tell",
+        f"the interval is too wide; about {_needed(low, high, trials, limit)} {of} are needed",
     )
 
 
 def holm(ps: Mapping[Key, float]) -> dict[Key, float]:
-    """Corrected for their number by Holm's step-down method, so that the chance of any false alarm is what was meant
-    for one."""
+    """The p-values corrected for their number with Holm's step-down method."""
     corrected: dict[Key, float] = {}
     largest = 0.0
     for rank, (key, p) in enumerate(sorted(ps.items(), key=lambda item: item[1])):
@@ -59,15 +58,15 @@ def holm(ps: Mapping[Key, float]) -> dict[Key, float]:
 
 
 def effect_in_words(delta: float) -> str:
-    """Cliff's delta as its authors name its sizes."""
+    """The conventional name for the size of Cliff's delta."""
     return next((word for limit, word in _WORDS if abs(delta) < limit), "large")
 
 
 def _needed(low: float, high: float, trials: int, limit: float) -> int:
-    """An interval narrows with the root of the number of trials: how many bring half of it below the threshold."""
+    """The number of trials that brings half of the interval below the threshold; it narrows with their square root."""
     if low <= 0 or math.isinf(high):
         return trials * 10
     half = (math.log(high) - math.log(low)) / 2
     needed = max(trials * 2, math.ceil(trials * (half / (math.log(limit) / 2)) ** 2))
-    step: int = 10 ** max(0, len(str(needed)) - 2)  # two digits are as much as is known
+    step: int = 10 ** max(0, len(str(needed)) - 2)  # two significant digits
     return math.ceil(needed / step) * step
