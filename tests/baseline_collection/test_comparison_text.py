@@ -42,5 +42,5 @@ def test_failing_more_is_told(make_record: Callable[..., Record], make_call: Cal
     bad = [make_call(iteration=n, status="error", error_code="TIMEOUT") for n in range(20)]
     text = as_markdown([compare(make_record(good), make_record(bad))])
     assert "1 failing more often" in text
-    assert "**fails more** |" in text
+    assert "**fails more often** |" in text
     assert "0 of 20 failed before, 20 of 20 now" in text

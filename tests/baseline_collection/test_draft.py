@@ -64,7 +64,7 @@ def test_a_draft_is_not_overwritten(path: Path, make_record: Callable[..., Recor
 def test_what_is_no_draft_is_refused(path: Path, content: bytes) -> None:
     """A file that is no draft is named as such and left as it is."""
     path.write_bytes(content)
-    with pytest.raises(RecordError, match="is no draft"):
+    with pytest.raises(RecordError, match="is not a draft"):
         Draft.reopen(path)
     assert path.read_bytes() == content
 

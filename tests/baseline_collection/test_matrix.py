@@ -53,7 +53,7 @@ def test_without_a_wish_all_that_are_listed() -> None:
     [
         ("tools = 3", "tools"),
         ("[tools.echo", "Expected ']'"),
-        ("tool = 3", r"`tool`.*it has the tables \[tools.NAME\] and \[needs.NAME\]"),
+        ("tool = 3", r"`tool`.*the valid tables are \[tools.NAME\] and \[needs.NAME\]"),
         ("[tools.echo]\nargs = {}", r"`args` in \[tools.echo\], which may have arguments, needs"),
         ("[tools.a]\n[needs.b]\narguments = 3", r"in \[needs.b\], which may have tool, arguments, undo"),
         ("[tools.echo]\nneeds = ['files']", r"tools.echo needs 'files'"),

@@ -33,16 +33,16 @@ def test_what_may_be(read: Callable[[str], Any], text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("read", "text", "says"),
     [
-        (count, "0", "whole number of 1 or more"),
-        (count, "many", "whole number of 1 or more"),
-        (count_or_none, "-1", "whole number of 0 or more"),
-        (counts, "8,1", "must rise"),
-        (counts, "1,x", "whole number"),
+        (count, "0", "integer of at least 1"),
+        (count, "many", "integer of at least 1"),
+        (count_or_none, "-1", "integer of at least 0"),
+        (counts, "8,1", "must be ascending"),
+        (counts, "1,x", "not an integer"),
         (positive, "0", "above 0"),
         (positive, "nan", "above 0"),
         (positive, "inf", "above 0"),
         (positive, "fast", "above 0"),
-        (names, ",", "name a tool"),
+        (names, ",", "name one tool"),
         (record_path, ".", "names no file"),
     ],
 )

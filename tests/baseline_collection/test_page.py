@@ -30,7 +30,7 @@ def test_a_simulated_run_says_so(make_record: Make, make_call: Callable[..., Cal
 
 def test_a_run_that_was_cut_off_says_so(make_record: Make) -> None:
     """A record that is not complete says how many calls it lacks; it may have none at all."""
-    assert "was cut off: it has 0 of the 3 calls that were planned" in html(make_record(complete=False), {})
+    assert "was interrupted: it has 0 of the 3 calls planned" in html(make_record(complete=False), {})
     assert "was cut off" not in html(make_record(), {})
 
 

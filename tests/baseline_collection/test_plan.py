@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baseline.plan import MAX_ROUNDS, left_over, planned, rounds_for, turns
+from baseline.plan import MAX_ROUNDS, planned, remaining_turns, rounds_for, turns
 from baseline.record import Call, Configuration, Load, Record
 
 LOADS = (Load(concurrency=1), Load(concurrency=4))
@@ -38,7 +38,7 @@ def test_tools_and_loads_take_turns(configuration: Configuration) -> None:
 def test_what_was_made_is_not_made_again(configuration: Configuration, make_call: Callable[..., Call]) -> None:
     """Of a run that was cut off, what is left is every iteration that has no call."""
     made = [make_call(iteration=number, load=LOADS[0]) for number in (1, 2, 3, 5)]
-    left = left_over(configuration, made)
+    left = remaining_turns(configuration, made)
     echo = [n for turn, numbers in left.items() if turn.tool == "echo" and turn.load == LOADS[0] for n in numbers]
     assert echo == [4, 6, 7, 8, 9, 10]
     assert sum(len(numbers) for numbers in left.values()) == planned(configuration) - 4

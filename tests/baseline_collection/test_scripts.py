@@ -255,7 +255,7 @@ def test_help_has_examples(run: Run, script: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["collect.py", "--iterations", "0"], 2, "whole number of 1 or more"),
+        (["collect.py", "--iterations", "0"], 2, "integer of at least 1"),
         (["collect.py", "--concurrency", "2", "--rate", "5"], 2, "not allowed with"),
         (["collect.py", "--continue", "a.ndjson", "--iterations", "5"], 2, "leave out --iterations"),
         (["collect.py", "--continue", "none.ndjson"], 2, "none.ndjson cannot be read"),

@@ -156,7 +156,7 @@ def test_what_else_changed_is_noted(make_record: Make, make_call: Callable[..., 
     for words in (
         "a CPU before, another CPU after",
         "CPython 3.13.1 after",
-        "was cut off",
+        "was interrupted",
         "in one record alone: gone",
     ):
         assert words in notes

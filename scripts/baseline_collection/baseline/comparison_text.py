@@ -38,9 +38,9 @@ def _legend(comparison: Comparison) -> str:
     if comparison.by_turns:
         return (
             f"Medians of the successful calls, in ms, of {len(comparison.before)} pairs of alternating runs; each pair "
-            "is one trial. Ratio: the Hodges-Lehmann estimate of the pairs' ratios of medians, with the interval of the "
-            f"signed-rank test. Slower or faster: the ratio is beyond {beyond}, its interval excludes 1, and p ≤ {p}, "
-            "the probability of such ranks for any tool if the sides of each pair were labelled at random "
+            "is one trial. Ratio: the Hodges-Lehmann estimate of the pairs' ratios of medians, with the interval of "
+            f"the signed-rank test. Slower or faster: beyond {beyond}, its interval excludes 1, and p ≤ "
+            f"{p}, the probability of such ranks for any tool if the sides of each pair were labelled at random "
             f"(Westfall-Young). Same: the whole interval is within {beyond}. At least {MIN_BLOCKS} pairs. Effect: the "
             "pairs' mean Cliff's delta."
         )

@@ -10,7 +10,7 @@ from .record import Call, Configuration, Load
 
 MAX_ROUNDS: Final = 30
 WAVES: Final = 4
-"""The least number of calls per worker in a concurrent turn; with fewer, start and end effects would dominate."""
+"""The least number of calls per worker in a concurrent turn; with fewer, start and end would dominate."""
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ def rounds_for(iterations: int, loads: Sequence[Load]) -> int:
 
 
 def turns(configuration: Configuration) -> Iterator[Turn]:
-    """Yields the turns round by round. Each round contains every load and tool, so that a busier machine affects all."""
+    """Yields the turns round by round. Each round contains every load and tool, so a busier machine affects all."""
     edges = [
         round(number * configuration.iterations / configuration.rounds) for number in range(configuration.rounds + 1)
     ]
