@@ -138,7 +138,7 @@ def test_each_file_that_a_page_names_is_there(path: Path) -> None:
 @pytest.mark.parametrize("path", PROMISES, ids=lambda path: path.stem)
 def test_each_promise_is_shown_by_tests_that_are_there(path: Path) -> None:
     """Its page ends with a list of files, each with the names of what in it would fail without the promise."""
-    shown_by = path.read_text(encoding="utf-8").partition("\n## Shown by\n")[2]
+    shown_by = path.read_text(encoding="utf-8").partition("\n## Tests\n")[2]
     entries = re.findall(r"^- `(tests/[\w/]+\.py)`: (.+?)(?=^- |^$|\Z)", shown_by, re.MULTILINE | re.DOTALL)
     assert len(entries) == shown_by.count("\n- ")
     for name, tests in entries:

@@ -44,7 +44,7 @@ def test_what_is_under_way_is_reckoned_with() -> None:
     error = refused(0.5, 0.3, 0.3)
     assert error is not None
     assert (error.retryable, error.retry_after_ms) == (True, RESERVED_RETRY_MS)
-    assert "calls under way" in error.message
+    assert "running calls have reserved the rest" in error.message
 
 
 def test_a_completion_that_is_too_dear_for_today_waits_for_tomorrow() -> None:
@@ -61,7 +61,7 @@ def test_a_completion_that_no_day_has_room_for_is_not_to_be_repeated() -> None:
     error = refused(0.0, 0.0, 1.5)
     assert error is not None
     assert not error.retryable
-    assert "more than the whole budget" in error.message
+    assert "more than the whole daily budget" in error.message
     assert "max_tokens" in error.message
 
 

@@ -341,11 +341,11 @@ async def test_completions_under_way_count_as_they_are_reckoned(priced: Any) -> 
     session = priced.session()
     with priced.budget.reserve(Cost(1.5, "USD")):
         error = (await priced.call(session, 1, "pays")).error
-    assert "calls under way" in error.message
+    assert "running calls have reserved the rest" in error.message
     assert (await priced.call(session, 2, "pays")).ok
     error = (await priced.call(session, 3, "pays", arguments={"max_tokens": 10**9})).error
     assert (error.code, error.retryable) == ("RATE_LIMITED", False)
-    assert "more than the whole budget" in error.message
+    assert "more than the whole daily budget" in error.message
 
 
 async def test_what_is_simulated_is_not_reckoned(priced: Any) -> None:
