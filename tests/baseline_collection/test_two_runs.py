@@ -157,7 +157,7 @@ def test_what_else_changed_is_noted(make_record: Make, make_call: Callable[..., 
         "a CPU before, another CPU after",
         "CPython 3.13.1 after",
         "was interrupted",
-        "in one record alone: gone",
+        "only in one record: gone",
     ):
         assert words in notes
 
