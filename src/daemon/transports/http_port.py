@@ -1,6 +1,7 @@
-"""The HTTP side port: MCP, whether the daemon lives and takes calls, its metrics. For clients, probes and people.
+"""The HTTP port: MCP, health, metrics and the operator API. CORS for the pages of allowed origins.
 
-MCP is asked most, and goes past the framework that serves the rest, which would cost a tenth of a call (decision 46).
+MCP has most of the requests and bypasses Starlette, which would add a tenth to the cost of a call (decision 46). Pages
+send their token in ``Authorization``, so CORS responses never allow credentials and never allow every origin.
 """
 
 import re
@@ -22,10 +23,11 @@ from ..access import WELL_KNOWN
 from ..observability.metrics import CONTENT_TYPE
 
 Health = Callable[[], dict[str, Any]]
-"""What ``/readyz`` shows: ``status`` is ``ready`` where calls are accepted; elsewhere ``reasons`` says why not."""
+"""Returns the object of ``/readyz``: ``status`` is ``ready`` if calls are accepted; otherwise ``reasons`` says why
+not."""
 
 Metadata = Callable[[str], Mapping[str, Any] | None]
-"""What is told at ``WELL_KNOWN`` and this path of where tokens come from (RFC 9728); None where nothing is."""
+"""Returns the OAuth metadata at ``WELL_KNOWN`` plus this path (RFC 9728); None if there is none."""
 
 
 def side_app(
@@ -38,15 +40,14 @@ def side_app(
     loopback_only: bool,
     allowed_origins: tuple[str, ...],
 ) -> ASGIApp:
-    """What the side port serves; ``operator`` answers below ``/operator``, which nobody is told of.
+    """Returns the app of the HTTP port; ``operator`` serves the unlisted paths below ``/operator``.
 
-    ``mcp`` finds the name of the toolset that it is asked for, or None, in its scope, under ``toolset``. With
-    ``loopback_only`` only those are answered who call the port by a loopback name. Pages of the ``allowed_origins``
-    may read what MCP, and the metadata that leads to its tokens, answer.
+    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``. With ``loopback_only``, requests must name
+    the port by a loopback name. Pages of ``allowed_origins`` may read the responses of MCP and of the OAuth metadata.
     """
     pages = Starlette(
         routes=[
-            Route("/", _contents),
+            Route("/", _index),
             Route("/healthz", _alive),
             Route("/readyz", _readiness(health)),
             Route("/metrics", _metrics(metrics)),
@@ -66,8 +67,8 @@ def side_app(
             elif name == b"origin":
                 origin = value
         if loopback_only and not _names_loopback(host):
-            told = refusal(403, "PERMISSION_DENIED", "ask for this port as 127.0.0.1, [::1] or localhost")
-            await told(scope, receive, send)
+            refused = refusal(403, "PERMISSION_DENIED", "address this port as 127.0.0.1, [::1] or localhost")
+            await refused(scope, receive, send)
             return
         path: str = scope["path"]
         is_mcp = _is_mcp(path)
@@ -84,26 +85,25 @@ def side_app(
 
 
 def _is_mcp(path: str) -> bool:
-    """Whether it is ``/mcp`` or ``/mcp/{toolset}``."""
+    """Whether the path is ``/mcp`` or ``/mcp/{toolset}``."""
     return path == "/mcp" or (path.startswith("/mcp/") and "/" not in path[len("/mcp/") :])
 
 
 @lru_cache(maxsize=64)
 def _names_loopback(host: bytes) -> bool:
-    """Whether a ``Host`` header names this machine alone. Under another name a web page may have rebound its own to a
-    loopback port."""
+    """Whether a ``Host`` header is a loopback name. Any other name may be a web page's own, rebound to this port."""
     return is_loopback(host_name(host.decode("latin-1")))
 
 
-async def _contents(_: Request) -> Response:
+async def _index(_: Request) -> Response:
     return JSONResponse(
         {
             "server": "toold",
             "version": __version__,
             "paths": {
-                "/healthz": "200 while the daemon lives",
-                "/readyz": "200 where calls are accepted, else 503 with the reasons",
-                "/metrics": "Prometheus' text format",
+                "/healthz": "200 while the process runs",
+                "/readyz": "200 if calls are accepted, otherwise 503 with the reasons",
+                "/metrics": "metrics in the Prometheus text format",
             },
             "mcp": "POST /mcp or /mcp/{toolset}: the Model Context Protocol, over Streamable HTTP",
         }
@@ -138,12 +138,12 @@ def _resource(metadata: Metadata) -> Callable[[Request], Any]:
 
 
 async def _not_found(request: Request, _: Exception) -> Response:
-    return refusal(404, "NOT_FOUND", f"there is no {request.url.path[:100]} here; / lists what is")
+    return refusal(404, "NOT_FOUND", f"{request.url.path[:100]} does not exist; / lists the paths")
 
 
 async def _method_not_allowed(request: Request, error: Exception) -> Response:
     allowed = error.headers["Allow"] if isinstance(error, HTTPException) and error.headers else "GET"
-    return refusal(405, "INVALID_REQUEST", f"{request.url.path[:100]} takes {allowed} only")
+    return refusal(405, "INVALID_REQUEST", f"{request.url.path[:100]} accepts {allowed} only")
 
 
 _HOST: Final = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:@/]*))(?::[0-9]*)?")
@@ -155,13 +155,12 @@ REFUSALS: Final[Mapping[Any, Callable[[Request, Exception], Awaitable[Response]]
 
 
 def refusal(status: int, code: str, message: str) -> Response:
-    """An error as the side port tells it."""
+    """Returns an error in the format of the HTTP port."""
     return JSONResponse({"error": {"code": code, "message": message}}, status)
 
 
 def host_name(host: str) -> str:
-    """What a ``Host`` header names: ``127.0.0.1:8080``, ``[::1]:8080``, ``localhost``, with or without a port; nothing
-    where it is none."""
+    """Returns the host name or address in a ``Host`` header, without the port; empty if the header is malformed."""
     parts = _HOST.fullmatch(host)
     return (parts[1] or parts[2]).removesuffix(".").lower() if parts else ""
 
@@ -172,27 +171,27 @@ _ALLOWED: Final = (
         b"access-control-allow-headers",
         b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id",
     ),
-    (b"access-control-max-age", b"600"),  # as long as an operator may wait for a changed setting to count
+    (b"access-control-max-age", b"600"),  # the longest delay of a changed setting
 )
 _EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, retry-after, www-authenticate")
-"""What the page may read of an answer, beside its type and length."""
+"""The headers that a page may read."""
 _VARY: Final = (b"vary", b"origin")
 
 
 def is_preflight(method: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether the browser asks, for a page that has yet to send its request."""
+    """Whether the request is a CORS preflight."""
     return method == "OPTIONS" and any(name == b"access-control-request-method" for name, _ in headers)
 
 
 async def answer_preflight(send: Send, origin: bytes) -> None:
-    """The page of this origin may send what MCP has its clients send. No token is asked for: browsers send none yet."""
+    """Allows the page of this origin to send MCP requests. Browsers send no token with a preflight."""
     headers = [(b"access-control-allow-origin", origin), *_ALLOWED, _VARY]
     await send({"type": "http.response.start", "status": 204, "headers": headers})
     await send({"type": "http.response.body"})
 
 
 def shared_with(send: Send, origin: bytes) -> Send:
-    """``send`` for answers that the page of this origin may read, errors included: it has to see what went wrong."""
+    """Returns a ``send`` that lets the page of this origin read the response, errors included."""
 
     async def share(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""The operator's part of the HTTP side port, ``/operator/…``: for commands on this machine that have the token."""
+"""The operator API of the HTTP port, ``/operator/…``, for commands on this machine that have the daemon's token."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -18,23 +18,23 @@ from ..access.authentication import OwnToken
 from .http_port import REFUSALS, host_name, refusal
 
 MAX_RECENT: Final = 100
-"""Ended calls that one answer shows; ``toold audit`` has all."""
+"""The maximum of ended calls in one response; ``toold audit`` shows all."""
 
 _STATUS: Final = {
     ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
     ErrorCode.VALIDATION_ERROR: HTTPStatus.BAD_REQUEST,
     ErrorCode.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-"""Of what ``OperatorPort`` refuses with."""
+"""The HTTP status of errors that ``OperatorPort`` raises; others get 500."""
 
 _FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
-"""Headers by which a proxy tells of the peer behind it."""
+"""Headers by which a proxy forwards its peer's address."""
 
 Endpoint = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
 class OperatorPort(Protocol):
-    """What can be asked for here. Each method raises a ``CallError`` where it refuses."""
+    """The operations. Each method raises a ``CallError`` if it fails."""
 
     async def calls(self, recent: int) -> dict[str, Any]: ...
 
@@ -50,7 +50,7 @@ class OperatorPort(Protocol):
 
 
 def operator_app(operations: OperatorPort, *, authenticate: OwnToken, host: str) -> ASGIApp:
-    """The routes below ``/operator``; ``host`` is what the side port listens on, as the operator named it."""
+    """Returns the app below ``/operator``; ``host`` is the address of the HTTP port in the settings."""
 
     async def calls(request: Request) -> dict[str, Any]:
         return await operations.calls(_recent(request))
@@ -75,7 +75,7 @@ def operator_app(operations: OperatorPort, *, authenticate: OwnToken, host: str)
         Route("/sources", _answer(sources)),
         Route("/sources/{source}/approve", _answer(approve), methods=["POST"]),
         Route("/stubs/{toolset}", _answer(stubs)),
-        Route("/calls/{id:path}/cancel", _answer(cancel), methods=["POST"]),  # ids of calls within calls have slashes
+        Route("/calls/{id:path}/cancel", _answer(cancel), methods=["POST"]),  # ids of child calls contain slashes
         Route("/reload", _answer(reload), methods=["POST"]),
     ]
     return _Guard(Starlette(routes=routes, exception_handlers=REFUSALS), authenticate, host)
@@ -99,9 +99,9 @@ def _recent(request: Request) -> int:
 
 
 class _Guard:
-    """Lets in who is on this machine, speaks for no web page, and has the token.
+    """Admits requests from this machine that have the token and do not come from a web page.
 
-    From elsewhere not even the right token is taken: it would have travelled over a network that others can read.
+    Requests from elsewhere are refused even with the token, which would have travelled over a network in plain text.
     """
 
     def __init__(self, app: ASGIApp, authenticate: OwnToken, host: str) -> None:
@@ -115,29 +115,29 @@ class _Guard:
                 MutableHeaders(scope=message)["cache-control"] = "no-store"
             await send(message)
 
-        await (self._objection(Request(scope)) or self._app)(scope, receive, uncached)
+        await (self._refusal(Request(scope)) or self._app)(scope, receive, uncached)
 
-    def _objection(self, request: Request) -> Response | None:
-        if not _is_here(request):
-            return refusal(403, "PERMISSION_DENIED", "this is for commands on the daemon's own machine")
+    def _refusal(self, request: Request) -> Response | None:
+        if not _is_local(request):
+            return refusal(403, "PERMISSION_DENIED", "the operator API accepts requests from the daemon's machine only")
         if "origin" in request.headers or not self._is_named(request):
-            return refusal(403, "PERMISSION_DENIED", "this is for the toold command, not for web pages")
+            return refusal(403, "PERMISSION_DENIED", "the operator API does not accept requests of web pages")
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if self._authenticate(token if scheme.lower() == "bearer" else None) is None:
-            told = refusal(401, "UNAUTHORIZED", "send the daemon's token: Authorization: Bearer …")
-            told.headers["www-authenticate"] = "Bearer"
-            return told
+            refused = refusal(401, "UNAUTHORIZED", "send the daemon's token: Authorization: Bearer …")
+            refused.headers["www-authenticate"] = "Bearer"
+            return refused
         return None
 
     def _is_named(self, request: Request) -> bool:
-        """Whether it names this machine in a way that no web page's own name can have been pointed at."""
+        """Whether ``Host`` names this machine by a name that no web page can have rebound."""
         name = host_name(request.headers.get("host", ""))
         return is_loopback(name) or name in {request.scope["server"][0], self._host}
 
 
-def _is_here(request: Request) -> bool:
-    """Whether the peer is a process of this machine: by loopback, or by the very address that it reached. A proxy's
-    peers are not, wherever the proxy runs."""
+def _is_local(request: Request) -> bool:
+    """Whether the peer is a process on this machine: it connected by loopback, or from the address that it connected
+    to. Requests forwarded by a proxy are not local, wherever the proxy runs."""
     client, server = request.client, request.scope["server"]
     if client is None or any(name in request.headers for name in _FORWARDED):
         return False

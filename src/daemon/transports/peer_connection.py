@@ -1,4 +1,4 @@
-"""A WebSocket connection whose writes are joined (``serving.BatchingTransport``), in a register while it lasts."""
+"""A WebSocket connection that batches writes (``serving.BatchingTransport``) and tracks whether its peer reads."""
 
 import asyncio
 import time
@@ -17,34 +17,34 @@ _PONG: Final = b"\x8a"
 
 
 class WebSocketTransport(BatchingTransport):
-    """The same, for a peer that pings and does not read: its pongs would fill the memory."""
+    """A batching transport that drops pongs for a peer that pings but does not read: they would fill the memory."""
 
     __slots__ = ()
 
     def write(self, data: bytes) -> None:
         if data[:1] == _PONG and self.get_write_buffer_size() > BEHIND_BYTES:
-            return  # RFC 6455 asks for the last pong only
+            return  # RFC 6455 requires only the last pong
         super().write(data)
 
 
 class PeerConnection(ServerConnection):
-    """A connection on such a transport, in a register from its first byte to its last, which knows whether its reader
-    is behind, and when the peer was last heard. Where it never becomes a WebSocket, that is a line in the log."""
+    """A connection that is in ``register`` from its first byte to its last. It knows whether its reader is behind and
+    when the peer last sent data. A connection that never becomes a WebSocket is logged."""
 
     def __init__(self, *args: Any, register: set["PeerConnection"], **options: Any) -> None:
         super().__init__(*args, **options)
         self._register = register
-        # Since when a reader that is behind has taken nothing; None while it is not behind.
+        # When the reader that is behind last read something; None while it is not behind.
         self._stalled_at: float | None = None
         self._stalled_bytes = 0
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
 
     def silent_for(self, now: float) -> float:
-        """For how many seconds nothing has come from the peer: no frame and no pong, nor a part of one."""
-        return now - self._heard_at
+        """Returns the seconds since the peer last sent anything, even part of a frame or a pong."""
+        return now - self._received_at
 
     def stalled_for(self, now: float) -> float:
-        """For how many seconds a reader that is behind has taken nothing of what waits for it."""
+        """Returns the seconds for which a reader that is behind has read nothing; 0 if it is not behind."""
         if self._stalled_at is None:
             return 0.0
         waiting = self.transport.get_write_buffer_size()
@@ -54,7 +54,7 @@ class PeerConnection(ServerConnection):
         return now - self._stalled_at
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
         super().data_received(data)
 
     def pause_writing(self) -> None:
@@ -68,13 +68,14 @@ class PeerConnection(ServerConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._register.add(self)
-        stream = cast("asyncio.Transport", transport)  # a server's connections are streams; uvloop's have no such base
+        stream = cast("asyncio.Transport", transport)  # uvloop's streams do not inherit it
         super().connection_made(cast("asyncio.Transport", WebSocketTransport(stream)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._register.discard(self)
-        # The library is silent about peers that speak no HTTP or leave too early, and not about too long requests.
+        # The library logs neither peers that do not speak HTTP nor those that leave early; it does log too long
+        # requests.
         if self.response is None and not isinstance(self.protocol.handshake_exc, SecurityError):
             peer = self.transport.get_extra_info("peername") or ("unknown",)
-            _log.info("handshake refused: no WebSocket request came", peer=":".join(map(str, peer[:2])))
+            _log.info("handshake failed: no WebSocket request received", peer=":".join(map(str, peer[:2])))
         super().connection_lost(exc)

@@ -1,4 +1,4 @@
-"""What a good hello leads to: the session that its client comes back to, or a new one, and the ack that says which."""
+"""Opens or resumes the session of a valid hello, and builds the ``hello_ack``."""
 
 from dataclasses import dataclass
 from secrets import token_urlsafe
@@ -11,42 +11,42 @@ from ..dispatch import Router, Session
 from .websocket_connection import ABSENT_PORT
 
 _KEY_BYTES = 32
-"""Of randomness in a resume key, so that it cannot be guessed, and a plain hash of it tells nothing."""
+"""Random bytes in a resume key: enough that it cannot be guessed and that a plain hash is safe to store."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedSession:
-    """The session that a connection enters."""
+    """The session of a connection."""
 
     session: Session
     resume_key: str | None
-    """None where the client does not speak of resuming."""
+    """None if the client does not support resuming."""
     resumed: bool
-    """It is the session that the client came back to."""
+    """The client asked to resume this session."""
     workspace_problem: str | None = None
-    """Why files cannot be read from the directory that the client names."""
+    """Why files in the client's workspace cannot be read; None if they can."""
 
 
 async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession:
-    """The session of the key that the client brings, where it is its principal's and of a toolset that it may
-    use; else a new one.
+    """Returns the session of the client's resume key, if it is the same principal's and of a toolset that is permitted;
+    otherwise a new session.
 
     Raises:
         ServiceUnavailableError: the key cannot be looked up at present.
     """
-    objection = await router.files.objection_to(hello.client.workspace)
+    problem = await router.files.objection_to(hello.client.workspace)
     sessions, streaming = router.sessions, "stream" in hello.features
     if hello.resume_key is not None:
         key_hash = hash_key(hello.resume_key)
         session = await sessions.find(key_hash, hello.principal, transport="websocket", absent_port=ABSENT_PORT)
-        # A principal's token of today may be for fewer toolsets than the one that the session was opened with.
+        # The principal's current token may permit fewer toolsets than when the session was opened.
         if session is not None and hello.access.may_use(session.toolset):
             if hello.label_problem is None:
                 session.label = hello.label
             if hello.client != ClientInfo():
                 session.client = hello.client
             session.streaming, session.usable = streaming, hello.access.toolsets
-            return OpenedSession(session, hello.resume_key, resumed=True, workspace_problem=objection)
+            return OpenedSession(session, hello.resume_key, resumed=True, workspace_problem=problem)
     resume_key = token_urlsafe(_KEY_BYTES) if hello.resumable else None
     session = sessions.open(
         hello.label,
@@ -61,7 +61,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession:
     )
     if resume_key is not None:
         await sessions.flush()
-    return OpenedSession(session, resume_key, resumed=False, workspace_problem=objection)
+    return OpenedSession(session, resume_key, resumed=False, workspace_problem=problem)
 
 
 def build_ack(
@@ -73,20 +73,22 @@ def build_ack(
     instructions: str,
     ping_interval_s: float,
 ) -> HelloAck:
-    """The ack. What was not taken as it was asked for, a resume above all, is said in ``notice``."""
+    """Builds the ack. ``notice`` lists what was not accepted as requested, such as a failed resume."""
     bounds, session = router.limits, opened.session
     notices: list[str] = []
     if hello.label_problem is not None:
-        instead = "the session keeps its own" if opened.resumed else "the server made one"
+        instead = "the session keeps its label" if opened.resumed else "the server generated one"
         notices.append(f"session_id: {hello.label_problem}, so {instead}")
     if hello.notice is not None:
         notices.append(hello.notice)
     if opened.workspace_problem is not None:
         notices.append(f"client.workspace: {opened.workspace_problem}")
     if hello.resume_key is not None and not opened.resumed:
-        notices.append("resume: no session of yours has this key any more; this is a new one")
+        notices.append("resume: no session of this principal has this key; this is a new session")
     if hello.toolset not in {None, session.toolset}:
-        notices.append(f"toolset: a session keeps its own, {session.toolset!r}; open a new one for another")
+        notices.append(
+            f"toolset: a resumed session keeps its toolset {session.toolset!r}; use a new session for another"
+        )
     return HelloAck(
         ok=True,
         session_id=session.label,

@@ -1,4 +1,4 @@
-"""The certificate that the WebSocket port shows, and taking a renewed one without a restart."""
+"""The certificate of the WebSocket port, reloaded without a restart when it is renewed."""
 
 import hashlib
 from pathlib import Path
@@ -15,20 +15,20 @@ class TlsCertificate:
 
     def __init__(self, cert: Path, key: Path) -> None:
         self._files = (cert, key)
-        self._loaded = self._fingerprint()  # first: a pair that is renewed in between is loaded again, and not missed
+        self._loaded = self._fingerprint()  # first, so that a renewal in between is not missed
         self.context = tls_context(cert, key)
-        """For the server; handshakes of the time after ``renew`` show what it loaded."""
+        """The server's context; handshakes after ``renew`` use the renewed certificate."""
 
     def renew(self) -> bool:
-        """Load the files again where their content has changed; whether it has.
+        """Loads the files again if their content changed; returns whether it did.
 
         Raises:
-            OSError: as ``tls_context``; what was loaded before stays in use.
+            OSError: as ``tls_context``; the previous certificate stays in use.
         """
         found = self._fingerprint()
         if found == self._loaded:
             return False
-        tls_context(*self._files)  # apart first: half of a pair that does not fit would stay in the one in use
+        tls_context(*self._files)  # in a separate context: a failed load may change half of a pair
         self.context.load_cert_chain(*self._files, password="")
         self._loaded = found
         return True

@@ -1,6 +1,6 @@
-"""One WebSocket connection: its frames to calls, and its calls' answers to frames. No limits and no time-outs here.
+"""One WebSocket connection: converts frames to calls, and results to frames. It enforces no limits and no timeouts.
 
-``ABSENT_PORT`` stands in for a connection while a session has none.
+``ABSENT_PORT`` replaces the connection of a session that has none.
 """
 
 import asyncio
@@ -51,11 +51,11 @@ from ..dispatch import DisconnectedPort, Router, RunningCall, Session, replayed
 _log = structlog.get_logger(__name__)
 
 _CHUNK_CHARS: Final = 64 * 1024
-"""Of one piece of a streamed answer: as JSON at most six times as many bytes, well within a frame."""
+"""The size of one chunk of a streamed answer: up to six times as many bytes as JSON, well within a frame."""
 
 
 class WebSocketConnection:
-    """A connection after its hello; the ``CallPort`` of every call that came by it."""
+    """A connection after its hello; the ``CallPort`` of all its calls."""
 
     def __init__(
         self,
@@ -71,36 +71,36 @@ class WebSocketConnection:
         self._session = session
         self._router = router
         self._health = health
-        # Reports that are still to go out: at most one progress and one joined chunk a call.
+        # Reports to send: at most one progress and one joined chunk per call.
         self._progress: dict[RunningCall, Progress] = {}
         self._chunks: dict[RunningCall, list[str]] = {}
         self._reporter: asyncio.Task[None] | None = None
-        # The listing that the client was told of last, and whether it is still to be told of another.
+        # The listing that the client was last notified of, and whether another notification is due.
         self._tools_rev = self._tools.rev
         self._tools_changed = False
-        # Sends what was missed.
+        # Redelivers unacknowledged answers.
         self._redelivery: asyncio.Task[None] | None = None
-        self._silenced = False
+        self._stopped_reading = False
 
     def __repr__(self) -> str:
         return f"<WebSocketConnection {self._session.label}>"
 
     async def serve(self, ack: HelloAck, missed: list[PendingResult]) -> None:
-        """Say the ``ack``, send the answers that were missed, and read frames until the connection ends; then let its
-        calls go on or end as they asked. ``missed`` is used up: what is sent is held by nobody but the shelf.
+        """Sends the ``ack`` and the ``missed`` answers, and reads frames until the connection ends; then its calls
+        continue or are cancelled as requested. Empties ``missed``, so that sent answers are held by the cache only.
 
         Raises:
-            ConnectionClosed: how it ended.
+            ConnectionClosed: always, when the connection ends.
         """
         try:
-            # Nothing is awaited before it, so that it goes out ahead of whatever the session's calls have to say.
+            # Nothing is awaited before this send, so the ack precedes all other frames.
             await self._socket.send(encode(ack), text=True)
             if missed:
                 self._redelivery = asyncio.create_task(self._redeliver(missed))
             receive = self._socket.recv
             while True:
                 data = await receive()
-                if not self._silenced:
+                if not self._stopped_reading:
                     await self._receive(data)
         finally:
             self._router.disconnect(self._session, self)
@@ -111,24 +111,24 @@ class WebSocketConnection:
 
     @property
     def access(self) -> Authorization:
-        """By which it was let in."""
+        """The authorization of the client."""
         return self._hello.access
 
-    def silence(self) -> ServerConnection:
-        """Hear no more frames: another connection has taken the session over, or its token is not good any more.
+    def stop_reading(self) -> ServerConnection:
+        """Ignores further frames: another connection has taken over the session, or the token is no longer valid.
         Returns the socket, to be closed.
         """
-        self._silenced = True
+        self._stopped_reading = True
         return self._socket
 
     async def going_away(self, deadline_ms: float) -> None:
-        """Tell a client that understands it that the daemon stops."""
+        """Notifies a client with the feature that the daemon is shutting down."""
         if "going_away" in self._hello.features:
             await self._send(GoingAway(deadline_ms))
 
     def tools_changed(self) -> None:
-        """There may be other tools now: tell a client that understands it, where its listing is another one. Never
-        blocks; of several changes that a slow reader has not been told of, it is told the last."""
+        """Notifies a client with the feature if its tool listing changed. Never blocks; a slow reader gets only the
+        last of several changes."""
         if "tools_changed" in self._hello.features and self._tools.rev != self._tools_rev:
             self._tools_changed = True
             self._wake_reporter()
@@ -149,7 +149,7 @@ class WebSocketConnection:
             case Cancel():
                 await self._cancel(frame)
             case CallStatusQuery():
-                await self._tell_states(frame.request_ids)
+                await self._send_states(frame.request_ids)
             case Acknowledge():
                 self._router.acknowledge(self._session, frame.request_ids)
             case ListTools():
@@ -182,10 +182,10 @@ class WebSocketConnection:
             result = self._router.refuse_frame(self._session, request_id, refusal.error)
             await self._send_bytes(_answer(request_id, refusal.echo_id, result))
         else:
-            _log.info("frame refused", code=refusal.error.code, why=refusal.error.message)
+            _log.info("frame refused", code=refusal.error.code, reason=refusal.error.message)
             await self._send(ErrorFrame(refusal.error, refusal.request_id))
 
-    async def _tell_states(self, request_ids: Sequence[RequestId]) -> None:
+    async def _send_states(self, request_ids: Sequence[RequestId]) -> None:
         try:
             states = await self._router.statuses_of(self._session, request_ids)
         except CallError as error:
@@ -203,7 +203,7 @@ class WebSocketConnection:
         else:
             await self._send(CancelRes(frame.request_id, status))
 
-    # --- answers out: what dispatch asks of a CallPort ----------------------------------------------------------------
+    # --- CallPort: answers out ----------------------------------------------------------------------------------------
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
         return _answer(running.request.request_id, running.request.echo_id, result)
@@ -216,7 +216,7 @@ class WebSocketConnection:
         await self._send_bytes(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
-        if self._hello.plain:  # it reads only while it waits, and would be flooded
+        if self._hello.plain:  # it reads only while it waits, so frequent progress would fill its buffer
             return False
         self._progress[running] = progress
         self._wake_reporter()
@@ -236,7 +236,7 @@ class WebSocketConnection:
             self._reporter = asyncio.create_task(self._report())
 
     async def _report(self) -> None:
-        """Send what is to be reported. While a reader is behind, reports of one call are joined instead."""
+        """Sends pending reports. While the reader is behind, reports of one call are merged."""
         while self._progress or self._chunks or self._tools_changed:
             if self._tools_changed:
                 self._tools_rev, self._tools_changed = self._tools.rev, False
@@ -248,18 +248,19 @@ class WebSocketConnection:
                 await self._send(_report(running, self._progress.pop(running)))
 
     async def _send_chunks(self, running: RunningCall) -> None:
-        """What one call has streamed since the last time, in frames that fit."""
+        """Sends the text that one call has streamed since the last time, in frames of limited size."""
         text = "".join(self._chunks.pop(running))
         for start in range(0, len(text), _CHUNK_CHARS):
             await self._send(_chunk(running, text[start : start + _CHUNK_CHARS]))
 
     async def _redeliver(self, missed: list[PendingResult]) -> None:
-        """Send kept answers, the oldest first, each once the one before is on its way."""
+        """Sends retained answers, oldest first, one after the other."""
         missed.reverse()
         while missed:
             kept = missed.pop()
             request_id = request_id_of(kept.key)
-            if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:  # else forgotten meanwhile
+            # Otherwise acknowledged meanwhile.
+            if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:
                 await self._send_bytes(_answer(request_id, kept.echo_id, replayed(kept.result)))
 
     async def _send(self, frame: ServerFrame) -> None:
@@ -268,16 +269,16 @@ class WebSocketConnection:
     async def _send_bytes(self, data: bytes) -> None:
         socket = self._socket
         if socket.transport.get_write_buffer_size() + len(data) <= BEHIND_BYTES:
-            broadcast((socket,), data.decode())  # where there is nothing to wait for: takes less than half as long
+            broadcast((socket,), data.decode())  # no need to wait: takes less than half as long
             return
-        try:  # noqa: SIM105 - on every call's road, where contextlib.suppress costs a twentieth of it
+        try:  # noqa: SIM105 - contextlib.suppress would add 5 % to every call
             await socket.send(data, text=True)
         except ConnectionClosed:
-            pass  # nobody is there to hear it; `serve` sees the end and settles what runs
+            pass  # `serve` handles the end of the connection
 
 
 class AbsentPort(DisconnectedPort):
-    """The ``CallPort`` of sessions that no connection holds."""
+    """The ``CallPort`` of sessions without a connection."""
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
         return _answer(running.request.request_id, running.request.echo_id, result)
@@ -291,7 +292,7 @@ def _make_request_id() -> str:
 
 
 def _id(call: ToolCall) -> RequestId | UnsetType:
-    """The older spelling of the request id, for clients that used it."""
+    """The older name of the request id, for clients that used it."""
     return call.request_id if call.echo_id else UNSET
 
 

@@ -1,4 +1,4 @@
-"""The WebSocket server: who may connect, the hello, and the end of connections. Frames are ``connection``'s."""
+"""The WebSocket server: upgrades, the hello, and the end of connections. ``websocket_connection`` handles frames."""
 
 import asyncio
 import ssl
@@ -40,14 +40,14 @@ from .session_opening import OpenedSession, build_ack, open_or_resume
 from .websocket_connection import WebSocketConnection
 
 _CLOSE_TIMEOUT_S: Final = 2.0
-"""How long a peer has to answer the close; one that reads nothing has a second more, since nothing reaches it."""
+"""How long a peer has to answer the close; a peer that does not read has a second more."""
 
 _log = structlog.get_logger("toold.websocket")
 
 
 @dataclass(frozen=True, slots=True)
 class WebSocketOptions:
-    """What the operator set; seconds, bytes and counts as the names say."""
+    """The operator's settings; the names give the units."""
 
     host: str
     port: int
@@ -61,7 +61,7 @@ class WebSocketOptions:
 
 
 class WebSocketServer:
-    """Listens, greets, and keeps the set of connections."""
+    """Listens, performs the hello, and tracks all connections."""
 
     def __init__(
         self,
@@ -81,9 +81,9 @@ class WebSocketServer:
         self._health = health
         self._listener: Server | None = None
         self._connections: set[WebSocketConnection] = set()
-        # Of these, and of peers that have yet to say hello.
+        # The sockets of these connections and of peers that have not sent a hello yet.
         self._sockets: set[ServerConnection] = set()
-        # Of all peers, from their first byte on.
+        # All peers, from their first byte on.
         self._peers: set[PeerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -92,69 +92,69 @@ class WebSocketServer:
 
     @property
     def connections(self) -> int:
-        """Connections that said a good hello."""
+        """The number of connections with a valid hello."""
         return len(self._connections)
 
     @property
     def port(self) -> int:
-        """The port that is listened on, also where 0 was asked for."""
+        """The actual port, also if port 0 was requested."""
         if self._listener is None:
             return self._options.port
         return int(next(iter(self._listener.sockets)).getsockname()[1])
 
     async def start(self) -> None:
-        """Listen.
+        """Starts listening.
 
         Raises:
-            OSError: the address cannot be listened on.
+            OSError: as ``serving.listen``.
         """
         options = self._options
         self._listener = await serve(
             self._handle,
             sock=listen(options.host, options.port, "--port"),
             ssl=options.tls,
-            # None: clients that send no Origin, which is all but browsers.
+            # None: clients other than browsers send no Origin.
             origins=[None, *(Origin(origin) for origin in options.allowed_origins)],
             process_request=self._before_upgrade,
             create_connection=cast("type[PeerConnection]", partial(PeerConnection, register=self._peers)),
             compression=None,  # decision 6
             max_size=options.max_frame_bytes,
             ping_interval=options.ping_interval_s,
-            ping_timeout=None,  # ``_watch_peers`` has a better one
+            ping_timeout=None,  # ``_watch_peers`` replaces it
             close_timeout=_CLOSE_TIMEOUT_S,
             server_header=f"toold/{self._server.version}",
         )
         self._in_background(self._watch_peers())
 
     def tools_changed(self) -> None:
-        """The router has another offer: tell the clients that understand it, where their listing is another one."""
+        """The tool catalog has changed: notifies the clients whose listing has changed."""
         for connection in self._connections:
             connection.tools_changed()
 
     def close_unauthorized(self, denial_reason: Callable[[Authorization], str | None]) -> None:
-        """Close the connections, with 4003 and the reason, of those to whom there is an objection now."""
+        """Closes the connections whose authorization is no longer valid, with 4003 and the reason."""
         for connection in tuple(self._connections):
             reason = denial_reason(connection.access)
             if reason is not None:
-                # From here on it hears no more frames, and is not found again.
+                # No further frames are handled, and the next check does not find the connection again.
                 self._connections.discard(connection)
-                self._in_background(_drop(connection.silence(), CLOSE_UNAUTHORIZED, reason))
+                self._in_background(_drop(connection.stop_reading(), CLOSE_UNAUTHORIZED, reason))
 
     async def announce_shutdown(self, deadline_ms: float) -> None:
-        """Say ``going_away`` to those who understand it."""
+        """Sends ``going_away`` to the clients that support it."""
         farewells = [asyncio.create_task(connection.going_away(deadline_ms)) for connection in self._connections]
         if farewells:
             await asyncio.wait(farewells, timeout=1)
 
     async def close(self) -> None:
-        """Close all connections with 1012 (restart, come back) and stop listening; takes 4 seconds at most."""
+        """Closes all connections with 1012 (service restart) and stops listening; takes up to 4 seconds."""
         for task in self._tasks:
             task.cancel()
         if self._listener is None:
             return
-        self._listener.close(code=CLOSE_RESTART, reason="the daemon stops; come back")
+        self._listener.close(code=CLOSE_RESTART, reason="the daemon is shutting down; reconnect later")
         for peer in tuple(self._peers):
-            if peer.response is None:  # it has not asked for anything yet
+            if peer.response is None:  # it has sent no request yet
                 peer.transport.abort()
         if not await _closed(self._listener, _CLOSE_TIMEOUT_S + 1):
             for peer in tuple(self._peers):
@@ -168,22 +168,22 @@ class WebSocketServer:
         task.add_done_callback(log_task_failure)
 
     async def _watch_peers(self) -> None:
-        """Close the connections of peers that are gone, and of readers that stay behind.
+        """Closes the connections of peers that are gone, and of readers that stay behind.
 
-        The library would close where no pong came in time. But a pong comes behind all that was sent before its ping:
-        a large answer on a slow line would be cut, and redelivered, and cut again.
+        The library would close a connection if no pong arrived in time. But a pong follows everything sent before its
+        ping: a large answer on a slow line would be interrupted, redelivered and interrupted again.
         """
-        patience = self._options.ping_timeout_s
-        heartbeat = self._options.ping_interval_s + patience
+        timeout_s = self._options.ping_timeout_s
+        heartbeat = self._options.ping_interval_s + timeout_s
         dropped: WeakSet[PeerConnection] = WeakSet()
         while True:
-            await asyncio.sleep(min(1.0, patience / 4))
+            await asyncio.sleep(min(1.0, timeout_s / 4))
             now = time.monotonic()
             for peer in self._peers - set(dropped):
-                if peer.stalled_for(now) > patience:
-                    drop = _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it took nothing for {patience:g} s")
+                if peer.stalled_for(now) > timeout_s:
+                    drop = _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it read nothing for {timeout_s:g} s")
                 elif peer.silent_for(now) > heartbeat:
-                    drop = _drop(peer, CLOSE_NO_PONG, f"nothing came for {heartbeat:g} s, no pong either")
+                    drop = _drop(peer, CLOSE_NO_PONG, f"no data and no pong for {heartbeat:g} s")
                 else:
                     continue
                 dropped.add(peer)
@@ -191,22 +191,22 @@ class WebSocketServer:
 
     def _before_upgrade(self, connection: ServerConnection, _request: Request) -> Response | None:
         if not self._router.accepting:
-            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "The daemon is going down; come back later.\n")
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "The daemon is shutting down; reconnect later.\n")
         return None
 
     async def _handle(self, socket: ServerConnection) -> None:
         if len(self._sockets) >= self._options.max_connections:
-            await socket.close(CLOSE_LIMIT, f"the daemon's {self._options.max_connections} connections are taken")
+            await socket.close(CLOSE_LIMIT, f"all {self._options.max_connections} connections of the daemon are in use")
             return
         self._sockets.add(socket)
         try:
-            await self._converse(socket)
+            await self._serve(socket)
         except ConnectionClosed:
-            pass  # the peer went; what it left behind is settled
+            pass  # the peer disconnected; its calls are settled
         finally:
             self._sockets.discard(socket)
 
-    async def _converse(self, socket: ServerConnection) -> None:
+    async def _serve(self, socket: ServerConnection) -> None:
         hello = await self._hello(socket)
         if isinstance(hello, HelloRefused):
             await _refuse(socket, hello)
@@ -214,7 +214,7 @@ class WebSocketServer:
         try:
             opened = await open_or_resume(self._router, hello)
             if not self._router.accepting:
-                raise ServiceUnavailableError("The daemon is going down; come back later.", executed="no")
+                raise ServiceUnavailableError("The daemon is shutting down; reconnect later.", executed="no")
         except CallError as error:
             await _refuse(socket, HelloRefused(CLOSE_RESTART, error.to_tool_error()))
             return
@@ -223,7 +223,9 @@ class WebSocketServer:
         connection = WebSocketConnection(socket, hello, session, self._router, self._health)
         superseded, missed = self._router.connect(session, connection)
         if isinstance(superseded, WebSocketConnection):
-            self._in_background(_drop(superseded.silence(), CLOSE_SUPERSEDED, "the session was resumed elsewhere"))
+            self._in_background(
+                _drop(superseded.stop_reading(), CLOSE_SUPERSEDED, "the session was resumed on another connection")
+            )
         self._connections.add(connection)
         _log.info(
             "connected",
@@ -266,9 +268,9 @@ def _make_label() -> str:
 
 
 async def _refuse(socket: ServerConnection, refused: HelloRefused) -> None:
-    """Say why there is no hello, and end the connection."""
-    _log.info("hello refused", code=refused.error.code, close=refused.close_code, why=refused.error.message)
-    with suppress(TimeoutError):  # a peer that reads nothing is not waited for
+    """Sends the reason of a rejected hello and closes the connection."""
+    _log.info("hello refused", code=refused.error.code, close=refused.close_code, reason=refused.error.message)
+    with suppress(TimeoutError):  # a peer that does not read does not delay the close
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):
             await socket.send(encode(HelloAck(False, error=refused.error)), text=True)
             await socket.close(refused.close_code, refused.error.code)
@@ -276,8 +278,8 @@ async def _refuse(socket: ServerConnection, refused: HelloRefused) -> None:
 
 
 async def _drop(peer: ServerConnection, code: int, reason: str) -> None:
-    """Close with the reason, where the peer takes it, and in any case."""
-    _log.warning("connection dropped", why=reason, unsent_bytes=peer.transport.get_write_buffer_size())
+    """Closes with the reason if the peer reads it, and aborts otherwise."""
+    _log.warning("connection closed", reason=reason, unsent_bytes=peer.transport.get_write_buffer_size())
     with suppress(TimeoutError, ConnectionClosed):
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):
             await peer.close(code, reason)
@@ -285,7 +287,7 @@ async def _drop(peer: ServerConnection, code: int, reason: str) -> None:
 
 
 async def _closed(listener: Server, timeout_s: float) -> bool:
-    """Whether a listener that was told to close has done so within ``timeout_s`` seconds."""
+    """Whether a closing listener has closed within ``timeout_s`` seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             await listener.wait_closed()

@@ -168,7 +168,7 @@ async def test_a_connection_that_was_taken_over_from_is_not_heard(serve: Any, jo
     daemon = await serve(make_tool("note", note))
     old = await join(daemon, features=["resume"])
     (connection,) = daemon.websocket._connections
-    connection.silence()
+    connection.stop_reading()
     await old.send("call_tool", request_id=1, name="note", arguments={"who": "old"})
     await (await old.socket.ping())  # so that the call before it was read
     new = await join(daemon)

@@ -82,7 +82,7 @@ async def test_an_unknown_toolset_is_refused_with_the_names_that_there_are(daemo
     """The connection ends with 4003."""
     ack = await hello(daemon, toolset="laen")
     assert not ack["ok"]
-    assert "did you mean 'lean'? You may use code, full, hybrid, lean, standard, or leave" in ack["error"]["message"]
+    assert "did you mean 'lean'? You may use code, full, hybrid, lean, standard, or omit" in ack["error"]["message"]
 
 
 async def test_a_session_that_is_resumed_keeps_its_toolset(daemon: Any) -> None:
@@ -93,7 +93,7 @@ async def test_a_session_that_is_resumed_keeps_its_toolset(daemon: Any) -> None:
     assert (back["resumed"], back["toolset"]) == (True, "lean")
     other = await hello(daemon, features=["resume"], resume=resume, toolset="full", session_id="my-label")
     assert (other["resumed"], other["toolset"]) == (True, "lean")
-    assert other["notice"] == "toolset: a session keeps its own, 'lean'; open a new one for another"
+    assert other["notice"] == "toolset: a resumed session keeps its toolset 'lean'; use a new session for another"
 
 
 async def test_a_clients_directory_from_where_no_file_can_be_read_is_told(daemon: Any) -> None:
@@ -128,7 +128,7 @@ async def test_a_peer_that_is_gone_is_closed_with_1011(serve: Any, make_tool: An
     daemon = await serve(make_tool("echo", echo), TOOLD_PING_INTERVAL_S="0.1", TOOLD_PING_TIMEOUT_S="0.1")
     peer = await join(daemon)
     without_pongs(peer.socket)
-    assert await asyncio.wait_for(closed(peer), 20) == ([], 1011, "nothing came for 0.2 s, no pong either")
+    assert await asyncio.wait_for(closed(peer), 20) == ([], 1011, "no data and no pong for 0.2 s")
     while daemon.websocket.connections:
         await asyncio.sleep(0.001)
 
@@ -218,7 +218,7 @@ async def test_closing_tells_all_to_come_back(daemon: Any, join: Any) -> None:
     port = daemon.websocket.port
     await daemon.websocket.close()
     for peer in peers:
-        assert await closed(peer) == ([], 1012, "the daemon stops; come back")
+        assert await closed(peer) == ([], 1012, "the daemon is shutting down; reconnect later")
     assert daemon.websocket.connections == 0
     with pytest.raises(OSError, match="Connect call failed"):
         await connect(f"ws://127.0.0.1:{port}/").__aenter__()

@@ -1,7 +1,6 @@
-"""MCP over Streamable HTTP: its messages to calls, and the calls' answers to messages.
+"""MCP over Streamable HTTP: converts its messages to calls, and results to messages.
 
-Who calls it: the side port. What it knows: the router, MCP's revisions, ASGI. What it must never know: limits,
-time-outs, what a tool does.
+The HTTP port uses it. It knows the router, MCP's revisions and ASGI, but no limits, timeouts or tools.
 """
 
 from .mcp_server import McpOptions, McpServer

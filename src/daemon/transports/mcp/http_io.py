@@ -1,4 +1,4 @@
-"""Bodies in and answers out, as ASGI moves them."""
+"""Reads request bodies and sends responses over ASGI."""
 
 import asyncio
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Final
 from starlette.types import Receive, Send
 
 CHUNK_TIMEOUT_S: Final = 20.0
-"""How long the next piece of a body may take to come."""
+"""How long the next piece of a body may take to arrive."""
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -15,29 +15,29 @@ _JSON: Final = (b"content-type", b"application/json")
 _STREAM: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),  # nginx passes events on as they come
+    (b"x-accel-buffering", b"no"),  # nginx forwards events without buffering
 )
 
 
 class BodyTooLargeError(Exception):
-    """The body has more bytes than are taken."""
+    """The body exceeds the limit."""
 
 
 class HungUpError(Exception):
-    """The client left before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 async def read_body(receive: Receive, limit: int, *, whole: bool = False) -> bytes:
-    """The request's body; the ``whole`` of it is there already, or it comes piece by piece.
+    """Reads the request's body; ``whole`` says that all of it has arrived.
 
     Raises:
         BodyTooLargeError: it is longer than ``limit`` bytes.
-        HungUpError: the client left.
-        TimeoutError: the next piece did not come in time.
+        HungUpError: the client disconnected.
+        TimeoutError: the next piece did not arrive in time.
     """
     parts, size, more = [], 0, True
     while more:
-        if whole:  # a time-out costs as much as all else here
+        if whole:  # a timeout would double the cost
             message = await receive()
         else:
             async with asyncio.timeout(CHUNK_TIMEOUT_S):
@@ -54,13 +54,13 @@ async def read_body(receive: Receive, limit: int, *, whole: bool = False) -> byt
 
 
 async def hung_up(receive: Receive) -> None:
-    """Return once the client has left."""
+    """Returns once the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def send_json(send: Send, body: bytes, status: int = 200, headers: Headers = ()) -> None:
-    """One JSON answer; an empty one has no type."""
+    """Sends one JSON response; an empty one has no content type."""
     shape = [_JSON] if body else []
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*shape, length, *headers]})
@@ -68,15 +68,15 @@ async def send_json(send: Send, body: bytes, status: int = 200, headers: Headers
 
 
 class EventStream:
-    """An answer that is sent in events. Nothing is sent before the first."""
+    """An SSE response. Nothing is sent before the first event."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = False
+        self.started = False
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
-        """Send events; after the last the answer is complete."""
-        if not self.begun:
-            self.begun = True
+        """Sends events; ``last`` completes the response."""
+        if not self.started:
+            self.started = True
             await self._send({"type": "http.response.start", "status": 200, "headers": list(_STREAM)})
         await self._send({"type": "http.response.body", "body": data, "more_body": not last})

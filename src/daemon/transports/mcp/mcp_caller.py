@@ -1,4 +1,9 @@
-"""Who a message is from, and what came with it."""
+"""The sender of a message, and the session labels of the older revisions.
+
+``initialize`` returns a label as ``Mcp-Session-Id``, which the client repeats. It is not a session: nothing is stored
+for it (decision 30). It identifies the client in logs, and when it cancels a call by its JSON-RPC id, which many
+clients count from 1.
+"""
 
 import re
 from secrets import token_hex
@@ -22,13 +27,13 @@ class McpCaller(msgspec.Struct, frozen=True):
     client: ClientInfo
     envelope: RequestEnvelope
     labelled: bool
-    """The label came from the client: it names the sender of its other messages too."""
+    """The label came from the client, so it identifies the sender of its other messages too."""
     size: int
-    """Bytes of the message."""
+    """The size of the message in bytes."""
     receive: Receive
-    """By which it is noticed that the client hangs up."""
+    """Reports that the client disconnects."""
     stream: EventStream | None
-    """Where to tell something before the answer; None where the client takes none, or sent a batch."""
+    """For events before the answer; None if the client does not accept them, or sent a batch."""
 
     @property
     def principal(self) -> Principal:
@@ -42,15 +47,15 @@ _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def make_label(client: ClientInfo) -> str:
-    """A label of at most 64 characters that begins with the client's name."""
+    """Returns a label of up to 64 characters that begins with the client's name."""
     return f"{_FOREIGN.sub('-', client.name)[:40] or 'mcp'}-{token_hex(8)}"
 
 
 def is_label(value: str) -> bool:
-    """Whether it is of the form that ``make_label`` gives."""
+    """Whether the value has the format of ``make_label``."""
     return _LABEL.fullmatch(value) is not None
 
 
 def client_of_label(label: str) -> ClientInfo:
-    """What a label still says of the client."""
+    """Returns the client's name, as far as the label contains it."""
     return ClientInfo(label.rpartition("-")[0])

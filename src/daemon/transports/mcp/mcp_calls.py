@@ -1,4 +1,4 @@
-"""``tools/call``: onto the one road of every call, and back."""
+"""``tools/call``: submits calls to the router and returns their answers."""
 
 import asyncio
 from typing import Final
@@ -15,25 +15,25 @@ from .mcp_exchange import ABSENT_PORT, McpExchange
 from .mcp_tasks import CALL, McpTasks
 
 TASK_AFTER_S: Final = 0.5
-"""A call that is done by then is answered with its result, also where its client takes a task."""
+"""Faster calls are answered with their result even if the client accepts a task."""
 
 _Address = tuple[str, str, JsonRpcId]
 
 
 class McpCalls:
-    """The calls of all clients. Each has a session of its own, which it is alone in and which ends with it."""
+    """The calls of all clients. Each call has its own session, which ends with it."""
 
     def __init__(self, router: Router, tasks: McpTasks) -> None:
         self._router = router
         self._tasks = tasks
-        # Running calls of clients with a label, for those that cancel by the JSON-RPC id.
+        # Running calls of clients with a label, to cancel them by JSON-RPC id.
         self._running: dict[_Address, Session] = {}
 
     def __repr__(self) -> str:
         return f"<McpCalls cancellable={len(self._running)}>"
 
     async def run(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
-        """The message that answers the call; None where its client has hung up and hears nothing."""
+        """Runs a call and returns its answer; None if the client disconnected."""
         call = parse_call(request, CALL, caller.size)
         if isinstance(call, MessageProblem):
             return call
@@ -58,16 +58,16 @@ class McpCalls:
                 self._running[address] = session
             if caller.envelope.revision.tasks == "asked" and isinstance(request.params.get("task"), dict):
                 return await self._as_task(running, request, caller)
-            # Most calls of local tools are done by the next turn of the loop: nobody has to watch their clients.
+            # Most calls of local tools are done in the next loop iteration: no need to watch their clients.
             await asyncio.sleep(0)
             return exchange.answer or await self._follow(running, exchange, request, caller)
         finally:
-            if address is not None and self._running.get(address) is session:  # a client may have used an id twice
+            if address is not None and self._running.get(address) is session:  # a client may reuse an id
                 del self._running[address]
             self._router.disconnect(session, exchange)
 
     def cancel(self, request_id: object, caller_label: str, principal: str) -> None:
-        """End a client's running call, by its JSON-RPC id."""
+        """Cancels a client's running call by its JSON-RPC id."""
         if isinstance(request_id, str | int):
             session = self._running.get((principal, caller_label, request_id))
             if session is not None:
@@ -76,21 +76,21 @@ class McpCalls:
     async def _follow(
         self, running: RunningCall, exchange: McpExchange, request: RpcRequest, caller: McpCaller
     ) -> bytes | None:
-        """Pass on what the call reports, until it has its answer or has become a task."""
+        """Forwards progress until the call is answered or becomes a task."""
         watch = asyncio.ensure_future(hung_up(caller.receive))
-        watch.add_done_callback(exchange.hang_up)
+        watch.add_done_callback(exchange.set_disconnected)
         timer = None
-        if caller.envelope.tasks and caller.envelope.progress_token is None:  # a task has no progress to tell
-            timer = asyncio.get_running_loop().call_later(TASK_AFTER_S, exchange.outlast)
+        if caller.envelope.tasks and caller.envelope.progress_token is None:  # tasks have no progress
+            timer = asyncio.get_running_loop().call_later(TASK_AFTER_S, exchange.set_overdue)
         try:
             while exchange.answer is None:
-                await exchange.news.wait()
-                exchange.news.clear()
-                if exchange.gone and exchange.answer is None:
-                    if caller.envelope.revision.stateless:  # there, who hangs up has cancelled
+                await exchange.changed.wait()
+                exchange.changed.clear()
+                if exchange.disconnected and exchange.answer is None:
+                    if caller.envelope.revision.stateless:  # there, disconnecting means cancelling
                         self._tasks.cancel(running.session)
                     return None
-                if exchange.outlasted and not running.answered:
+                if exchange.overdue and not running.answered:
                     return await self._as_task(running, request, caller)
                 reports = exchange.reports()
                 if reports and caller.stream is not None and exchange.answer is None:
@@ -107,7 +107,7 @@ class McpCalls:
 
 
 def _refusal(result: ToolResult | None, exchange: McpExchange) -> bytes | MessageProblem | None:
-    """What a call gets that did not start."""
+    """Returns the answer to a call that did not start."""
     if result is None:
         return None
     fault = request_error(result.error)

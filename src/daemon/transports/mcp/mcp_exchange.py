@@ -1,4 +1,4 @@
-"""One ``tools/call`` on its way: the ``CallPort`` that turns its reports and its answer into messages."""
+"""One ``tools/call`` in progress: the ``CallPort`` that converts progress and the answer to messages."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,24 +13,24 @@ from ....protocol.mcp.request_envelope import RequestEnvelope
 from ....protocol.tool_call import Progress, ToolResult
 from ...dispatch import DisconnectedPort, RunningCall
 
-ALIVE: Final = b": the call is still at work\n\n"
-"""A line of an SSE stream that clients skip, and that proxies take for a sign of life."""
+ALIVE: Final = b": the call is still running\n\n"
+"""An SSE comment, which clients ignore and which keeps proxies from closing the connection."""
 
 
 class McpExchange:
-    """What a call has to say to its client, until somebody sends it. Only the latest report waits: of a reader that is
-    behind, the reports in between are dropped.
+    """The pending messages of a call to its client. Only the latest progress is pending: a slow reader misses earlier
+    ones.
     """
 
     def __init__(self, request_id: JsonRpcId, envelope: RequestEnvelope) -> None:
         self.answer: bytes | None = None
-        """The terminal answer, once there is one."""
-        self.gone = False
-        """The client hung up."""
-        self.outlasted = False
-        """The call runs for so long that its client is to be given a task."""
-        self.news = asyncio.Event()
-        """Something of the above, or a report."""
+        """The answer, once the call has ended."""
+        self.disconnected = False
+        """The client disconnected."""
+        self.overdue = False
+        """The call has run long enough for its client to get a task."""
+        self.changed = asyncio.Event()
+        """Set when one of the above changes, or progress arrives."""
         self._id = request_id
         self._revision = envelope.revision
         self._token = envelope.progress_token
@@ -42,7 +42,7 @@ class McpExchange:
         return f"<McpExchange {self._id!r}>"
 
     def reports(self) -> bytes:
-        """What is to be sent before the answer, as events of an SSE stream; it is told once."""
+        """Returns and clears the events to send before the answer."""
         progress, alive = self._progress, self._alive
         self._progress, self._alive = None, False
         if progress is not None and self._token is not None:
@@ -50,21 +50,21 @@ class McpExchange:
             return json_rpc.event(json_rpc.notification("notifications/progress", params))
         return ALIVE if alive else b""
 
-    def hang_up(self, _: object = None) -> None:
-        """The client is gone."""
-        self.gone = True
-        self.news.set()
+    def set_disconnected(self, _: object = None) -> None:
+        """Records that the client disconnected."""
+        self.disconnected = True
+        self.changed.set()
 
-    def outlast(self) -> None:
-        """The call is not done yet, and its client takes a task for an answer."""
-        self.outlasted = True
-        self.news.set()
+    def set_overdue(self) -> None:
+        """Records that the call is still running, and that its client accepts a task."""
+        self.overdue = True
+        self.changed.set()
 
     def refuse(self, result: ToolResult) -> None:
-        """The call was answered before it ran."""
+        """Sets the answer of a call that did not run."""
         self._settle(json_rpc.answer(self._id, call_result(result, self._revision)))
 
-    # --- what dispatch asks of a CallPort ----------------------------------------------------------------------------
+    # --- CallPort ----------------------------------------------------------------------------------------------------
 
     def render(self, _running: RunningCall, result: ToolResult) -> bytes:
         return json_rpc.answer(self._id, call_result(result, self._revision))
@@ -76,25 +76,25 @@ class McpExchange:
         if self._token is None:
             return False
         self._progress = progress
-        self.news.set()
+        self.changed.set()
         return True
 
     def chunk(self, running: RunningCall, text: str) -> None:
         pass
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
-        for call in calls:  # there is one
+        for call in calls:  # there is exactly one
             self._progress = self._progress or call.heartbeat(now)
         self._alive = True
-        self.news.set()
+        self.changed.set()
 
     def _settle(self, answer: bytes) -> None:
         self.answer = answer
-        self.news.set()
+        self.changed.set()
 
 
 class McpAbsentPort(DisconnectedPort):
-    """The port of calls whose client has hung up, or was given a task."""
+    """The port of calls whose client has disconnected or got a task."""
 
     def render(self, _running: RunningCall, result: ToolResult) -> bytes:
         return json_rpc.answer(0, call_result(result, _NEWEST))

@@ -1,4 +1,4 @@
-"""The methods of MCP that are spoken here beside ``tools/call``, by revision. What is not in the table is not found."""
+"""The MCP methods of each revision, except ``tools/call``."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -25,15 +25,15 @@ from .mcp_tasks import McpTasks
 from .tool_listing import ToolListing
 from .tool_subscriptions import ToolSubscriptions
 
-_CANCEL_PATIENCE_S: Final = 3.0
-"""How long ``tasks/cancel`` waits for the end of the call, where it has to tell of it."""
+_CANCEL_TIMEOUT_S: Final = 3.0
+"""How long ``tasks/cancel`` waits for the call to end, in revisions where the answer contains the task."""
 
 Method = Callable[[RpcRequest, McpCaller], Awaitable[Any]]
-"""Its result, or the problem with the request."""
+"""Returns the result, or a problem with the request."""
 
 
 class McpMethods:
-    """What each method does."""
+    """Answers requests by method and revision."""
 
     def __init__(self, router: Router, tasks: McpTasks, instructions: Callable[[ToolsetView], str]) -> None:
         self._router = router
@@ -44,7 +44,7 @@ class McpMethods:
         handshake: dict[str, Method] = {
             "initialize": self._initialize,
             "ping": _acknowledge,
-            # Nothing is logged to clients, and some ask for a level whether that is offered or not.
+            # No logs are sent to clients, but some set a level regardless.
             "logging/setLevel": _acknowledge,
             "tools/list": self._list,
         }
@@ -66,13 +66,13 @@ class McpMethods:
         }
 
     async def answer(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
-        """The message that answers a request; None where its client has hung up and hears nothing."""
+        """Answers a request; None if the client disconnected."""
         revision = caller.envelope.revision
         if request.method == "subscriptions/listen" and revision.stateless:
             return await self.subscriptions.listen(request, caller)
         method = self._by_kind[revision.stateless, revision.tasks].get(request.method)
         if method is None:
-            message = f"There is no method {request.method[:80]!r} here in {revision.name}."
+            message = f"The method {request.method[:80]!r} is not available in {revision.name}."
             return MessageProblem(METHOD_NOT_FOUND, message)
         try:
             result = await method(request, caller)
@@ -81,15 +81,15 @@ class McpMethods:
         return result if isinstance(result, MessageProblem) else json_rpc.answer(request.id, result)
 
     async def _initialize(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any]:
-        return initialize_result(negotiated(request.params.get("protocolVersion")), self._told(caller))
+        return initialize_result(negotiated(request.params.get("protocolVersion")), self._instructions_for(caller))
 
     async def _discover(self, _: RpcRequest, caller: McpCaller) -> dict[str, Any]:
-        return discover_result(caller.envelope.revision, self._told(caller))
+        return discover_result(caller.envelope.revision, self._instructions_for(caller))
 
     async def _list(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision
-        selection = self._router.catalog.of(caller.toolset)
-        page = await self._listing.page(selection, revision, request.params.get("cursor"))
+        tools = self._router.catalog.of(caller.toolset)
+        page = await self._listing.page(tools, revision, request.params.get("cursor"))
         return page if isinstance(page, MessageProblem) else list_result(*page, revision)
 
     async def _get_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
@@ -109,7 +109,7 @@ class McpMethods:
         return _NO_TASK
 
     async def _update_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
-        # No task here asks for input, so whatever is answered belongs to no question.
+        # Tasks never request input, so the update is ignored.
         found = await self._tasks.find(request.params.get("taskId"), caller.principal)
         return _NO_TASK if found is None else empty_result(caller.envelope.revision)
 
@@ -123,17 +123,17 @@ class McpMethods:
             self._tasks.cancel(session)
             return empty_result(revision)
         if not task.working:
-            return MessageProblem(INVALID_PARAMS, f"The task has ended already; it is {task.status(revision)}.")
+            return MessageProblem(INVALID_PARAMS, f"The task has already ended; its status is {task.status(revision)}.")
         self._tasks.cancel(session)
-        await self._tasks.ended(session, _CANCEL_PATIENCE_S)
+        await self._tasks.ended(session, _CANCEL_TIMEOUT_S)
         found = await self._tasks.find(task.id, caller.principal)
         return _NO_TASK if found is None else mcp_tasks.described(found[0], revision)
 
-    def _told(self, caller: McpCaller) -> str:
+    def _instructions_for(self, caller: McpCaller) -> str:
         return self._instructions(self._router.catalog.of(caller.toolset))
 
 
-_NO_TASK: Final = MessageProblem(INVALID_PARAMS, "params.taskId is no task of yours whose result is still kept.")
+_NO_TASK: Final = MessageProblem(INVALID_PARAMS, "params.taskId is not a task of yours with a retained result.")
 
 
 async def _acknowledge(_: RpcRequest, caller: McpCaller) -> dict[str, Any]:
@@ -141,12 +141,12 @@ async def _acknowledge(_: RpcRequest, caller: McpCaller) -> dict[str, Any]:
 
 
 def _declared(method: Method) -> Method:
-    """The method, for clients that declare the extension that it belongs to."""
+    """Restricts a method to clients that declare the tasks extension."""
 
     async def guarded(request: RpcRequest, caller: McpCaller) -> Any:
         if not caller.envelope.tasks:
             required: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
-            message = f"{request.method} is for clients that declare the extension {TASKS_EXTENSION}."
+            message = f"{request.method} requires the client to declare the extension {TASKS_EXTENSION}."
             return MessageProblem(MISSING_CLIENT_CAPABILITY, message, required)
         return await method(request, caller)
 

@@ -1,6 +1,6 @@
-"""MCP over Streamable HTTP: ``POST /mcp`` and ``/mcp/{toolset}``. Each request stands for itself; nothing is shared.
+"""MCP over Streamable HTTP: ``POST /mcp`` and ``/mcp/{toolset}``. Requests share no state.
 
-headers ▸ body ▸ message ▸ envelope ▸ method ─▶ JSON, or events where there is something to tell before the answer
+headers ▸ body ▸ message ▸ envelope ▸ method ─▶ JSON, or events if anything precedes the answer
 """
 
 import asyncio
@@ -47,31 +47,31 @@ from .mcp_tasks import McpTasks
 from .request_guard import RequestRefused, admit, denied
 
 MAX_BATCH: Final = 32
-"""Messages of one POST."""
+"""The maximum of messages in one POST."""
 
 _READ: Final = (
     *("accept", "authorization", "content-encoding", "content-type", "host", "origin"),
     *(SESSION_HEADER, VERSION_HEADER, METHOD_HEADER, NAME_HEADER),
 )
 _HEADERS: Final = {name.encode(): name for name in _READ}
-"""The headers that are looked at, in lower case."""
+"""The headers that are read, in lower case."""
 
 _log = structlog.get_logger("toold.mcp")
 
 
 @dataclass(frozen=True, slots=True)
 class McpOptions:
-    """What the operator set."""
+    """The operator's settings."""
 
     allowed_origins: tuple[str, ...]
     max_connections: int
-    """Requests that are under way at once."""
+    """The limit of concurrent requests."""
     max_frame_bytes: int
-    """Of a body."""
+    """The limit of a body."""
 
 
 class _Post(msgspec.Struct, frozen=True):
-    """One POST, before its messages are looked at."""
+    """One admitted POST, before its messages are decoded."""
 
     access: Authorization
     toolset: str
@@ -96,53 +96,53 @@ class McpServer:
         self._options = options
         self._router = router
         self._authenticate = authenticate
-        # Of a toolset, or of none: the address that tells where tokens come from; None where no issuer gives them.
+        # Maps a toolset or None to the URL of its OAuth metadata; to None without an issuer.
         self._metadata = metadata
         tasks = McpTasks(router)
         self._calls = McpCalls(router, tasks)
         self._methods = McpMethods(router, tasks, instructions)
-        self._under_way = 0
+        self._active = 0
 
     def __repr__(self) -> str:
-        return f"<McpServer requests={self._under_way}/{self._options.max_connections}>"
+        return f"<McpServer requests={self._active}/{self._options.max_connections}>"
 
     def tools_changed(self) -> None:
-        """The router has another offer: tell the clients that listen, where their listing is another one."""
+        """The tool catalog has changed: notifies the listening clients whose listing has changed."""
         self._methods.subscriptions.tools_changed()
 
     def close_unauthorized(self, denial_reason: Callable[[Authorization], str | None]) -> None:
-        """End the streams of those that listen to whom there is an objection now; a request of theirs gets a 401."""
+        """Ends listening streams whose authorization is no longer valid; further requests get a 401."""
         self._methods.subscriptions.close_unauthorized(denial_reason)
 
     def close_streams(self) -> None:
-        """The daemon goes down: end the streams of clients that only listen."""
+        """Ends the streams of listening clients at shutdown."""
         self._methods.subscriptions.close()
 
     async def warm_up(self) -> None:
-        """Import what takes part of a second, in a thread; the first listing would wait for it else."""
+        """Imports the SDK's types in a thread, so that the first listing does not wait for it."""
         await asyncio.to_thread(official_types)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        post = await self._judge(scope, receive, send)
+        post = await self._admit(scope, receive, send)
         if isinstance(post, RequestRefused):
             await _refuse(send, post)
             return
-        self._under_way += 1
+        self._active += 1
         try:
             whole = COMPLETE in scope.get("extensions", ())
             body = await read_body(receive, self._options.max_frame_bytes, whole=whole)
             await self._serve(post, json_rpc.decode(body), len(body))
         except HungUpError:
-            pass  # nobody is there to hear why
+            pass
         except BodyTooLargeError:
             limit = self._options.max_frame_bytes
-            await _refuse(send, RequestRefused(413, f"The body has more than the {limit} bytes that are taken."))
+            await _refuse(send, RequestRefused(413, f"The body exceeds the limit of {limit} bytes."))
         except TimeoutError:
-            await _refuse(send, RequestRefused(408, "The rest of the body did not come."))
+            await _refuse(send, RequestRefused(408, "The rest of the body did not arrive in time."))
         finally:
-            self._under_way -= 1
+            self._active -= 1
 
-    async def _judge(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
         headers = _headers(scope)
         asked: str | None = scope["toolset"]
         metadata = self._metadata(asked)
@@ -156,8 +156,8 @@ class McpServer:
         )
         if isinstance(admitted, RequestRefused):
             return admitted
-        if self._under_way >= self._options.max_connections:
-            message = f"The daemon's {self._options.max_connections} requests are under way; come back later."
+        if self._active >= self._options.max_connections:
+            message = f"All {self._options.max_connections} concurrent requests are in use; try again later."
             return RequestRefused(503, message, (("retry-after", "1"),))
         offer, access = self._router.catalog, admitted.access
         names = offer.names
@@ -166,7 +166,7 @@ class McpServer:
             return _no_such_toolset(toolset, usable, access, metadata)
         label = headers.get(SESSION_HEADER)
         if label is not None and headers.get(VERSION_HEADER) not in STATELESS and not is_label(label):
-            return RequestRefused(404, f"There is no such {SESSION_HEADER}; initialize anew.")
+            return RequestRefused(404, f"The {SESSION_HEADER} is unknown; send initialize again.")
         return _Post(access, toolset, headers, receive, send, admitted.streams)
 
     async def _serve(self, post: _Post, message: Message | list[Message], size: int) -> None:
@@ -176,10 +176,10 @@ class McpServer:
             case list():
                 await self._batch(post, message, size)
             case MalformedMessage():
-                _log.info("message refused", why=message.problem.message)
+                _log.info("message refused", reason=message.problem.message)
                 await send_json(post.send, json_rpc.failure(message.id, message.problem), 400)
             case RpcNotification() | RpcReply():
-                problem = self._hear(post, message)
+                problem = self._handle_notification(post, message)
                 if problem is None:
                     await send_json(post.send, b"", 202)
                 else:
@@ -189,7 +189,7 @@ class McpServer:
         stream = EventStream(post.send) if post.streams else None
         caller = _caller(post, request, size, stream)
         if isinstance(caller, MessageProblem):
-            _log.info("request refused", why=caller.message)
+            _log.info("request refused", reason=caller.message)
             await send_json(post.send, json_rpc.failure(request.id, caller), HTTP_STATUS[caller.code])
             return
         bind_session(caller.label)
@@ -200,7 +200,7 @@ class McpServer:
             answer = json_rpc.failure(request.id, answer)
         if answer is None:
             return
-        if stream is not None and stream.begun:
+        if stream is not None and stream.started:
             await stream.write(json_rpc.event(answer), last=True)
         else:
             named = [(SESSION_HEADER.encode(), caller.label.encode())] if request.method == "initialize" else []
@@ -212,7 +212,7 @@ class McpServer:
         return await self._methods.answer(request, caller)
 
     async def _batch(self, post: _Post, batch: list[Message], size: int) -> None:
-        """The answers to all requests of a batch, which run side by side, as one array."""
+        """Answers the requests of a batch, which run concurrently, with one array."""
         revision = revision_of_notification(post.headers)
         if isinstance(revision, MessageProblem) or not revision.batches or not 0 < len(batch) <= MAX_BATCH:
             message = (
@@ -221,11 +221,11 @@ class McpServer:
             await send_json(post.send, json_rpc.failure(None, MessageProblem(INVALID_REQUEST, message)), 400)
             return
         answers = await asyncio.gather(*(self._part(post, part, size) for part in batch))
-        told = [answer for answer in answers if answer is not None]
-        await send_json(post.send, b"[" + b",".join(told) + b"]" if told else b"", 200 if told else 202)
+        sent = [answer for answer in answers if answer is not None]
+        await send_json(post.send, b"[" + b",".join(sent) + b"]" if sent else b"", 200 if sent else 202)
 
     async def _part(self, post: _Post, part: Message, size: int) -> bytes | None:
-        """The answer to one message of a batch, where it is owed any."""
+        """Returns the answer to one message of a batch, if it needs one."""
         match part:
             case RpcRequest():
                 caller = _caller(post, part, size, None)
@@ -234,16 +234,16 @@ class McpServer:
             case MalformedMessage():
                 return json_rpc.failure(part.id, part.problem)
             case RpcNotification() | RpcReply():
-                self._hear(post, part)
+                self._handle_notification(post, part)
         return None
 
-    def _hear(self, post: _Post, message: RpcNotification | RpcReply) -> MessageProblem | None:
-        """Take a message that is owed no answer, or say why it is none of this revision."""
+    def _handle_notification(self, post: _Post, message: RpcNotification | RpcReply) -> MessageProblem | None:
+        """Handles a message that needs no answer; returns a problem if the revision does not allow it."""
         revision = revision_of_notification(post.headers)
         if isinstance(revision, MessageProblem):
             return revision
         if isinstance(message, RpcReply):
-            return MessageProblem(INVALID_REQUEST, "Nothing was asked of you.") if revision.stateless else None
+            return MessageProblem(INVALID_REQUEST, "The server sends no requests.") if revision.stateless else None
         if message.method == "notifications/cancelled" and not revision.stateless:
             label = post.headers.get(SESSION_HEADER)
             if label is not None:
@@ -252,7 +252,7 @@ class McpServer:
 
 
 def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | None) -> McpCaller | MessageProblem:
-    """Who sent a request, or why it cannot be read."""
+    """Returns the sender of a request, or the problem with its envelope."""
     label = post.headers.get(SESSION_HEADER)
     if request.method == "initialize" and post.headers.get(VERSION_HEADER) not in STATELESS:
         envelope, client = RequestEnvelope(DEFAULT_REVISION), client_of(request.params.get("clientInfo"))
@@ -282,16 +282,18 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
 def _no_such_toolset(
     toolset: str, usable: Sequence[str], access: Authorization, metadata: str | None
 ) -> RequestRefused:
-    may_use = f"; you may use {', '.join(usable)}" if usable else ", and none that you may use"
+    may_use = f"; you may use {', '.join(usable)}" if usable else "; no toolset is permitted"
     scope = dict(access.scopes).get(toolset)
     if scope is not None:
-        why = f"not for the toolset {toolset!r}{may_use}, or get one with the scope {scope}."
+        why = f"not valid for the toolset {toolset!r}{may_use}, or request a token with the scope {scope}."
         return denied(AuthorizationDenied("insufficient_scope", why, scope), metadata)
-    return RequestRefused(404, f"There is no toolset {toolset[:64]!r} that you may use{may_use}.")
+    return RequestRefused(404, f"The toolset {toolset[:64]!r} does not exist or is not permitted{may_use}.")
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """Those of ``_HEADERS``; one that came twice is joined by commas, as HTTP says, and so equals nothing."""
+    """Returns the headers in ``_HEADERS``. Repeated headers are joined by commas,
+    as HTTP specifies, and so match nothing.
+    """
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name = _HEADERS.get(raw_name)
@@ -302,7 +304,7 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 async def _refuse(send: Send, refused: RequestRefused) -> None:
-    _log.info("request refused", status=refused.status, why=refused.message)
+    _log.info("request refused", status=refused.status, reason=refused.message)
     problem = MessageProblem(INVALID_REQUEST, refused.message)
     headers = [(name.encode(), value.encode()) for name, value in refused.headers]
     await send_json(send, json_rpc.failure(None, problem), refused.status, headers)

@@ -1,8 +1,7 @@
-"""Calls that outlive the request they came by: tasks, in both forms that MCP has had.
+"""Tasks: calls that outlive their request, in both forms that MCP has had.
 
-A task is a session of one call, and the task's id is the key to it (decision 30): whoever has the id and is the same
-principal comes back to the call as any client comes back to its session. So its result is kept, bounded and forgotten
-like every other, and outlives a restart.
+A task is a session with one call, and the task's id is the session's resume key (decision 30). So a task's result is
+retained, limited and deleted like that of any session, and survives a restart.
 """
 
 import asyncio
@@ -22,19 +21,19 @@ from ...dispatch import Router, RunningCall, Session
 from .mcp_exchange import ABSENT_PORT
 
 CALL: Final = "call"
-"""The request id of the one call that a session has here: a JSON-RPC id is only its client's."""
+"""The request id of a session's one call: JSON-RPC ids are unique per client only."""
 _ID_BYTES: Final = 32
-"""Of randomness in a task's id, so that it cannot be guessed."""
+"""Random bytes in a task's id, so that it cannot be guessed."""
 _MAX_ID_CHARS: Final = 200
 _POLL_MS: Final = 1000
-_LOOK_AGAIN_S: Final = 1.0
+_CHECK_INTERVAL_S: Final = 1.0
 
 Status = Literal["working", "completed", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
 class McpTask:
-    """What is known of a task. Times are Unix times in seconds."""
+    """The state of a task. Times are Unix times in seconds."""
 
     id: str
     working: bool
@@ -42,12 +41,12 @@ class McpTask:
     updated_at: float
     ttl_ms: int
     message: str | None = None
-    """What its tool said last, while it works."""
+    """The tool's last progress message, while the call runs."""
     result: ToolResult | None = None
-    """Once it is done."""
+    """The result, once the call is done."""
 
     def status(self, revision: McpRevision) -> Status:
-        """In the revision's words: where tasks were asked for, a tool's error was the task's failure."""
+        """Returns the status in the revision's terms: in 2025-11-25, a tool's error makes the task ``failed``."""
         if self.working or self.result is None:
             return "working"
         if self.result.outcome == ErrorCode.CANCELLED:
@@ -56,23 +55,23 @@ class McpTask:
 
 
 class McpTasks:
-    """The tasks of all principals, which are sessions of the router's."""
+    """The tasks of all principals; each is a session of the router."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     async def make(self, session: Session, running: RunningCall) -> McpTask:
-        """Make the session of a running call a task. When this returns, its id is good, after a crash as well."""
+        """Makes the session of a running call a task. On return, the id is persisted and survives a crash."""
         task_id = f"{int(time.time() * 1000):x}-{token_urlsafe(_ID_BYTES)}"
         self._router.sessions.make_resumable(session, hash_key(task_id))
         await self._router.sessions.flush()
         return self._working(task_id, running)
 
     async def find(self, task_id: object, principal: Principal) -> tuple[McpTask, Session] | None:
-        """The principal's task of this id, where its result is still kept.
+        """Returns the principal's task with this id, if its result is still retained.
 
         Raises:
-            ServiceUnavailableError: the disk does not say.
+            ServiceUnavailableError: the disk does not respond.
         """
         if not isinstance(task_id, str) or _created_at(task_id) is None:
             return None
@@ -90,16 +89,16 @@ class McpTasks:
         return self._task(task_id, result), session
 
     async def ended(self, session: Session, timeout_s: float | None = None) -> None:
-        """Wait until a task's call has its answer, for so many seconds at most; None waits as long as it takes."""
+        """Waits until a task's call is answered, at most ``timeout_s`` seconds; None: without limit."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while self._router.status_of(session, CALL) == "running" and (end is None or time.monotonic() < end):
             running = self._router.running_call(session, CALL)
             work = None if running is None else running.task
-            # It looks again, since a tool that hangs is answered for while its task goes on.
-            await (asyncio.wait({work}, timeout=_LOOK_AGAIN_S) if work else asyncio.sleep(0.01))
+            # Checks repeatedly: the call of a hanging tool is answered while its asyncio task continues.
+            await (asyncio.wait({work}, timeout=_CHECK_INTERVAL_S) if work else asyncio.sleep(0.01))
 
     def cancel(self, session: Session) -> None:
-        """End a task's call; one that is done stays as it is."""
+        """Cancels a task's call; no effect if the call is done."""
         self._router.cancel(session, f"s{CALL}")
 
     def _working(self, task_id: str, running: RunningCall) -> McpTask:
@@ -128,14 +127,14 @@ def described(task: McpTask, revision: McpRevision) -> dict[str, Any]:
     """The result of ``tasks/get``."""
     if revision.tasks == "asked":
         return _fields(task, revision)
-    told = {**_fields(task, revision), "resultType": "complete", "_meta": {SERVER_KEY: SERVER_INFO}}
+    result = {**_fields(task, revision), "resultType": "complete", "_meta": {SERVER_KEY: SERVER_INFO}}
     if task.result is not None and task.status(revision) == "completed":
-        told["result"] = call_result(task.result, revision)
-    return told
+        result["result"] = call_result(task.result, revision)
+    return result
 
 
 def payload(task_id: str, result: ToolResult, revision: McpRevision) -> Any:
-    """The result of ``tasks/result``: what the call would have been answered with, and which task's it is."""
+    """The result of ``tasks/result``: the call's result and the task's id."""
     plain = call_result(result, revision)
     plain.meta[TASK_KEY] = {"taskId": task_id}
     return plain
@@ -156,7 +155,7 @@ def _fields(task: McpTask, revision: McpRevision) -> dict[str, Any]:
 
 
 def _created_at(task_id: str) -> float | None:
-    """When a task was made, which its id begins with; None where it is no id of ours."""
+    """Returns the creation time that a task's id begins with; None for other ids."""
     made, dash, _ = task_id.partition("-")
     if not dash or not 0 < len(made) < 12 or len(task_id) > _MAX_ID_CHARS:
         return None

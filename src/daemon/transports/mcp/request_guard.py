@@ -1,4 +1,4 @@
-"""Who may speak MCP over HTTP, and in which form: what is refused before a message is read. Pure."""
+"""Checks MCP requests by method and headers, before their body is read. Pure."""
 
 import ipaddress
 import re
@@ -21,7 +21,7 @@ _STATUS: Final[Mapping[str, int]] = {"missing": 401, "invalid": 401, "insufficie
 
 @dataclass(frozen=True, slots=True)
 class RequestRefused:
-    """The request ends with this HTTP status."""
+    """A rejected request: its HTTP status, message and headers."""
 
     status: int
     message: str
@@ -29,11 +29,11 @@ class RequestRefused:
 
 
 class RequestAdmitted(msgspec.Struct, frozen=True, gc=False):
-    """The request may be read."""
+    """An admitted request."""
 
     access: Authorization
     streams: bool
-    """The client takes an event stream for an answer."""
+    """The client accepts an event stream as the response."""
 
 
 async def admit(
@@ -45,37 +45,35 @@ async def admit(
     origins: tuple[str, ...],
     metadata: str | None = None,
 ) -> RequestAdmitted | RequestRefused:
-    """Judge a request by its method and headers, whose names are lower-case.
+    """Checks a request by its method and its headers, whose names are lower-case.
 
-    ``origins`` are those of other sites' pages that may ask; ``metadata`` is the address that tells where tokens come
-    from, where an issuer gives them.
+    ``origins`` are the allowed origins of other sites' pages; ``metadata`` is the URL of the OAuth metadata, if an
+    issuer is configured.
     """
-    if not _is_welcome(headers, scheme, origins):
+    if not _is_allowed_origin(headers, scheme, origins):
         return RequestRefused(
-            403, "Pages of this Origin may not ask here; the operator allows them with allowed_origins."
+            403, "Requests from pages of this Origin are not allowed; the operator can add it to allowed_origins."
         )
     kind, _, token = headers.get("authorization", "").partition(" ")
     access = await authenticate(token.strip() if kind.lower() == "bearer" else None)
     if isinstance(access, AuthorizationDenied):
         return denied(access, metadata)
     if method != "POST":
-        # A server that has no stream to listen to, and no session to end, says so with 405.
-        message = "There is no stream to GET and no session to DELETE here; POST each message."
+        # The specification requires 405 of servers without streams or sessions.
+        message = "GET and DELETE are not supported, since there are no sessions; POST each message."
         return RequestRefused(405, message, (("allow", METHODS),))
     if not _is_json(headers.get("content-type", "")):
         return RequestRefused(415, "Send the message as Content-Type: application/json.")
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return RequestRefused(
-            415, "Send the message as it is, without Content-Encoding.", (("accept-encoding", "identity"),)
-        )
-    takes_json, takes_events = _taken(headers.get("accept", "*/*"))
-    if not takes_json:
-        return RequestRefused(406, "Answers are JSON or event streams: Accept: application/json, text/event-stream.")
-    return RequestAdmitted(access, takes_events)
+        return RequestRefused(415, "Send the message without Content-Encoding.", (("accept-encoding", "identity"),))
+    accepts_json, accepts_events = _accepted(headers.get("accept", "*/*"))
+    if not accepts_json:
+        return RequestRefused(406, "Responses are JSON or events: send Accept: application/json, text/event-stream.")
+    return RequestAdmitted(access, accepts_events)
 
 
-def _is_welcome(headers: Mapping[str, str], scheme: str, origins: tuple[str, ...]) -> bool:
-    """Whether no page asks, or one of this very server, or one of a site that the operator allows."""
+def _is_allowed_origin(headers: Mapping[str, str], scheme: str, origins: tuple[str, ...]) -> bool:
+    """Whether the request comes from no page, from a page of this server, or from an allowed origin."""
     origin = headers.get("origin")
     if origin is None or origin in origins:
         return True
@@ -89,8 +87,8 @@ def _is_welcome(headers: Mapping[str, str], scheme: str, origins: tuple[str, ...
 
 
 def _cannot_be_rebound(name: str) -> bool:
-    """Whether no page's own name can have been pointed at this server: where it was, page and server have one origin,
-    and a browser lets the page read the answers. The operator names other names with ``allowed_origins``.
+    """Whether the name is safe from DNS rebinding, which would give a page the origin of this server and let it read
+    the responses. The operator allows other names with ``allowed_origins``.
     """
     if is_loopback(name):
         return True
@@ -101,19 +99,19 @@ def _cannot_be_rebound(name: str) -> bool:
     return True
 
 
-def denied(why: AuthorizationDenied, metadata: str | None) -> RequestRefused:
-    """The answer to who is not let in, with the challenge that HTTP has for it (RFC 6750, RFC 9728)."""
-    status = _STATUS[why.reason]
-    if why.reason == "unavailable":
-        return RequestRefused(status, why.message, (("retry-after", "5"),))
+def denied(denial: AuthorizationDenied, metadata: str | None) -> RequestRefused:
+    """Returns the response to an unauthorized request, with the challenge of RFC 6750 and RFC 9728."""
+    status = _STATUS[denial.reason]
+    if denial.reason == "unavailable":
+        return RequestRefused(status, denial.message, (("retry-after", "5"),))
     parts = ['realm="toold"']
-    if why.reason == "missing":
+    if denial.reason == "missing":
         message = "Send the daemon's token: Authorization: Bearer …; `toold token` prints it."
     else:
-        message = f"The token is {why.message}"
+        message = f"The token is {denial.message}"
         parts.append(f'error="{"invalid_token" if status == 401 else "insufficient_scope"}"')
-    if why.scope:
-        parts.append(f'scope="{why.scope}"')
+    if denial.scope:
+        parts.append(f'scope="{denial.scope}"')
     if metadata is not None:
         parts.append(f'resource_metadata="{metadata}"')
     return RequestRefused(status, message, (("www-authenticate", "Bearer " + ", ".join(parts)),))
@@ -124,8 +122,8 @@ def _is_json(content_type: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _taken(accept: str) -> tuple[bool, bool]:
-    """Whether a client takes JSON for an answer, and whether it takes events. Each sends the same with each request."""
+def _accepted(accept: str) -> tuple[bool, bool]:
+    """Whether the client accepts JSON, and whether it accepts events. Cached: each client repeats the same header."""
     kinds = {kind.lower() for kind in _MEDIA_RANGE.findall(accept)}
     json, events = {"application/json", "application/*", "*/*"}, {"text/event-stream", "text/*", "*/*"}
     return bool(kinds & json), bool(kinds & events)

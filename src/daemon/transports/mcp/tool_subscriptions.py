@@ -1,4 +1,4 @@
-"""``subscriptions/listen``: a client of the stateless revisions hears when its tools change, while it listens."""
+"""``subscriptions/listen``: notifies clients of the stateless revisions when their tools change."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,16 +15,16 @@ from .mcp_caller import McpCaller
 
 _ALIVE: Final = b": listening\n\n"
 _ALIVE_EVERY_S: Final = 15.0
-"""Proxies cut streams on which nothing comes for a minute."""
+"""Proxies close streams that are idle for a minute."""
 
 
 class ToolSubscriptions:
-    """All that listen."""
+    """The listening clients."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
         self._listeners: dict[asyncio.Event, Authorization] = {}
-        # Of these, those whose token is not good any more.
+        # Listeners whose token is no longer valid.
         self._unauthorized: set[asyncio.Event] = set()
         self._closed = False
 
@@ -32,29 +32,33 @@ class ToolSubscriptions:
         return f"<ToolSubscriptions listeners={len(self._listeners)}>"
 
     def tools_changed(self) -> None:
-        """The router has another offer."""
+        """The tool catalog has changed."""
         for listener in self._listeners:
             listener.set()
 
     def close_unauthorized(self, denial_reason: Callable[[Authorization], str | None]) -> None:
-        """End the streams of those to whom there is an objection now."""
+        """Ends the streams whose authorization is no longer valid."""
         for listener, access in self._listeners.items():
             if denial_reason(access) is not None:
                 self._unauthorized.add(listener)
                 listener.set()
 
     def close(self) -> None:
-        """End all streams, each with its answer."""
+        """Ends all streams, each with its answer."""
         self._closed = True
         self.tools_changed()
 
     async def listen(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
-        """Tell what was subscribed to, until the daemon goes down; None where the client hung up before."""
+        """Sends the subscribed notifications until the daemon shuts down; returns
+        None if the client disconnected before.
+        """
         wanted = request.params.get("notifications")
         if not isinstance(wanted, dict):
-            return MessageProblem(INVALID_PARAMS, "params.notifications must be an object of what you want to hear of.")
+            return MessageProblem(
+                INVALID_PARAMS, "params.notifications must be an object: the notifications to receive."
+            )
         if caller.stream is None:
-            return MessageProblem(INVALID_REQUEST, "What is listened to comes as events: Accept: text/event-stream.")
+            return MessageProblem(INVALID_REQUEST, "Notifications are sent as events: Accept: text/event-stream.")
         tools = wanted.get("toolsListChanged") is True
         meta = {SUBSCRIPTION_KEY: request.id}
         honoured = {"toolsListChanged": True} if tools else {}
@@ -88,7 +92,7 @@ class ToolSubscriptions:
 
 
 async def _wait(listener: asyncio.Event) -> bool:
-    """Whether something was heard before it is time for a sign of life."""
+    """Whether the listener was notified before the next SSE comment is due."""
     try:
         async with asyncio.timeout(_ALIVE_EVERY_S):
             await listener.wait()

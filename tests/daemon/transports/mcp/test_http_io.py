@@ -101,10 +101,10 @@ async def test_a_stream_begins_with_its_first_event() -> None:
         sent.append(message)
 
     stream = EventStream(send)  # type: ignore[arg-type] # as above
-    begun = [stream.begun]
+    begun = [stream.started]
     await stream.write(b"one")
     await stream.write(b"two", last=True)
-    assert [*begun, stream.begun] == [False, True]
+    assert [*begun, stream.started] == [False, True]
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body", "http.response.body"]
     assert dict(sent[0]["headers"])[b"content-type"] == b"text/event-stream"
     assert [message.get("more_body") for message in sent] == [None, True, False]

@@ -28,7 +28,7 @@ def test_reports_for_a_client_that_asked() -> None:
     assert exchange.reports() == b""
     assert exchange.progress(RUNNING, Progress("one"))
     assert exchange.progress(RUNNING, Progress("two"))
-    assert exchange.news.is_set()
+    assert exchange.changed.is_set()
     assert told(exchange.reports())["message"] == "two"
     assert exchange.reports() == b""
 
@@ -44,7 +44,7 @@ def test_a_client_that_did_not_ask() -> None:
     """It is told nothing between beats, and at a beat nothing but that the stream lives."""
     exchange = McpExchange(1, RequestEnvelope(NEW))
     assert not exchange.progress(RUNNING, Progress("one"))
-    assert not exchange.news.is_set()
+    assert not exchange.changed.is_set()
     exchange.heartbeat([RUNNING], 5.0)
     assert exchange.reports() == ALIVE
 
@@ -53,7 +53,7 @@ async def test_the_answer() -> None:
     """It bears the id of the client's request, and waits to be taken."""
     exchange = McpExchange("seven", RequestEnvelope(NEW))
     await exchange.deliver(RUNNING, exchange.render(RUNNING, RESULT))
-    assert exchange.news.is_set()
+    assert exchange.changed.is_set()
     assert exchange.answer is not None
     message = json.loads(exchange.answer)
     assert (message["id"], message["result"]["content"][0]["text"]) == ("seven", "hi")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from toold.daemon.transports.mcp import tool_listing
-from toold.daemon.transports.mcp.tool_listing import ToolListing, shown
+from toold.daemon.transports.mcp.tool_listing import ToolListing, entries
 from toold.protocol.mcp.json_rpc import MessageProblem
 from toold.protocol.mcp.mcp_revision import REVISIONS
 from toold.protocol.tool_call import Annotations, ToolInfo
@@ -33,14 +33,14 @@ def test_a_tool_that_clients_would_refuse_is_left_out() -> None:
     """One whose schema the revision's types do not take must not cost a client all the others."""
     odd = info({"type": "object", "properties": {"x": "nonsense"}}, "odd")
     with capture_logs() as logs:
-        assert [tool["name"] for tool in shown((info(), odd), ASKED)] == ["t"]
+        assert [tool["name"] for tool in entries((info(), odd), ASKED)] == ["t"]
     assert [(entry["tool"], entry["revision"]) for entry in logs] == [("odd", "2025-11-25")]
 
 
 def test_without_the_sdk_all_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its types are an extra of the installation; nothing is checked where they are missing."""
     monkeypatch.setattr(tool_listing, "official_types", lambda: None)
-    assert len(shown((info(), info({"type": "string"})), ASKED)) == 2
+    assert len(entries((info(), info({"type": "string"})), ASKED)) == 2
 
 
 async def test_pages(make_tool: Callable[..., Tool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ async def test_a_cursor_that_is_none(make_tool: Callable[..., Tool], cursor: obj
     """One of another listing is refused, and the client told to begin again."""
     page = await ToolListing().page(selection(make_tool, 10), NEW, cursor)
     assert isinstance(page, MessageProblem)
-    assert "begin again" in page.message
+    assert "list from the start" in page.message
 
 
 async def test_other_tools_are_another_listing(make_tool: Callable[..., Tool]) -> None:
