@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from toold.audit import content_kept
+from toold.audit import content_reducer
 from toold.store import KEY_BYTES, Archive, CallRow, Retention, Store, open_archive
 
 from .curves import Curve
@@ -22,7 +22,7 @@ _TAIL: Final = 20
 _TIMES: Final = 9
 _NO_BOUND: Final = 2**50
 _PATIENCE_S: Final = 60.0
-_CONTENT: Final = content_kept("shape")
+_CONTENT: Final = content_reducer("shape")
 
 
 async def rows(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve]:

@@ -1,6 +1,6 @@
-"""The audit: what is kept of each call, and what never is; and its way to Supabase."""
+"""The audit: what its rows contain, what is redacted, how rows are sent to Supabase, and how they are verified."""
 
-from .audit_content import content_kept, redact
+from .audit_content import content_reducer, redact
 from .audit_projection import QUOTES_ITS_CALLER, project
 from .audit_sender import AuditSender
 from .audit_verification import ChainKeyError, verify_local, verify_remote
@@ -19,7 +19,7 @@ __all__ = [
     "SupabaseReadError",
     "SupabaseReader",
     "SupabaseWriter",
-    "content_kept",
+    "content_reducer",
     "is_secret_name",
     "project",
     "redact",

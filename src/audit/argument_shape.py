@@ -1,4 +1,4 @@
-"""The shape of arguments: which fields, which types, how long; never a value."""
+"""The shape of arguments: their fields, types and lengths, without values."""
 
 import functools
 import itertools
@@ -10,9 +10,9 @@ from .redaction import redact_text
 
 MAX_DEPTH: Final = 6
 MAX_NODES: Final = 64
-"""Fields and items that a shape tells; with the bound on names a shape is at most 4 KiB of JSON, whatever came in."""
+"""The maximum number of fields and items in a shape; with the limit on names, a shape is at most 4 KiB of JSON."""
 MAX_KEYS: Final = 24
-"""Of one object."""
+"""The maximum number of fields of one object."""
 
 _LONGEST_NAME: Final = 32
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -20,13 +20,13 @@ _SCALARS: Final = {int: "int", float: "float", bool: "bool", type(None): "null"}
 
 
 def shape(arguments: Json) -> Json:
-    """What JSON arguments look like, without their values::
+    """Returns the structure of JSON arguments without their values::
 
         {"text": "Hello, world", "value": {"a": 1}, "files": ["a.txt", "b.txt", "c.txt"]}
         {"text": "str[12]", "value": {"a": "int"}, "files": ["str[5]", "…2"]}
 
-    Lengths are in characters, fields and items. Of a list only the first item is told. Names of fields come from the
-    caller too: one that is no plain word, too long, or looks like a secret is told by its length.
+    Lengths are in characters, fields and items. Of a list, only the first item is described. Field names come from the
+    caller too: a name that is not a plain word, is too long, or looks like a secret is replaced with its length.
     """
     return _shape(arguments, MAX_DEPTH, itertools.count())
 
@@ -49,20 +49,20 @@ def _shape(value: Json, depth: int, nodes: "itertools.count[int]") -> Json:
 def _object(value: dict[str, Json], depth: int, nodes: "itertools.count[int]") -> Json:
     if depth <= 0:
         return f"object[{len(value)}]"
-    told: dict[str, Json] = {}
+    described: dict[str, Json] = {}
     for key, item in itertools.islice(value.items(), MAX_KEYS):
         if next(nodes) >= MAX_NODES:
             break
-        told[_name(key)] = _shape(item, depth - 1, nodes)
-    if len(told) < len(value):
-        told["…"] = f"…{len(value) - len(told)}"
-    return told
+        described[_name(key)] = _shape(item, depth - 1, nodes)
+    if len(described) < len(value):
+        described["…"] = f"…{len(value) - len(described)}"
+    return described
 
 
 def _name(key: object) -> str:
-    return _told_name(key) if isinstance(key, str) and len(key) <= _LONGEST_NAME else f"name[{len(str(key))}]"
+    return _safe_name(key) if isinstance(key, str) and len(key) <= _LONGEST_NAME else f"name[{len(str(key))}]"
 
 
-@functools.lru_cache(maxsize=1024)  # callers send the same few names again and again
-def _told_name(key: str) -> str:
+@functools.lru_cache(maxsize=1024)  # callers send the same few names repeatedly
+def _safe_name(key: str) -> str:
     return key if _NAME.fullmatch(key) and redact_text(key) == key else f"name[{len(key)}]"

@@ -1,4 +1,4 @@
-"""What the audit keeps of a call's arguments: their shape, their content, or nothing."""
+"""Reduces a call's arguments for its audit row: to their shape, their redacted content, or nothing."""
 
 from collections.abc import Callable
 from typing import Final, Literal
@@ -10,20 +10,20 @@ from .argument_shape import shape
 from .redaction import REDACTED, is_secret_name, redact_text
 
 MAX_CONTENT_BYTES: Final = 16 * 1024
-"""Of the JSON that is kept of one call's arguments; what is longer is cut, where it is cut an ellipsis stands."""
+"""The limit of one call's arguments as JSON; longer content is cut, with an ellipsis at each cut."""
 MAX_MESSAGE_BYTES: Final = 64 * 1024
-"""Of the JSON of one message of a conversation, cut in the same way."""
+"""The limit of one message of a conversation as JSON, cut in the same way."""
 MAX_DEPTH: Final = 16
 _OVERLAP: Final = 512
-"""Characters read beyond a cut, so that a secret that lies across it is still recognised."""
+"""Characters examined beyond a cut, so that a secret across the cut is recognized."""
 
 Policy = Literal["shape", "full", "none"]
 
 _encode = msgspec.json.Encoder().encode
 
 
-def content_kept(policy: Policy) -> Callable[[Json], str | None]:
-    """A function from arguments to what is kept of them, as JSON; for the store's writer thread."""
+def content_reducer(policy: Policy) -> Callable[[Json], str | None]:
+    """Returns the function that reduces arguments to JSON; the store's writer thread calls it."""
     match policy:
         case "shape":
             return _shape_as_json
@@ -48,24 +48,24 @@ def _content_as_json(arguments: Json) -> str | None:
 
 
 def redact(arguments: Json) -> Json:
-    """A copy without secrets (by name and by look), cut to about half of ``MAX_CONTENT_BYTES``."""
-    return _Copy(MAX_CONTENT_BYTES // 2).of(arguments, MAX_DEPTH)
+    """Returns a copy without secrets (by name and by format), cut to about half of ``MAX_CONTENT_BYTES``."""
+    return _BoundedCopy(MAX_CONTENT_BYTES // 2).of(arguments, MAX_DEPTH)
 
 
 def redact_message(content: Json) -> Json:
-    """A copy of a message without secrets, of at most ``MAX_MESSAGE_BYTES`` as JSON."""
+    """Returns a copy of a message without secrets, of at most ``MAX_MESSAGE_BYTES`` as JSON."""
     budget = MAX_MESSAGE_BYTES
     while True:
-        copied = _Copy(budget).of(content, MAX_DEPTH)
+        copied = _BoundedCopy(budget).of(content, MAX_DEPTH)
         size = len(_encode(copied))
         if size <= MAX_MESSAGE_BYTES:
             return copied
-        # Of most scripts a character takes several bytes, and so does an escape.
+        # In most scripts a character takes several bytes, as does an escape.
         budget = budget * MAX_MESSAGE_BYTES // size - _OVERLAP
 
 
-class _Copy:
-    """Copies JSON until its budget of characters is spent."""
+class _BoundedCopy:
+    """Copies and redacts JSON until its budget of characters is used up."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -81,12 +81,12 @@ class _Copy:
         return value if value is None or isinstance(value, bool | int | float) else f"<{type(value).__name__}>"
 
     def _text(self, text: str) -> str:
-        room = max(self.budget, 0)
-        kept = redact_text(text[: room + _OVERLAP])
-        if len(text) > room + _OVERLAP or len(kept) > room:
-            kept = f"{kept[:room]}… [{len(text)} characters]"
-        self.budget -= len(kept) + 2
-        return kept
+        limit = max(self.budget, 0)
+        redacted = redact_text(text[: limit + _OVERLAP])
+        if len(text) > limit + _OVERLAP or len(redacted) > limit:
+            redacted = f"{redacted[:limit]}… [{len(text)} characters]"
+        self.budget -= len(redacted) + 2
+        return redacted
 
     def _list(self, items: list[Json] | tuple[Json, ...], depth: int) -> Json:
         copied: list[Json] = []
@@ -103,6 +103,6 @@ class _Copy:
             if self.budget <= 0 or depth <= 0:
                 copied["…"] = f"[{len(fields) - len(copied)} more]"
                 break
-            kept = self._text(str(name))
-            copied[kept] = REDACTED if is_secret_name(str(name)) else self.of(value, depth - 1)
+            shown = self._text(str(name))
+            copied[shown] = REDACTED if is_secret_name(str(name)) else self.of(value, depth - 1)
         return copied

@@ -1,4 +1,4 @@
-"""From a call that has ended to its audit row. Pure: the caller brings the clock and the ids."""
+"""Makes the audit row of a call that has ended. Pure: the caller supplies times and ids."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ from ..store import CallRow
 from .redaction import redact_text
 
 MAX_NAME_CHARS: Final = 128
-"""Of a tool's, a client's and a model's name: callers choose the first two."""
+"""The limit of the names of tools, clients and models; callers choose the first two."""
 MAX_MESSAGE_CHARS: Final = 500
 
 QUOTES_ITS_CALLER: Final = frozenset(
     {ErrorCode.VALIDATION_ERROR, ErrorCode.INVALID_REQUEST, ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED}
 )
-"""Errors whose messages repeat what was sent, which may be what is not to be kept."""
+"""Errors whose messages quote the request, which may contain what the audit must not store."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -34,9 +34,9 @@ def project(
     client: ClientInfo,
     result_bytes: int = 0,
 ) -> CallRow:
-    """The row of one ended call; ``started_at`` is Unix time in seconds, when the call came in.
+    """Returns the row of an ended call; ``started_at`` is the Unix time in seconds at which the call arrived.
 
-    The row holds the arguments themselves: the store's writer keeps of them what the operator allows.
+    The row has the arguments themselves: the store's writer reduces them as the operator chose.
     """
     metadata, error = result.metadata, result.error
     usage, cost = metadata.usage, metadata.cost
@@ -71,5 +71,5 @@ def project(
 
 
 def _message(message: str) -> str:
-    kept = redact_text(message[: 2 * MAX_MESSAGE_CHARS])
-    return kept if len(kept) <= MAX_MESSAGE_CHARS else kept[: MAX_MESSAGE_CHARS - 1] + "…"
+    redacted = redact_text(message[: 2 * MAX_MESSAGE_CHARS])
+    return redacted if len(redacted) <= MAX_MESSAGE_CHARS else redacted[: MAX_MESSAGE_CHARS - 1] + "…"

@@ -1,4 +1,4 @@
-"""The audit's way to Supabase. No call waits for it."""
+"""Sends the audit to Supabase, independent of running calls."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,23 +11,23 @@ from .supabase_writer import AuditRemote
 
 
 class AuditSender:
-    """Sends calls and copies of conversations, each in a lane of its own: what keeps one from Supabase, such as a table
-    that is missing there, holds up no other.
+    """Sends calls and copies of conversations with one sender each, so that a failure of one, such as a missing table,
+    does not delay the other.
     """
 
     def __init__(self, store: Store, connect: Callable[[], AuditRemote]) -> None:
-        """``connect`` is called in a thread, once a lane; it may take its time, and raise ImportError."""
-        self._outgoing = CallBatches(store)
-        self._calls: OutboxSender[ChainedRow] = OutboxSender(store, self._outgoing, connect)
+        """``connect`` is called in a thread, once per sender; it may block, and may raise ImportError."""
+        self._call_batches = CallBatches(store)
+        self._calls: OutboxSender[ChainedRow] = OutboxSender(store, self._call_batches, connect)
         self._copies: OutboxSender[ConversationCopy] = OutboxSender(store, ConversationBatches(store), connect)
 
     @property
     def backlog(self) -> int:
-        """Calls that are in the store and not yet sent."""
-        return self._outgoing.backlog
+        """Stored calls that have not been sent."""
+        return self._call_batches.backlog
 
     async def status(self) -> dict[str, Any]:
-        """``OutboxSender.status`` of the calls, and under ``copies`` of the copies.
+        """Returns ``OutboxSender.status`` of the calls, with that of the copies under ``copies``.
 
         Raises:
             StoreError: the outbox cannot be read.
@@ -35,10 +35,10 @@ class AuditSender:
         return {**await self._calls.status(), "copies": await self._copies.status()}
 
     def start(self) -> None:
-        """Begin. Whatever Supabase and the store do, it goes on until it is closed."""
+        """Starts sending, which continues until ``close`` despite failures of Supabase or the store."""
         self._calls.start()
         self._copies.start()
 
     async def close(self, within_s: float) -> None:
-        """Send what is left as long as that works, for at most so many seconds, and end. Does nothing before start."""
+        """Sends the backlog for at most ``within_s`` seconds, or until a write fails, and stops."""
         await asyncio.gather(self._calls.close(within_s), self._copies.close(within_s))

@@ -1,4 +1,4 @@
-"""Checking the audit: the local database by itself, and Supabase by what the state directory knows."""
+"""Verifies the audit chain: the local database by itself, and Supabase with the key and the local database."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -8,33 +8,35 @@ from .chain_walk import ChainCount, ChainFindings, ChainGap, ChainLink, ChainWal
 from .supabase_reader import SupabaseReader
 from .supabase_rows import Record, call_values, checkpoint_of
 
-_BEGUN_AGAIN: Final = (
-    "the chain began again after it: audit.key had signed one before, and at a start the database had no end of it; so "
-    "the database was removed, replaced or changed, and of calls up to here nothing can be said. Whoever moves the "
-    "database away on purpose moves audit.key away with it"
+_RESTARTED: Final = (
+    "the chain was restarted after it: audit.key had signed a chain, but at a start the database had no head of it. "
+    "The database was removed, replaced or changed, so calls up to here cannot be verified. To move the database away "
+    "on purpose, move audit.key away too"
 )
 
 
 class ChainKeyError(Exception):
-    """The key at hand did not sign this database, so that nothing can be said of it."""
+    """The key did not sign this database, so it cannot be verified."""
 
     def __init__(self, key: ChainSeal, chain: str) -> None:
         super().__init__(
-            f"the audit.key here is of chain {key.chain}, and the database was signed for chain {chain}: put its key "
-            "back; where it is lost, the daemon's next start begins a new chain"
+            f"audit.key belongs to chain {key.chain}, but the database was signed for chain {chain}: restore its key; "
+            "if it is lost, the daemon's next start begins a new chain"
         )
 
 
 def verify_local(
     seal: ChainSeal, trail: ChainTrail, rows: Iterable[tuple[int, Sequence[Any], bytes | None]]
 ) -> ChainFindings:
-    """Check all rows of the database: seq, values as ``canonical`` takes them, and mac, in order.
+    """Verifies all rows of the database: seq, values as ``canonical`` takes them, and mac, in order.
 
     Raises:
-        OtherKeyError: the database was signed with another key.
+        ChainKeyError: the database was signed with another key.
     """
-    findings, signed, began = _notes(seal, trail)
-    walk = ChainWalk(seal, findings, [one for one in signed if one.kind == "expired"], start=_start(began))
+    findings, signed, began = _verify_checkpoints(seal, trail)
+    walk = ChainWalk(
+        seal, findings, [checkpoint for checkpoint in signed if checkpoint.kind == "expired"], start=_start(began)
+    )
     head = trail.head if trail.head and seal.is_signed(trail.head) else None
     foreign: list[int] = []
     for seq, values, mac in rows:
@@ -43,120 +45,126 @@ def verify_local(
             if mac and began.kind == "began":
                 foreign.append(seq)
         elif head and seq > head.last_seq:
-            findings.found("added", "the head says that the chain ends before it", (seq, seq), str(values[0]))
+            findings.add_problem("added", "the chain ends before it, according to the head", (seq, seq), str(values[0]))
         else:
             walk.add(link(seq, values, mac))
     if foreign:
-        told = "they were signed with a key that is not here, before the chain began anew"
-        findings.found("changed", told, (foreign[0], foreign[-1]))
+        message = "they were signed with an unavailable key, before the chain began"
+        findings.add_problem("changed", message, (foreign[0], foreign[-1]))
     walk.end(head.last_seq if head else 0, head.last_mac if head else None)
     return findings
 
 
 async def verify_remote(seal: ChainSeal, trail: Callable[[], ChainTrail], reader: SupabaseReader) -> ChainFindings:
-    """Check what Supabase has of this chain. ``trail`` reads the database as it is when it is called.
+    """Verifies the rows of this chain in Supabase. ``trail`` reads the current head and checkpoints of the database.
 
     Raises:
-        OtherKeyError: the database was signed with another key.
-        NotReadError: Supabase does not answer.
+        ChainKeyError: the database was signed with another key.
+        SupabaseReadError: Supabase cannot be read.
     """
     at_first = trail()
-    notes = await reader.checkpoints(seal.chain)
-    findings, signed, began = _notes(seal, at_first)
-    start, covers = _start(began), [one for one in signed if one.kind in {"unsent", "refused"}]
-    for note in notes:
-        one = _noted(seal, findings, note)
-        if one and one.kind == "forgotten":
-            # Unsigned, so that it may stand for the beginning alone: what it spares is checked from there on.
-            start = max(start, (one.last_seq + 1, one.after))
-        elif one and one.kind in {"unsent", "refused"}:
-            covers.append(one)
-        elif one and one.kind == "begun again" and one.mac not in {known.mac for known in signed}:
-            _begun_again(findings, one)
+    records = await reader.checkpoints(seal.chain)
+    findings, signed, began = _verify_checkpoints(seal, at_first)
+    start, covers = _start(began), [checkpoint for checkpoint in signed if checkpoint.kind in {"unsent", "refused"}]
+    for record in records:
+        checkpoint = _remote_checkpoint(seal, findings, record)
+        if checkpoint and checkpoint.kind == "forgotten":
+            # Unsigned, so it may only cover the beginning: the chain is verified from there on.
+            start = max(start, (checkpoint.last_seq + 1, checkpoint.after))
+        elif checkpoint and checkpoint.kind in {"unsent", "refused"}:
+            covers.append(checkpoint)
+        elif checkpoint and checkpoint.kind == "begun again" and checkpoint.mac not in {local.mac for local in signed}:
+            _add_restart(findings, checkpoint)
     walk = ChainWalk(seal, findings, covers, start=start)
     last_seq = at_first.head.last_seq if at_first.head else 0
-    async for call, asked in reader.calls(seal.chain, up_to=last_seq):
+    async for call, provider_call in reader.calls(seal.chain, up_to=last_seq):
         if began and began.kind == "begun again" and call["seq"] <= began.last_seq:
             findings.older += 1
         else:
-            walk.add(_remote_link(call, asked))
+            walk.add(_remote_link(call, provider_call))
     walk.end(at_first.settled_seq, None)
     findings.waiting = max(0, last_seq - max(at_first.settled_seq, findings.last_seq or 0))
     last_there = await reader.last_seq(seal.chain)
-    head = trail().head  # the daemon may have gone on meanwhile
+    head = trail().head  # the daemon may have written rows meanwhile
     if head and last_there > head.last_seq:
-        told = "Supabase has calls that this database does not: it was set back, or is not the one that sent them"
-        findings.found("added", told, (head.last_seq + 1, last_there))
+        message = "Supabase has calls that this database lacks: it was restored from a backup, or did not send them"
+        findings.add_problem("added", message, (head.last_seq + 1, last_there))
     return findings
 
 
-def _notes(seal: ChainSeal, trail: ChainTrail) -> tuple[ChainFindings, list[Checkpoint], Checkpoint | None]:
-    """Check the head and the checkpoints. Returns with the findings the good ones since the chain began, and how."""
+def _verify_checkpoints(
+    seal: ChainSeal, trail: ChainTrail
+) -> tuple[ChainFindings, list[Checkpoint], Checkpoint | None]:
+    """Verifies the head and the checkpoints. Returns the findings, the signed checkpoints since the chain began, and
+    the one with which it began.
+    """
     findings, head = ChainFindings(chain=seal.chain), trail.head
     if head is not None and head.chain != seal.chain:
         raise ChainKeyError(seal, head.chain)
-    signed = [one for one in trail.checkpoints if seal.is_signed(one)]
+    signed = [checkpoint for checkpoint in trail.checkpoints if seal.is_signed(checkpoint)]
     began = max(
-        (one for one in signed if one.kind in {"began", "begun again"}), key=lambda one: one.number, default=None
+        (checkpoint for checkpoint in signed if checkpoint.kind in {"began", "begun again"}),
+        key=lambda checkpoint: checkpoint.number,
+        default=None,
     )
     first = began.number if began else 1
     if head is None:
-        findings.found("missing", "there is no head: nothing tells where the chain ends", (0, 0))
+        findings.add_problem("missing", "the head is missing, so the end of the chain is unknown", (0, 0))
     elif not seal.is_signed(head):
-        findings.found("changed", "the head is not as it was signed", (head.last_seq, head.last_seq))
+        findings.add_problem("changed", "the head has an invalid signature", (head.last_seq, head.last_seq))
     if began is None:
-        findings.found("missing", "no checkpoint tells where the chain began", (1, 1))
+        findings.add_problem("missing", "the checkpoint with which the chain began is missing", (1, 1))
     elif began.kind == "begun again":
-        _begun_again(findings, began)
-    for one in trail.checkpoints:
-        if one.number >= first and one not in signed:
-            told = f"checkpoint {one.number} ({one.kind}) is not as it was signed"
-            findings.found("changed", told, (one.first_seq, one.last_seq))
-    numbers = {one.number for one in trail.checkpoints}
+        _add_restart(findings, began)
+    for checkpoint in trail.checkpoints:
+        if checkpoint.number >= first and checkpoint not in signed:
+            message = f"checkpoint {checkpoint.number} ({checkpoint.kind}) has an invalid signature"
+            findings.add_problem("changed", message, (checkpoint.first_seq, checkpoint.last_seq))
+    numbers = {checkpoint.number for checkpoint in trail.checkpoints}
     for number in sorted(set(range(first, head.checkpoints + 1 if head else first)) - numbers):
-        findings.found("missing", f"checkpoint {number} is not there", (0, 0))
-    signed = [one for one in signed if one.number >= first]
-    for one in signed:
-        _count(findings, one)
+        findings.add_problem("missing", f"checkpoint {number} is missing", (0, 0))
+    signed = [checkpoint for checkpoint in signed if checkpoint.number >= first]
+    for checkpoint in signed:
+        _count(findings, checkpoint)
     return findings, signed, began
 
 
-def _begun_again(findings: ChainFindings, one: Checkpoint) -> None:
-    findings.found("missing", _BEGUN_AGAIN, (min(1, one.last_seq), one.last_seq))
+def _add_restart(findings: ChainFindings, checkpoint: Checkpoint) -> None:
+    findings.add_problem("missing", _RESTARTED, (min(1, checkpoint.last_seq), checkpoint.last_seq))
 
 
 def _start(began: Checkpoint | None) -> tuple[int, bytes]:
     return (began.last_seq + 1, began.after) if began else (1, GENESIS)
 
 
-def _count(findings: ChainFindings, one: Checkpoint) -> None:
-    count = findings.checkpoints.setdefault(one.kind, ChainCount())
+def _count(findings: ChainFindings, checkpoint: Checkpoint) -> None:
+    count = findings.checkpoints.setdefault(checkpoint.kind, ChainCount())
     count.checkpoints += 1
-    count.calls = None if count.calls is None or one.calls is None else count.calls + one.calls
-    if one.kind == "gap":
-        findings.gaps.append(ChainGap(after_seq=one.last_seq, since=one.since, until=one.until))
+    count.calls = None if count.calls is None or checkpoint.calls is None else count.calls + checkpoint.calls
+    if checkpoint.kind == "gap":
+        findings.gaps.append(ChainGap(after_seq=checkpoint.last_seq, since=checkpoint.since, until=checkpoint.until))
 
 
-def _noted(seal: ChainSeal, findings: ChainFindings, note: Record) -> Checkpoint | None:
-    """The checkpoint of a row of ``toold_checkpoints``; None for one that is not as it was signed."""
+def _remote_checkpoint(seal: ChainSeal, findings: ChainFindings, record: Record) -> Checkpoint | None:
+    """Returns the checkpoint of a row of ``toold_checkpoints``; None if its signature is invalid."""
     try:
-        one = checkpoint_of(note)
+        checkpoint = checkpoint_of(record)
     except (ValueError, TypeError, KeyError):
-        one = None
-    if one is not None and one.kind == "forgotten":
-        _count(findings, one)
-    elif one is None or not seal.is_signed(one):
-        findings.found("changed", f"checkpoint {note.get('number')} is not as it was signed", (0, 0))
+        checkpoint = None
+    if checkpoint is not None and checkpoint.kind == "forgotten":
+        _count(findings, checkpoint)
+    elif checkpoint is None or not seal.is_signed(checkpoint):
+        findings.add_problem("changed", f"checkpoint {record.get('number')} has an invalid signature", (0, 0))
         return None
-    return one
+    return checkpoint
 
 
-def _remote_link(call: Record, asked: Record | None) -> ChainLink:
+def _remote_link(call: Record, provider_call: Record | None) -> ChainLink:
     try:
         mac = bytes.fromhex(call["mac"] or "")
     except ValueError:
         mac = b""
     try:
-        return link(call["seq"], call_values(call, asked), mac)
+        return link(call["seq"], call_values(call, provider_call), mac)
     except (ValueError, TypeError, KeyError):
         return ChainLink(call["seq"], str(call["id"]), None, mac)

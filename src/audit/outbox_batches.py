@@ -1,4 +1,4 @@
-"""What is sent to Supabase: calls with the notes on their chain, and copies of conversations. One lane each."""
+"""The rows that are sent to Supabase: calls with their checkpoints, and copies of conversations."""
 
 import time
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from ..store import AuditOutboxState, ChainedRow, ConversationCopy, SettledCalls
 from .supabase_writer import AuditRemote, SupabaseWriteError
 
 MAX_COPIED_BYTES: Final = 256 * 1024
-"""Of the messages sent at once, as they were said; a longer one goes alone. Making their JSON holds up the event loop
-for some milliseconds."""
+"""The limit of the messages in one batch, before redaction; a longer message is sent alone. Encoding them blocks the
+event loop for some milliseconds."""
 MAX_CHECKPOINTS: Final = 200
-"""Sent at once."""
+"""The maximum number of checkpoints per request."""
 
 Row = TypeVar("Row")
 
@@ -21,68 +21,68 @@ _log = structlog.get_logger(__name__)
 
 
 class OutboxBatches(Protocol[Row]):
-    """Rows of the store that Supabase is to have, the oldest first.
+    """Unsent rows of the store, oldest first.
 
-    Reading them raises StoreError where the store cannot be read, writing them NotWrittenError.
+    Reading them raises StoreError if the store cannot be read, writing them SupabaseWriteError.
     """
 
     name: str
-    """For the log."""
+    """The name in the log."""
 
     @property
-    def on(self) -> bool:
-        """Whether any are to be sent."""
+    def enabled(self) -> bool:
+        """Whether rows are to be sent."""
         ...
 
     @property
-    def added(self) -> int:
-        """Changes when there may be new ones."""
+    def changes(self) -> int:
+        """A count that changes when there may be new rows."""
         ...
 
     async def counts(self) -> dict[str, Any]:
-        """For people: what waits, and what became of the others since ever."""
+        """Returns the backlog, and the counts of rows ever sent, refused and dropped."""
         ...
 
-    async def take(self, limit: int) -> Sequence[Row]:
-        """The oldest that are neither sent nor refused; at most so many. Empty where none is left."""
+    async def unsent(self, limit: int) -> Sequence[Row]:
+        """Returns the oldest rows that are neither sent nor refused, at most ``limit``."""
         ...
 
     async def write(self, remote: AuditRemote, rows: Sequence[Row]) -> None:
-        """Have these there."""
+        """Writes these rows to Supabase."""
         ...
 
     def settle(self, rows: Sequence[Row], refused: str | None = None) -> None:
-        """These are there; or the one was refused, and why."""
+        """Records that these rows were sent, or that one row was refused and why."""
         ...
 
     async def finish(self, remote: AuditRemote) -> None:
-        """Have what goes with them there, after each batch and where there was none."""
+        """Writes what belongs to the rows, after each batch and also without one."""
         ...
 
 
 class CallBatches:
-    """The audit's rows, in the order of their chain, and its checkpoints. Satisfies ``OutboxBatches``."""
+    """Audit rows in the order of the chain, and the checkpoints. Satisfies ``OutboxBatches``."""
 
     name = "calls"
-    on = True
+    enabled = True
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # What is settled is on its way to the store: these are ahead of what the store has.
+        # Settled rows are written asynchronously, so these are ahead of the store.
         self._cursor = 0
         self._settling: set[bytes] = set()  # checkpoints, by their macs
 
-        # For the backlog between two looks at the outbox.
+        # For the backlog between two reads of the outbox.
         self._unsent = 0
         self._written = 0
 
     @property
-    def added(self) -> int:
+    def changes(self) -> int:
         return self._store.audit.rows_written
 
     @property
     def backlog(self) -> int:
-        """Calls that are in the store and not yet sent."""
+        """Stored calls that have not been sent."""
         return self._unsent + self._store.audit.rows_written - self._written
 
     async def counts(self) -> dict[str, Any]:
@@ -95,12 +95,12 @@ class CallBatches:
             "last_sent_at": outbox.last_sent_at,
         }
 
-    async def take(self, limit: int) -> Sequence[ChainedRow]:
+    async def unsent(self, limit: int) -> Sequence[ChainedRow]:
         written = self._store.audit.rows_written
-        self._know(await self._store.audit.outbox_state(), written)
+        self._update_backlog(await self._store.audit.outbox_state(), written)
         return await self._store.audit.unsent_calls(self._cursor, limit)
 
-    def _know(self, outbox: AuditOutboxState, written: int) -> None:
+    def _update_backlog(self, outbox: AuditOutboxState, written: int) -> None:
         self._cursor = max(self._cursor, outbox.settled_seq)
         self._unsent = outbox.backlog - max(0, self._cursor - outbox.settled_seq)
         self._written = written
@@ -111,11 +111,11 @@ class CallBatches:
     def settle(self, rows: Sequence[ChainedRow], refused: str | None = None) -> None:
         up_to = rows[-1].seq
         if refused is not None:
-            _log.warning("Supabase refuses a call's audit row", call=rows[0].call.id, reason=refused)
-        # Seqs have no gaps of their own: what is missing was removed by retention.
+            _log.warning("Supabase refused an audit row", call=rows[0].call.id, reason=refused)
+        # Seqs are consecutive, except where retention removed rows.
         dropped = up_to - self._cursor - len(rows)
         if dropped:
-            _log.warning("calls were removed before they could be sent", calls=dropped)
+            _log.warning("audit rows removed by retention before they were sent", calls=dropped)
         self._store.audit.settle(
             SettledCalls(
                 up_to=up_to,
@@ -129,9 +129,11 @@ class CallBatches:
         self._unsent -= len(rows)
 
     async def finish(self, remote: AuditRemote) -> None:
-        unsent = {one.mac: one for one in await self._store.audit.unsent_checkpoints(MAX_CHECKPOINTS)}
+        unsent = {
+            checkpoint.mac: checkpoint for checkpoint in await self._store.audit.unsent_checkpoints(MAX_CHECKPOINTS)
+        }
         self._settling &= unsent.keys()
-        checkpoints = tuple(one for mac, one in unsent.items() if mac not in self._settling)
+        checkpoints = tuple(checkpoint for mac, checkpoint in unsent.items() if mac not in self._settling)
         if not checkpoints:
             return
         try:
@@ -139,26 +141,26 @@ class CallBatches:
         except SupabaseWriteError as error:
             if error.failure.verdict != "refused":
                 raise
-            _log.warning("Supabase refuses checkpoints of the audit's chain", reason=error.failure.reason)
+            _log.warning("Supabase refused checkpoints of the audit chain", reason=error.failure.reason)
         self._store.audit.settle(SettledCalls(up_to=self._cursor, at=time.time(), checkpoints=checkpoints))
-        self._settling |= {one.mac for one in checkpoints}
+        self._settling |= {checkpoint.mac for checkpoint in checkpoints}
 
 
 class ConversationBatches:
-    """What was said in conversations, as long as that is to be copied. Satisfies ``OutboxBatches``."""
+    """Copies of conversations, while copying is enabled. Satisfies ``OutboxBatches``."""
 
     name = "copies of conversations"
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._cursor = 0  # as that of ``CallBatches``
+        self._cursor = 0  # as in ``CallBatches``
 
     @property
-    def on(self) -> bool:
+    def enabled(self) -> bool:
         return self._store.conversations.copy_enabled
 
     @property
-    def added(self) -> int:
+    def changes(self) -> int:
         return self._store.conversations.copy_changes
 
     async def counts(self) -> dict[str, Any]:
@@ -171,7 +173,7 @@ class ConversationBatches:
             "last_sent_at": state.last_sent_at,
         }
 
-    async def take(self, limit: int) -> Sequence[ConversationCopy]:
+    async def unsent(self, limit: int) -> Sequence[ConversationCopy]:
         return await self._store.conversations.unsent_copies(self._cursor, limit, MAX_COPIED_BYTES)
 
     async def write(self, remote: AuditRemote, rows: Sequence[ConversationCopy]) -> None:
@@ -181,10 +183,10 @@ class ConversationBatches:
         if refused is None:
             settled = SettledConversationCopies(at=time.time(), sent=[copy.number for copy in rows])
         else:
-            _log.warning("Supabase refuses a copy", of=rows[0].id, reason=refused)
+            _log.warning("Supabase refused a copy", id=rows[0].id, reason=refused)
             settled = SettledConversationCopies(at=time.time(), refused={rows[0].number: refused})
         self._store.conversations.settle(settled)
         self._cursor = rows[-1].number
 
     async def finish(self, remote: AuditRemote) -> None:
-        """Nothing goes with them."""
+        """Nothing else belongs to them."""

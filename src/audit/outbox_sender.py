@@ -1,4 +1,4 @@
-"""The way of one kind of rows to Supabase: from the outbox, in batches, in order, at its own pace."""
+"""Sends one kind of rows from the outbox to Supabase: in batches, in order, at a limited rate."""
 
 import asyncio
 import contextlib
@@ -14,15 +14,15 @@ from .outbox_batches import OutboxBatches, Row
 from .supabase_writer import AuditRemote, SupabaseWriteError
 
 BATCH: Final = 200
-"""Rows sent at once, at most. After a failure half as many are tried, so that a server that cannot take so many in
-its time takes some."""
+"""The maximum number of rows per batch. After a failure the batch size is halved, so that a slow server can accept
+some."""
 PACE_S: Final = 0.25
-"""Between two batches: a backlog is caught up with 800 rows a second at most, which a daemon that is wholly busy does
-not feel above the machine's noise (`make bench-audit`; at 0.1 s it did)."""
+"""The pause between two batches: at most 800 rows per second, which has no measurable effect on a fully loaded daemon
+(`make bench-audit`; 0.1 s had one)."""
 SEARCH_PACE_S: Final = 0.1
-"""Before a refused batch is halved to find which rows are refused: where all are, that is two requests a row."""
-LOOK_EVERY_S: Final = 1.0
-"""How often a lane that has nothing to do looks whether there is something; costs one comparison."""
+"""The pause before a refused batch is halved to find the refused rows: if all are, that is two requests per row."""
+POLL_INTERVAL_S: Final = 1.0
+"""How often an idle sender checks for new rows; costs one comparison."""
 
 State = Literal["starting", "idle", "sending", "retrying", "stopped"]
 
@@ -30,41 +30,40 @@ _log = structlog.get_logger(__name__)
 
 
 class OutboxSender(Generic[Row]):
-    """Sends what is unsent, from ``start`` to ``close``, as a task of its own on the running loop."""
+    """Sends unsent rows from ``start`` to ``close``, in a separate task on the running loop."""
 
-    def __init__(self, store: Store, outgoing: OutboxBatches[Row], connect: Callable[[], AuditRemote]) -> None:
-        """``connect`` is called in a thread, once; it may take its time, and raise ImportError."""
+    def __init__(self, store: Store, batches: OutboxBatches[Row], connect: Callable[[], AuditRemote]) -> None:
+        """``connect`` is called once, in a thread; it may block, and may raise ImportError."""
         self._store = store
-        self._outgoing = outgoing
+        self._batches = batches
         self._connect = connect
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-        # Where it stands.
-        self._batch = BATCH
+        self._batch = BATCH  # the current batch size
         self._failures = 0  # in a row
         self._state: State = "starting"
         self._problem: str | None = None
 
     async def status(self) -> dict[str, Any]:
-        """For people: state, backlog, what was sent, refused and dropped since ever, the last failure.
+        """Returns the state, the backlog, the counts of rows ever sent, refused and dropped, and the last failure.
 
         Raises:
             StoreError: the outbox cannot be read.
         """
         return {
-            "state": self._state if self._outgoing.on else "off",
-            **await self._outgoing.counts(),
+            "state": self._state if self._batches.enabled else "off",
+            **await self._batches.counts(),
             "failures_in_a_row": self._failures,
             "last_error": self._problem,
         }
 
     def start(self) -> None:
-        """Begin. Whatever Supabase and the store do, it goes on until it is closed."""
-        self._task = asyncio.create_task(self._run(), name=f"audit: {self._outgoing.name}")
+        """Starts sending, which continues until ``close`` despite failures of Supabase or the store."""
+        self._task = asyncio.create_task(self._run(), name=f"audit: {self._batches.name}")
 
     async def close(self, within_s: float) -> None:
-        """Send what is left as long as that works, for at most so many seconds, and end. Does nothing before start."""
+        """Sends the backlog for at most ``within_s`` seconds, or until a write fails, and stops."""
         self._closing.set()
         if self._task is None:
             return
@@ -84,15 +83,15 @@ class OutboxSender(Generic[Row]):
             await remote.close()
 
     async def _connected(self) -> AuditRemote | None:
-        """The way to Supabase; None where there can be none, and ``_problem`` says why."""
+        """Returns the connection to Supabase; None if it cannot be set up, and ``_problem`` says why."""
         try:
             return await asyncio.to_thread(self._connect)
         except ImportError as error:
             self._problem = f"{error}; install it with: pip install 'toold[audit]'"
-            _log.error("the audit is not sent", what=self._outgoing.name, reason=self._problem)
-        except Exception as error:  # noqa: BLE001 - else the task would end unseen, and seem to be starting for ever
+            _log.error("audit cannot be sent", rows=self._batches.name, reason=self._problem)
+        except Exception as error:  # noqa: BLE001 - the task would end unnoticed, and its state would stay "starting"
             self._problem = type(error).__name__
-            _log.exception("the audit is not sent", what=self._outgoing.name, reason=self._problem)
+            _log.exception("audit cannot be sent", rows=self._batches.name, reason=self._problem)
         return None
 
     async def _until_closed(self, remote: AuditRemote) -> None:
@@ -101,41 +100,44 @@ class OutboxSender(Generic[Row]):
             try:
                 if last_round:
                     await self._store.flush()
-                on, seen = self._outgoing.on, self._outgoing.added
+                enabled, changes = self._batches.enabled, self._batches.changes
                 sent = await self._send(remote)
-            except Exception as error:  # noqa: BLE001 - without this task the backlog would grow, and nobody would know why
+            except Exception as error:  # noqa: BLE001 - without this task the backlog would grow unnoticed
                 self._failed(error)
                 if last_round:
                     return
-                await self._wait(pause_s(self._failures, random.random()))  # noqa: S311 - a pause, no secret
+                await self._wait(pause_s(self._failures, random.random()))  # noqa: S311 - a pause, not a secret
                 continue
-            self._worked()
+            self._succeeded()
             if sent:
                 await self._wait(PACE_S)
             elif last_round:
                 return
             else:
                 self._state = "idle"
-                while (self._outgoing.on, self._outgoing.added) == (on, seen) and not self._closing.is_set():
-                    await self._wait(LOOK_EVERY_S)
+                while (self._batches.enabled, self._batches.changes) == (
+                    enabled,
+                    changes,
+                ) and not self._closing.is_set():
+                    await self._wait(POLL_INTERVAL_S)
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), seconds)
 
     async def _send(self, remote: AuditRemote) -> bool:
-        """Send one batch, and what goes with it; whether there was one."""
-        rows = await self._outgoing.take(self._batch)
+        """Sends one batch, and what belongs to it; returns whether there was one."""
+        rows = await self._batches.unsent(self._batch)
         if rows:
             self._state = "sending"
             await self._deliver(remote, rows)
-        await self._outgoing.finish(remote)
+        await self._batches.finish(remote)
         return bool(rows)
 
     async def _deliver(self, remote: AuditRemote, rows: Sequence[Row]) -> None:
-        """Have these rows there or set aside, the oldest first. Where some are refused, halves find which."""
+        """Sends these rows, or marks them as refused, oldest first. If some are refused, bisects to find them."""
         try:
-            await self._outgoing.write(remote, rows)
+            await self._batches.write(remote, rows)
         except SupabaseWriteError as error:
             if error.failure.verdict != "refused":
                 raise
@@ -145,22 +147,21 @@ class OutboxSender(Generic[Row]):
                 await self._deliver(remote, rows[:middle])
                 await self._deliver(remote, rows[middle:])
                 return
-            self._outgoing.settle(rows, refused=error.failure.reason)
+            self._batches.settle(rows, refused=error.failure.reason)
         else:
-            self._outgoing.settle(rows)
+            self._batches.settle(rows)
 
     def _failed(self, error: Exception) -> None:
-        foreseen = isinstance(error, SupabaseWriteError | StoreError)
-        reason = str(error) if foreseen else type(error).__name__  # whose words callers may not be meant to see
+        expected = isinstance(error, SupabaseWriteError | StoreError)
+        reason = str(error) if expected else type(error).__name__  # other messages may not be fit for callers
         if reason != self._problem:
-            told = "the audit cannot be sent at present"
-            _log.warning(told, what=self._outgoing.name, reason=reason, exc_info=not foreseen)
+            _log.warning("audit sending fails; retrying", rows=self._batches.name, reason=reason, exc_info=not expected)
         self._failures += 1
         self._batch = max(1, self._batch // 2)
         self._state, self._problem = "retrying", reason
 
-    def _worked(self) -> None:
+    def _succeeded(self) -> None:
         if self._problem:
-            _log.info("the audit is sent again", what=self._outgoing.name, after_failures=self._failures)
+            _log.info("audit sending works again", rows=self._batches.name, after_failures=self._failures)
         self._failures, self._problem = 0, None
         self._batch = min(BATCH, self._batch * 2)

@@ -1,4 +1,4 @@
-"""Telling secrets from the rest, by the name that they stand under and by what they look like."""
+"""Recognizes secrets by their field name and by their format."""
 
 import functools
 import re
@@ -19,12 +19,12 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _LOOKS = re.compile(
     r"""
-      \b sk- [A-Za-z0-9_-]{12,}                                             # Kimi, OpenAI and their like
+      \b sk- [A-Za-z0-9_-]{12,}                                             # Kimi, OpenAI and similar
     | \b [0-9a-f]{32} \. [A-Za-z0-9]{8,}                                    # GLM
     | \b eyJ [A-Za-z0-9_-]{8,} (?: \. [A-Za-z0-9_-]+ ){1,2}                 # JSON Web Tokens, such as Supabase's
     | \b sb_secret_ [A-Za-z0-9_-]{8,}
-    | \b toold_ [A-Za-z0-9_-]{43}                                           # our own, with names
-    | (?-i:                                                                 # our own, and keys to come back with
+    | \b toold_ [A-Za-z0-9_-]{43}                                           # named tokens of toold
+    | (?-i:                                                                 # tokens and resume keys of toold
         (?<! [A-Za-z0-9_-] ) (?= [A-Za-z0-9_-]{43} (?! [A-Za-z0-9_-] ) )
         (?= [^0-9]{0,42} [0-9] ) (?= [^A-Z]{0,42} [A-Z] ) (?= [^a-z]{0,42} [a-z] )  # not words joined by hyphens
         [A-Za-z0-9_-]{43}
@@ -36,7 +36,7 @@ _LOOKS = re.compile(
     | \b A[KS]IA [A-Z0-9]{16} \b
     | (?<= \b bearer\ ) \S{8,}
     | (?<= \b authorization:\ basic\ ) \S{4,}
-    | (?<= :// ) [^\s/:@]{0,128} : [^\s/@]{1,128} (?= @ )                   # in an address
+    | (?<= :// ) [^\s/:@]{0,128} : [^\s/@]{1,128} (?= @ )                   # in a URL
     | -----BEGIN\ [A-Z ]* PRIVATE\ KEY-----  .*?  (?: -----END\ [A-Z ]* PRIVATE\ KEY----- | \Z )
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
@@ -60,14 +60,14 @@ _NAMED = re.compile(
       | (?P<equals> = )  # NAME=value, ?name=value&
         {_PLAIN}
         [^\s"'&;,)\]}}=\\] [^\s"'&;,)\]}}\\]*
-      | (?P<colon> : [ ]{{1,3}} )  # name: value, which is long and has letters and digits, as words have not
+      | (?P<colon> : [ ]{{1,3}} )  # name: value, if it is long and has letters and digits, unlike words
         (?= [^\s"'&;,)\]}}\\]{{0,64}} [0-9] ) (?= [^\s"'&;,)\]}}\\]{{0,64}} [a-z] )
         [^\s"'&;,)\]}}\\\[] [^\s"'&;,)\]}}\\]{{11,}}
     )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""What is assigned to a secret's name within text, as in pasted settings."""
+"""A value assigned to the name of a secret within text, as in pasted settings."""
 
 _LINE = re.compile(
     rf"""
@@ -77,19 +77,19 @@ _LINE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
-"""The same as a line of its own, as in YAML: ``name: value``. More words than one are prose."""
+"""The same as a separate line, as in YAML: ``name: value``. Several words are prose."""
 
 
 @functools.lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
-    """Whether what stands under this name is a secret: ``token``, ``apiKey``, ``X-Authorization``; not ``tokens``."""
+    """Whether a field with this name contains a secret: ``token``, ``apiKey``, ``X-Authorization``; not ``tokens``."""
     return _NAMES.search(_CAMEL.sub("_", name[:256]).replace("-", "_").lower()) is not None
 
 
 def redact_text(text: str) -> str:
-    """The text, with whatever looks like a secret, or is assigned to a secret's name, taken out."""
+    """Returns the text with secrets replaced: values in a secret's format, or assigned to a secret's name."""
     redacted = _LOOKS.sub(REDACTED, text)
-    spaced = ": " in redacted or ":\t" in redacted  # the times and addresses in each line of a log have no such
+    spaced = ": " in redacted or ":\t" in redacted  # not the times and addresses in log lines
     if spaced or "=" in redacted or '"' in redacted or "'" in redacted:
         redacted = _NAMED.sub(rf"\g<name>\g<assigns>\g<equals>\g<colon>{REDACTED}", redacted)
     if spaced:

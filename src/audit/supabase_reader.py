@@ -1,4 +1,4 @@
-"""Reading the audit back from Supabase, in pages, through PostgREST's own HTTP."""
+"""Reads the audit from Supabase, in pages, over the HTTP interface of PostgREST."""
 
 import decimal
 from collections.abc import AsyncIterator
@@ -14,10 +14,10 @@ from .delivery_failure import DeliveryFailure
 from .supabase_rows import Record
 
 PAGE: Final = 1000
-"""Rows asked for at once: as many as Supabase gives unless told otherwise."""
+"""Rows per request: Supabase's default maximum."""
 TIMEOUT_S: Final = 30.0
 
-_NEEDED: Final = {
+_REQUIRED_COLUMNS: Final = {
     "toold_calls": "chain,seq,mac,parent_id",
     "toold_provider_calls": "chain,seq",
     "toold_sessions": "id",
@@ -25,11 +25,11 @@ _NEEDED: Final = {
     "toold_conversations": "id,ended_at",
     "toold_messages": "id",
 }
-"""Tables and columns that all migrations together make."""
+"""Tables and columns that exist after all migrations."""
 
 
 class SupabaseReadError(Exception):
-    """Supabase did not answer a question; ``failure`` says what that means."""
+    """A read from Supabase failed; ``failure`` says why."""
 
     def __init__(self, failure: DeliveryFailure) -> None:
         super().__init__(str(failure))
@@ -37,9 +37,9 @@ class SupabaseReadError(Exception):
 
 
 class SupabaseReader:
-    """A Supabase project, to be read; used as ``async with SupabaseReader(url, key) as reader``.
+    """Reads a Supabase project; used as ``async with SupabaseReader(url, key) as reader``.
 
-    Every method raises NotReadError where Supabase does not answer, or not with what was asked for.
+    Every method raises SupabaseReadError if Supabase does not respond, or responds with something else.
     """
 
     def __init__(self, url: str, key: SecretStr, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -58,28 +58,28 @@ class SupabaseReader:
     ) -> None:
         await self._http.aclose()
 
-    async def look(self) -> None:
-        """Ask each table that a daemon writes to for its columns, and for no row."""
-        for table, columns in _NEEDED.items():
+    async def check_tables(self) -> None:
+        """Checks that each table that a daemon writes to has its columns; reads no rows."""
+        for table, columns in _REQUIRED_COLUMNS.items():
             await self._get(table, {"select": columns, "limit": "0"})
 
     async def calls(self, chain: str, *, up_to: int) -> AsyncIterator[tuple[Record, Record | None]]:
-        """The calls of a chain by seq, each with its row of ``toold_provider_calls``, where it has one."""
+        """Yields the calls of a chain by seq, each with its row of ``toold_provider_calls``, if it has one."""
         async for page in self._pages("toold_calls", chain, first=0, last=up_to):
             seqs = {"first": page[0]["seq"], "last": page[-1]["seq"]}
-            asked = [one async for some in self._pages("toold_provider_calls", chain, **seqs) for one in some]
-            by_id = {row["id"]: row for row in asked}
+            pages = self._pages("toold_provider_calls", chain, **seqs)
+            by_id = {row["id"]: row async for provider_calls in pages for row in provider_calls}
             for row in page:
                 yield row, by_id.get(row["id"])
 
     async def last_seq(self, chain: str) -> int:
-        """The number of the chain's last call; 0 where there is none."""
+        """Returns the seq of the chain's last call; 0 if it has no calls."""
         query = {"select": "seq", "chain": f"eq.{chain}", "order": "seq.desc", "limit": "1"}
         rows = await self._get("toold_calls", query)
         return int(rows[0]["seq"]) if rows else 0
 
     async def checkpoints(self, chain: str) -> list[Record]:
-        """The chain's rows of ``toold_checkpoints``."""
+        """Returns the chain's rows of ``toold_checkpoints``."""
         found: list[Record] = []
         while True:
             query = {"select": "*", "chain": f"eq.{chain}", "order": "number", "limit": str(PAGE)}
@@ -89,7 +89,7 @@ class SupabaseReader:
             found += page
 
     async def _pages(self, table: str, chain: str, *, first: int, last: int) -> AsyncIterator[list[Record]]:
-        """Rows of a chain by seq, each once, however many have the same one."""
+        """Yields the rows of a chain by seq, each once, even if several have the same seq."""
         seen: set[str] = set()
         while True:
             query = {
@@ -119,9 +119,9 @@ class SupabaseReader:
             return _rows(answer.content)
         except (msgspec.MsgspecError, ValueError):
             raise SupabaseReadError(
-                DeliveryFailure("setup", "the answer is no list of rows", "check TOOLD_SUPABASE_URL")
+                DeliveryFailure("setup", "the response is not a list of rows", "check TOOLD_SUPABASE_URL")
             ) from None
 
 
 _rows = msgspec.json.Decoder(list[dict[str, Any]], float_hook=decimal.Decimal).decode
-"""Numbers keep the spelling that they have in the answer."""
+"""Numbers retain the notation of the response."""

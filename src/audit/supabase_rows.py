@@ -1,4 +1,4 @@
-"""From calls to the rows of Supabase's tables (``supabase/migrations``), and back. Pure."""
+"""Converts calls to the rows of the Supabase tables (``supabase/migrations``) and back. Pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,13 +13,13 @@ Record = dict[str, Any]
 """One row: column → value, as JSON."""
 
 MAX_TITLE_CHARS: Final = 80
-"""Of a conversation's title."""
+"""The limit of a conversation's title."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def records(rows: Iterable[ChainedRow], chain: str) -> dict[str, list[Record]]:
-    """Table → its rows for these calls, in the order in which they are to be written; no id twice in a table."""
+    """Returns the rows of these calls by table, in the order in which to write the tables; ids are unique per table."""
     calls = list(rows)
     return {
         "toold_sessions": _sessions(calls),
@@ -68,7 +68,7 @@ def _call(chained: ChainedRow, chain: str) -> Record:
         "queue_ms": row.queue_ms,
         "tool_ms": row.tool_ms,
         "provider_ms": row.provider_ms,
-        **_place(chained, chain),
+        **_chain_position(chained, chain),
         "mac": chained.mac.hex() if chained.mac else None,
     }
 
@@ -89,18 +89,18 @@ def _provider_call(chained: ChainedRow, chain: str) -> Record:
         "output_tokens": row.output_tokens,
         "cost_amount": row.cost_amount,
         "cost_currency": row.cost_currency,
-        **_place(chained, chain),
+        **_chain_position(chained, chain),
     }
 
 
-def _place(chained: ChainedRow, chain: str) -> Record:
-    """Where the call stands in its chain; calls that are older than the chain have no place."""
+def _chain_position(chained: ChainedRow, chain: str) -> Record:
+    """Returns the call's position in the chain; calls that are older than the chain have none."""
     return {"chain": chain, "seq": chained.seq} if chained.mac else {"chain": None, "seq": None}
 
 
 def copy_records(copies: Sequence[ConversationCopy]) -> dict[str, list[Record]]:
-    """Table → its rows for these copies, redacted and bounded, in the order in which they are to be written; no id
-    twice in a table.
+    """Returns the rows of these copies by table, redacted and limited, in the order in which to write the tables; ids
+    are unique per table.
 
     Takes some milliseconds for a long message: call it in a thread.
     """
@@ -128,7 +128,7 @@ def _conversations(copies: Sequence[ConversationCopy], contents: Sequence[Any]) 
 
 
 def _title(content: Any) -> str | None:
-    """How the first message begins."""
+    """Returns the beginning of the first message."""
     words = " ".join(content["text"].split())
     return words if len(words) <= MAX_TITLE_CHARS else words[: MAX_TITLE_CHARS - 1] + "…"
 
@@ -149,7 +149,7 @@ def _message(copy: ConversationCopy, content: Any) -> Record:
 
 
 def checkpoint_record(checkpoint: Checkpoint, chain: str) -> Record:
-    """The row of ``toold_checkpoints`` for a checkpoint."""
+    """Returns the row of ``toold_checkpoints`` for a checkpoint."""
     return {
         "id": f"{chain}-{checkpoint.number}",
         "chain": chain,
@@ -166,14 +166,20 @@ def checkpoint_record(checkpoint: Checkpoint, chain: str) -> Record:
     }
 
 
-def call_values(call: Record, asked: Record | None) -> list[Any]:
-    """The values of a call as ``canonical`` takes them, from its row of ``toold_calls`` and its row of
-    ``toold_provider_calls``, where it has one.
+def call_values(call: Record, provider_call: Record | None) -> list[Any]:
+    """Returns the values of a call as ``canonical`` takes them, from its row of ``toold_calls`` and its row of
+    ``toold_provider_calls``, if it has one.
 
     Raises:
-        ValueError, TypeError, KeyError: these are no rows of one call that a daemon sent.
+        ValueError, TypeError, KeyError: the rows are not those of one call that a daemon sent.
     """
-    asked = asked or {"provider": None, "model": None, "simulated": False, "input_tokens": 0, "output_tokens": 0}
+    asked = provider_call or {
+        "provider": None,
+        "model": None,
+        "simulated": False,
+        "input_tokens": 0,
+        "output_tokens": 0,
+    }
     repeated = {"call_id": "id", "started_at": "started_at", "principal": "principal", "outcome": "outcome"}
     repeated["latency_ms"] = "provider_ms"
     if any(name in asked and asked[name] != call[column] for name, column in repeated.items()):
@@ -193,10 +199,10 @@ def call_values(call: Record, asked: Record | None) -> list[Any]:
 
 
 def checkpoint_of(record: Record) -> Checkpoint:
-    """What ``checkpoint_record`` made a row of.
+    """Returns the checkpoint of a row that ``checkpoint_record`` made.
 
     Raises:
-        ValueError, TypeError, KeyError: it made no such row.
+        ValueError, TypeError, KeyError: it did not make this row.
     """
     return Checkpoint(
         number=record["number"],
@@ -213,7 +219,7 @@ def checkpoint_of(record: Record) -> Checkpoint:
 
 
 def _time(unix_s: float) -> str:
-    # Always with microseconds, so that the texts of two times compare as the times do.
+    # Always with microseconds, so that times compare as strings.
     return (_EPOCH + timedelta(microseconds=microseconds(unix_s))).isoformat(timespec="microseconds")
 
 

@@ -1,4 +1,4 @@
-"""Supabase's tables, through the asynchronous client of the ``supabase`` package."""
+"""Writes to Supabase with the asynchronous client of the ``supabase`` package."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from .delivery_failure import DeliveryFailure
 from .supabase_rows import checkpoint_record, copy_records, records
 
 TIMEOUT_S: Final = 30.0
-"""For each step of a request; a Supabase that is slow is not yet one that is down."""
+"""The limit for each step of a request; long, because a slow Supabase is not down."""
 
 
 class SupabaseWriteError(Exception):
-    """Supabase did not take calls; ``failure`` says what that means. Some of their rows may be there."""
+    """A write to Supabase failed; ``failure`` says why. Some of the rows may have been written."""
 
     def __init__(self, failure: DeliveryFailure) -> None:
         super().__init__(str(failure))
@@ -26,39 +26,27 @@ class SupabaseWriteError(Exception):
 
 
 class AuditRemote(Protocol):
-    """Where the audit's calls go."""
+    """The destination of the audit. Writes raise SupabaseWriteError unless all rows were written."""
 
     async def write(self, rows: Sequence[ChainedRow]) -> None:
-        """Have all rows of these calls there; what is there already stays once.
-
-        Raises:
-            NotWrittenError: not all of them are.
-        """
+        """Writes all rows of these calls; existing rows are not duplicated."""
         ...
 
     async def write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
-        """Have these there as they are now.
-
-        Raises:
-            NotWrittenError: not all of them are.
-        """
+        """Writes the current version of these checkpoints."""
         ...
 
     async def write_copies(self, copies: Sequence[ConversationCopy]) -> None:
-        """Have these messages, and what is known of their conversations, there; what is there already stays once.
-
-        Raises:
-            NotWrittenError: not all of them are.
-        """
+        """Writes these messages and their conversations; existing rows are not duplicated."""
         ...
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Closes the connections."""
         ...
 
 
 class SupabaseWriter:
-    """A Supabase project, for one chain. Construct it in a thread: it imports ``supabase``, which takes half a second.
+    """Writes to a Supabase project, for one chain. Construct it in a thread: importing ``supabase`` takes 0.5 s.
 
     Raises:
         ImportError: the package is not installed.
@@ -67,7 +55,7 @@ class SupabaseWriter:
     def __init__(self, url: str, key: SecretStr, chain: str) -> None:
         self._chain = chain
         supabase: Any = import_module("supabase")
-        # A client of our own, for the answers' status, which the package's errors do not tell.
+        # A separate HTTP client, for the status of responses, which the package's errors do not have.
         self._http = httpx.AsyncClient(timeout=TIMEOUT_S, event_hooks={"response": [_check]})
         options = supabase.AsyncClientOptions(
             auto_refresh_token=False, persist_session=False, httpx_client=self._http, postgrest_client_retry=False
@@ -75,20 +63,22 @@ class SupabaseWriter:
         self._client: Any = supabase.AsyncClient(url, key.get_secret_value(), options)
 
     async def write(self, rows: Sequence[ChainedRow]) -> None:
-        for table, some in records(rows, self._chain).items():
-            if some:
-                await self._upsert(table, some)
+        for table, table_rows in records(rows, self._chain).items():
+            if table_rows:
+                await self._upsert(table, table_rows)
 
     async def write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
-        await self._upsert("toold_checkpoints", [checkpoint_record(one, self._chain) for one in checkpoints])
+        await self._upsert(
+            "toold_checkpoints", [checkpoint_record(checkpoint, self._chain) for checkpoint in checkpoints]
+        )
 
     async def write_copies(self, copies: Sequence[ConversationCopy]) -> None:
-        for table, some in (await asyncio.to_thread(copy_records, copies)).items():
-            if some:
-                await self._upsert(table, some)
+        for table, table_rows in (await asyncio.to_thread(copy_records, copies)).items():
+            if table_rows:
+                await self._upsert(table, table_rows)
 
-    async def _upsert(self, table: str, some: list[dict[str, Any]]) -> None:
-        request = self._client.table(table).upsert(some, on_conflict="id", returning="minimal")
+    async def _upsert(self, table: str, rows: list[dict[str, Any]]) -> None:
+        request = self._client.table(table).upsert(rows, on_conflict="id", returning="minimal")
         try:
             await request.execute()
         except httpx.TransportError as error:

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from ..audit import content_kept
+from ..audit import content_reducer
 from ..protocol.daemon_address import DaemonAddress, is_loopback
 from ..protocol.error_codes import CallError
 from ..protocol.frames import ServerInfo
@@ -322,7 +322,7 @@ class Daemon:
         self.sources.apply(settings.sources)
         self.sources.refresh()
         self._store.apply(
-            content_kept(settings.audit_content),
+            content_reducer(settings.audit_content),
             settings_mapping.retention(settings),
             copy_conversations=settings_mapping.copies_conversations(settings),
         )

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from ..audit import content_kept
+from ..audit import content_reducer
 from ..providers import ModelCatalog
 from ..providers.simulator import Simulator
 from ..store import Store, StoreError
@@ -100,7 +100,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
 
 
 def _open_store(settings: Settings, state: StateDirectory) -> Store:
-    content, retention = content_kept(settings.audit_content), settings_mapping.retention(settings)
+    content, retention = content_reducer(settings.audit_content), settings_mapping.retention(settings)
     expects_chain = state.has_audit_key
     key = state.load_or_create_audit_key()
     try:

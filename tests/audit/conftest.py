@@ -91,7 +91,7 @@ def hardly_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.001)
     monkeypatch.setattr("toold.audit.outbox_sender.PACE_S", 0.001)
     monkeypatch.setattr("toold.audit.outbox_sender.SEARCH_PACE_S", 0.001)
-    monkeypatch.setattr("toold.audit.outbox_sender.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("toold.audit.outbox_sender.POLL_INTERVAL_S", 0.01)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.audit import REDACTED, content_kept, redact
+from toold.audit import REDACTED, content_reducer, redact
 from toold.audit.audit_content import MAX_CONTENT_BYTES, MAX_MESSAGE_BYTES, redact_message
 
 anything = st.recursive(
@@ -18,7 +18,7 @@ anything = st.recursive(
 
 
 def kept(policy: Any, arguments: Any) -> Any:
-    text = content_kept(policy)(arguments)
+    text = content_reducer(policy)(arguments)
     return text if text is None else json.loads(text)
 
 
@@ -55,7 +55,7 @@ def test_full_takes_out_what_looks_like_a_secret() -> None:
 @given(anything)
 def test_full_is_bounded(arguments: Any) -> None:
     """Whatever came in, at most 16 KiB of JSON is kept."""
-    text = content_kept("full")({"x": arguments})
+    text = content_reducer("full")({"x": arguments})
     assert text is not None
     assert len(text.encode()) <= MAX_CONTENT_BYTES
 
@@ -74,7 +74,7 @@ def test_full_is_bounded(arguments: Any) -> None:
 )
 def test_full_cuts_what_is_large(large: Any) -> None:
     """Long texts, lists, objects, names and numbers are cut to the bound."""
-    text = content_kept("full")({"x": large})
+    text = content_reducer("full")({"x": large})
     assert text is not None
     assert len(text.encode()) <= MAX_CONTENT_BYTES
 
@@ -97,7 +97,7 @@ def test_deep_arguments_are_cut() -> None:
     deep: Any = []
     for _ in range(10_000):
         deep = [deep]
-    assert content_kept("full")(deep)
+    assert content_reducer("full")(deep)
 
 
 @pytest.mark.parametrize("character", ["a", "\u4e2d", "\x01", '"', "\U0001f600"])

@@ -121,7 +121,7 @@ async def test_an_older_head_does_not_hide_newer_rows(
 async def test_rows_of_another_key(written: Path, row: Callable[..., CallRow], audit_key: bytes) -> None:
     """With the old key nothing can be said once a new chain began; with the new one its own rows pass, no others."""
     other = b"o" * 32
-    with pytest.raises(ChainKeyError, match="put its key back"):
+    with pytest.raises(ChainKeyError, match="restore its key"):
         verified(written, other)
     store = Store(written, content=json.dumps, retention=Retention(), key=other)
     store.audit.record(row(id="new"))
@@ -180,7 +180,7 @@ async def test_no_start_signs_what_was_forged(
     await store.close()
     findings = verified(written, audit_key)
     assert [one.fault for one in findings.problems] == ["missing"]
-    assert "moves audit.key away with it" in findings.problems[0].message
+    assert "move audit.key away too" in findings.problems[0].message
     assert findings.checked == 1
     assert findings.checkpoints["begun again"].checkpoints == 1
 

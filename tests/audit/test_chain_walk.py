@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.audit.chain_walk import MAX_TANGLE, ChainFindings, ChainLink, ChainWalk
+from toold.audit.chain_walk import MAX_UNLINKED, ChainFindings, ChainLink, ChainWalk
 from toold.store import GENESIS, ChainSeal, Checkpoint
 
 SEAL = ChainSeal(b"k" * 32)
@@ -176,9 +176,9 @@ def test_a_checkpoint_of_another_past_is_found() -> None:
 
 def test_another_chain_altogether() -> None:
     """Where nothing fits, each row is told, in reasonable time."""
-    rows = [row._replace(mac=hashlib.sha256(row.mac).digest()) for row in chained(3 * MAX_TANGLE)]
+    rows = [row._replace(mac=hashlib.sha256(row.mac).digest()) for row in chained(3 * MAX_UNLINKED)]
     findings = walk(rows, rows[-1])
-    assert findings.broken == 3 * MAX_TANGLE
+    assert findings.broken == 3 * MAX_UNLINKED
     assert findings.checked == 0
 
 

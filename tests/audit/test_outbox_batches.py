@@ -104,7 +104,7 @@ async def test_a_refused_copy_keeps_no_other_back(copying: CopyLane, store: Stor
         await until(lambda: len(table.copies) == 2)
     await copying.close(30)
     await store.flush()
-    assert [(line["of"], line["reason"]) for line in lines if "of" in line] == [("c-1-2", "not this one")]
+    assert [(line["id"], line["reason"]) for line in lines if "id" in line] == [("c-1-2", "not this one")]
     status = await copying.status()
     assert (status["sent"], status["refused"], status["backlog"]) == (2, 1, 0)
     assert await store.conversations.unsent_copies(0, 10, 10**6) == []

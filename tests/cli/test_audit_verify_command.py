@@ -54,8 +54,8 @@ def test_a_broken_trail(run: Run, kept: Path) -> None:
     assert result.exit_code == 1
     assert lines[0].startswith("BROKEN in 2 places: ")
     assert lines[1:3] == [
-        "  2 (call b): changed: it is not what was written",
-        "  3: missing: no checkpoint tells why",
+        "  2 (call b): changed: the row differs from what was written",
+        "  3: missing: no checkpoint explains why",
     ]
 
 
@@ -119,7 +119,7 @@ def test_with_another_key_it_says_so(run: Run, kept: Path) -> None:
     (kept / "audit.key").write_text("ab" * 32)
     result = run("audit", "verify")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "put its key back" in result.stderr
+    assert "restore its key" in result.stderr
 
 
 def test_remote_needs_its_settings(run: Run, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

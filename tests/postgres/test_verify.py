@@ -307,12 +307,12 @@ async def test_the_anon_key_reads_nothing(gateway: Any, anon_key: str, database:
     """What Supabase does not let us read is an error that says what to mend, not an empty chain."""
     async with SupabaseReader(gateway.url, SecretStr(anon_key)) as reader:
         with pytest.raises(SupabaseReadError, match="TOOLD_SUPABASE_SERVICE_ROLE_KEY"):
-            await reader.look()
+            await reader.check_tables()
 
 
 async def test_all_tables_are_looked_at(reader: SupabaseReader, database: Any) -> None:
     """A migrated project passes."""
-    await reader.look()
+    await reader.check_tables()
 
 
 def test_the_command(
@@ -343,4 +343,4 @@ def test_the_command(
     database.sql("DELETE FROM toold_calls WHERE id = 'b'")
     broken = CliRunner().invoke(toold, command)
     assert broken.exit_code == 1
-    assert "  2: missing: no checkpoint tells why" in broken.stdout.splitlines()
+    assert "  2: missing: no checkpoint explains why" in broken.stdout.splitlines()

@@ -23,7 +23,7 @@ async def supabase(settings: Settings) -> list[CheckResult]:
         ]
     try:
         async with SupabaseReader(url, key, timeout_s=ANSWER_TIMEOUT_S) as reader:
-            await reader.look()
+            await reader.check_tables()
     except SupabaseReadError as error:
         if error.failure.verdict == "setup":
             return [CheckResult("supabase", "fail", error.failure.reason, error.failure.advice)]
