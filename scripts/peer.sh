@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv/peers/NAME with the packages of tests/peers/NAME-requirements.txt, as locked there. Usage: scripts/peer.sh NAME
+# Creates .venv/peers/NAME with the locked packages of tests/peers/NAME-requirements.txt. Usage: scripts/peer.sh NAME
 set -eu
 cd "$(dirname "$0")/.."
 lock="tests/peers/$1-requirements.txt"

@@ -1,7 +1,7 @@
 """Generates the tables of docs/tools.md from the tools: ``python -m scripts.reference``.
 
-A table stands between ``<!-- made by make docs: NAME -->`` and ``<!-- end -->``; what is around it is written by hand.
-Every tool has a section with its arguments: where it has none, one is made.
+A table is between ``<!-- made by make docs: NAME -->`` and ``<!-- end -->``; the text around it is written by hand.
+A tool without a section gets one, with its arguments.
 """
 
 import json
@@ -30,26 +30,26 @@ PAGE: Final = "docs/tools.md"
 
 _BLOCK: Final = re.compile(r"<!-- made by make docs: (?P<name>[^>]+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 _STEPS: Final = "next_step_required"
-"""The argument by which tools that work in steps are known."""
+"""The argument that only workflow tools have."""
 
 Schema = Mapping[str, Any]
 
 
-def offered() -> ToolCatalog:
-    """What the daemon's own tools are, the simulator's among them; not those that others bring."""
+def built_in_catalog() -> ToolCatalog:
+    """The catalog of the built-in tools, with the simulator's, but without those of other packages."""
     own = [tool for tool in load_registry().tools if tool.source == "toold"]
     return ToolCatalog(ToolRegistry([*own, *simulated_tools(Path(EFFECT_LOG))]), shipped_toolsets(), DEFAULT_TOOLSET)
 
 
-def written(text: str, offer: ToolCatalog) -> str:
+def written(text: str, catalog: ToolCatalog) -> str:
     """The page with its tables regenerated.
 
     Raises:
-        LookupError: it asks for a table that there is none of.
+        LookupError: the page names an unknown table.
     """
-    for tool in offer.registry.tools:
+    for tool in catalog.registry.tools:
         text = _with_section(text, tool)
-    return _BLOCK.sub(lambda found: _block(found["name"], "\n".join(_table_of(found["name"], offer))), text)
+    return _BLOCK.sub(lambda found: _block(found["name"], "\n".join(_table_of(found["name"], catalog))), text)
 
 
 def _block(name: str, body: str) -> str:
@@ -70,18 +70,18 @@ def _with_section(text: str, tool: Tool) -> str:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _table_of(name: str, offer: ToolCatalog) -> Iterator[str]:
+def _table_of(name: str, catalog: ToolCatalog) -> Iterator[str]:
     tables: dict[str, Callable[[ToolCatalog], Iterator[str]]] = {
         "toolsets": _toolsets,
         "tools": _tools,
         "arguments of all that work in steps": _shared_arguments,
     }
     if name in tables:
-        return tables[name](offer)
+        return tables[name](catalog)
     asked = name.removeprefix("arguments of ")
-    if asked == name or asked not in offer.registry:
+    if asked == name or asked not in catalog.registry:
         raise LookupError(f"there is no table {name!r}")
-    return _arguments_of(offer.registry.get(asked), offer)
+    return _arguments_of(catalog.registry.get(asked), catalog)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -95,28 +95,30 @@ def _row(cells: Iterable[str]) -> str:
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in escaped)
 
 
-def _toolsets(offer: ToolCatalog) -> Iterator[str]:
+def _toolsets(catalog: ToolCatalog) -> Iterator[str]:
     head = ("toolset", "tools", "its listing, in tokens (estimate)", "which")
-    return _table(head, (_toolset(offer.of(name), offer) for name in offer.names))
+    return _table(head, (_toolset(catalog.of(name), catalog) for name in catalog.names))
 
 
-def _toolset(selection: ToolsetView, offer: ToolCatalog) -> tuple[str, ...]:
+def _toolset(selection: ToolsetView, catalog: ToolCatalog) -> tuple[str, ...]:
     name, tokens = selection.toolset.name, round(_tokens(selection.infos), -2)
-    return f"`{name}`", str(len(selection.tools)), f"{tokens:,}", _which(selection, offer)
+    return f"`{name}`", str(len(selection.tools)), f"{tokens:,}", _which(selection, catalog)
 
 
-def _which(selection: ToolsetView, offer: ToolCatalog) -> str:
+def _which(selection: ToolsetView, catalog: ToolCatalog) -> str:
     said = (
-        "all" if len(selection.tools) == len(offer.registry.tools) else ", ".join(f"`{one}`" for one in selection.tools)
+        "all"
+        if len(selection.tools) == len(catalog.registry.tools)
+        else ", ".join(f"`{one}`" for one in selection.tools)
     )
-    return f"{said}; a session's that asks for none" if selection.toolset.name == offer.default else said
+    return f"{said}; a session's that asks for none" if selection.toolset.name == catalog.default else said
 
 
 def _tokens(listing: object) -> int:
     return estimate_tokens([msgspec.json.encode(listing).decode()])
 
 
-def _tools(offer: ToolCatalog) -> Iterator[str]:
+def _tools(catalog: ToolCatalog) -> Iterator[str]:
     return _table(
         ("tool", "what it does", "hints", "permits", "deadline", "toolsets"),
         (
@@ -126,9 +128,9 @@ def _tools(offer: ToolCatalog) -> Iterator[str]:
                 ", ".join(_hints(tool)),
                 _permits(tool),
                 f"{tool.timeout_s or DEFAULT_TIMEOUT_S:g} s",
-                _holders(tool, offer),
+                _holders(tool, catalog),
             )
-            for tool in offer.registry.tools
+            for tool in catalog.registry.tools
         ),
     )
 
@@ -156,33 +158,33 @@ def _permits(tool: Tool) -> str:
     return "daemon, session, vendor" if tool.annotations.open_world_hint else "daemon, session"
 
 
-def _holders(tool: Tool, offer: ToolCatalog) -> str:
-    holders = [name for name in offer.names if tool.name in offer.of(name).tools]
-    return "all" if len(holders) == len(offer.names) else ", ".join(f"`{name}`" for name in holders)
+def _holders(tool: Tool, catalog: ToolCatalog) -> str:
+    holders = [name for name in catalog.names if tool.name in catalog.of(name).tools]
+    return "all" if len(holders) == len(catalog.names) else ", ".join(f"`{name}`" for name in holders)
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _arguments_of(tool: Tool, offer: ToolCatalog) -> Iterator[str]:
+def _arguments_of(tool: Tool, catalog: ToolCatalog) -> Iterator[str]:
     schema = tool.info.input_schema
     own = _properties(tool)
     if _STEPS in own:
-        shared = _in_all_steps(offer)
+        shared = _in_all_steps(catalog)
         own = {name: part for name, part in own.items() if name not in shared}
     if own:
         return _arguments(own, schema)
     return iter(["It takes no arguments."])
 
 
-def _shared_arguments(offer: ToolCatalog) -> Iterator[str]:
-    tool = next(tool for tool in offer.registry.tools if _STEPS in _properties(tool))
-    return _arguments(_in_all_steps(offer), tool.info.input_schema)
+def _shared_arguments(catalog: ToolCatalog) -> Iterator[str]:
+    tool = next(tool for tool in catalog.registry.tools if _STEPS in _properties(tool))
+    return _arguments(_in_all_steps(catalog), tool.info.input_schema)
 
 
-def _in_all_steps(offer: ToolCatalog) -> dict[str, Schema]:
+def _in_all_steps(catalog: ToolCatalog) -> dict[str, Schema]:
     """The arguments that every tool has which works in steps, and has alike."""
-    all_of_them = [own for tool in offer.registry.tools if _STEPS in (own := _properties(tool))]
+    all_of_them = [own for tool in catalog.registry.tools if _STEPS in (own := _properties(tool))]
     first, *others = all_of_them
     return {name: part for name, part in first.items() if all(other.get(name) == part for other in others)}
 
@@ -256,7 +258,7 @@ def main() -> None:
     """Rewrite the page if its tables are out of date."""
     path = ROOT / PAGE
     text = path.read_text(encoding="utf-8")
-    if (fresh := written(text, offered())) != text:
+    if (fresh := written(text, built_in_catalog())) != text:
         path.write_text(fresh, encoding="utf-8")
         print(f"{PAGE}: updated")  # noqa: T201 - for the person who ran it
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes .venv and installs the locked packages and toold itself, editable. Usage: scripts/setup.sh run|dev
-# Nothing is resolved: requirements/*.txt name every package with its hashes. uv is used where it is at hand.
+# Creates .venv and installs the locked packages and toold itself, editable. Usage: scripts/setup.sh run|dev
+# Nothing is resolved: requirements/*.txt list every package with its hashes. Uses uv if it is installed.
 set -eu
 cd "$(dirname "$0")/.."
 lock="requirements/$1.txt"
@@ -12,7 +12,7 @@ find_python() {
     for python in "${PYTHON:-python3}" python3.13 python3.12 python3.11 python3.14 python; do
         if usable "$python"; then printf '%s' "$python"; return; fi
     done
-    fail 'no Python 3.11 or newer was found; name one with PYTHON=/path/to/python3'
+    fail 'Python 3.11 or newer was not found; set PYTHON=/path/to/python3'
 }
 
 if ! usable .venv/bin/python; then
@@ -30,6 +30,6 @@ printf 'setup: installing the packages of %s into .venv\n' "$lock" >&2
 "$@" --no-deps --require-hashes -r "$lock"
 "$@" --no-deps --no-build-isolation --editable .
 
-# The build maps src/ to the name toold; for mypy, which reads no build, a link says the same.
+# The build maps src/ to the name toold; mypy does not read the build and uses a symbolic link.
 mkdir -p .venv/types
 ln -sfn ../../src .venv/types/toold

@@ -15,8 +15,8 @@ EXAMPLES = """examples:
   collect.py --simulate                                       every tool, ten times, with a temporary daemon
   collect.py --tools echo,chat --iterations 50                two tools of the daemon on this machine
   collect.py --daemon wss://tools.example/ --toolset lean     another daemon; its token is in TOOLD_TOKEN
-  collect.py --daemon ws://127.0.0.1:8079/ --beside ws://127.0.0.1:9079/    two daemons in alternation, for a comparison
-  collect.py --simulate --beside ../branch --repeat 8 --iterations 30 --out runs.json    this checkout and another one
+  collect.py --daemon ws://127.0.0.1:8079/ --candidate ws://127.0.0.1:9079/    two daemons in alternation, for a comparison
+  collect.py --simulate --candidate ../branch --repeat 8 --iterations 30 --out runs.json    this checkout and another one
   collect.py --simulate --tools echo --iterations 500 --concurrency 1,2,4,8,16,32    find the knee of the throughput
   collect.py --simulate --tools echo --iterations 2000 --rate 200    200 calls per second, without waiting for answers
   collect.py --continue baseline-20260101T120000Z.ndjson      resume an interrupted run
@@ -41,10 +41,10 @@ def main() -> int:
         help="resume an interrupted run; takes no other options",
     )
     parser.add_argument(
-        "--beside",
+        "--candidate",
         type=daemon_or_checkout,
         metavar="URL|DIRECTORY",
-        help="a second daemon, called in alternation with the first; its record is OUT-beside.json. A directory is "
+        help="a second daemon, called in alternation with the first; its record is OUT-candidate.json. A directory is "
         "a checkout to start a daemon from",
     )
     parser.add_argument(
@@ -74,7 +74,7 @@ def main() -> int:
     )
     parser.add_argument("--out", type=record_path, metavar="JSON", help="path of the record (baseline-TIME.json)")
     arguments = parser.parse_args()
-    own = ("beside", "repeat", "out", "tools", "toolset", "iterations", "warmup", "concurrency", "rate", "timeout")
+    own = ("candidate", "repeat", "out", "tools", "toolset", "iterations", "warmup", "concurrency", "rate", "timeout")
     given = {name: getattr(arguments, name) for name in own if getattr(arguments, name) is not None}
     if arguments.draft and given:
         parser.error(f"--continue uses the options of the interrupted run; remove --{next(iter(given))}")

@@ -10,7 +10,7 @@ from rich.console import Console
 from baseline.draft import Draft
 from baseline.matrix import SHIPPED
 from baseline.record import Record, RecordError
-from baseline.running import beside_of, changed, continue_run, draft_of, go_on_with, numbered
+from baseline.running import candidate_path, changed, continue_run, draft_of, go_on_with, numbered
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_run_goes_on_with_what_it_began_with(
 def test_where_files_lie() -> None:
     """The draft, the other daemon's record and those of several runs lie beside the record."""
     assert draft_of(Path("a/run.json")) == Path("a/run.ndjson")
-    assert beside_of(Path("a/run.json")) == Path("a/run-beside.json")
+    assert candidate_path(Path("a/run.json")) == Path("a/run-candidate.json")
     assert numbered(Path("a/run.json"), 7) == Path("a/run-07.json")
 
 

@@ -209,15 +209,15 @@ def test_two_daemons_by_turns(tmp_path: Path, run: Run) -> None:
     code, out, err = run(*trial)
     assert code == 0, err
     assert out.startswith("  1: no false alarm; ")
-    first, second = record(tmp_path / "aa/001-01.json"), record(tmp_path / "aa/001-01-beside.json")
+    first, second = record(tmp_path / "aa/001-01.json"), record(tmp_path / "aa/001-01-candidate.json")
     assert (second["beside"], first["beside"]) == (first["id"], None)
     assert len(first["calls"]) == len(second["calls"]) == 8
     assert run(*trial)[1] == out
     assert record(tmp_path / "aa/001-01.json") == first
-    (tmp_path / "aa/001-01-beside.ndjson").write_text("as if that had been cut off")
+    (tmp_path / "aa/001-01-candidate.ndjson").write_text("as if that had been cut off")
     assert run(*trial)[0] == 0
     assert record(tmp_path / "aa/001-01.json")["id"] != first["id"]
-    assert not (tmp_path / "aa/001-01-beside.ndjson").exists()
+    assert not (tmp_path / "aa/001-01-candidate.ndjson").exists()
     code, _, err = run(*trial[:-1], "aa", "--iterations", "9")
     assert (code, "another --keep" in err) == (2, True)
 
@@ -228,10 +228,21 @@ def test_runs_that_repeat(tmp_path: Path, run: Run) -> None:
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    repeated = ("collect.py", *QUICK, "--tools", "version", "--iterations", "3", "--beside", "other", "--out", "r.json")
+    repeated = (
+        "collect.py",
+        *QUICK,
+        "--tools",
+        "version",
+        "--iterations",
+        "3",
+        "--candidate",
+        "other",
+        "--out",
+        "r.json",
+    )
     code, _, err = run(*repeated, "--repeat", "2")
     assert code == 0, err
-    names = ["r-01-beside.json", "r-01.json", "r-02-beside.json", "r-02.json"]
+    names = ["r-01-candidate.json", "r-01.json", "r-02-candidate.json", "r-02.json"]
     assert sorted(path.name for path in tmp_path.glob("r-*")) == names
     daemons = [record(tmp_path / name)["configuration"]["daemon"] for name in names]
     assert daemons == ["checkout", "simulate"] * 2
@@ -261,7 +272,7 @@ def test_help_has_examples(run: Run, script: str) -> None:
         (["collect.py", "--continue", "none.ndjson"], 2, "none.ndjson cannot be read"),
         (["collect.py", "--matrix", "none.toml", "--simulate"], 2, "none.toml cannot be read"),
         (["collect.py", "--daemon", "ws://127.0.0.1:9/", "--matrix", "matrix.toml"], 3, "127.0.0.1:9"),
-        (["collect.py", *QUICK, "--beside", "."], 3, "no .venv/bin/python"),
+        (["collect.py", *QUICK, "--candidate", "."], 3, "no .venv/bin/python"),
         (["aa.py", "--slower", "1.2", "--tools", "echo"], 2, "leave out --tools"),
         (["collect.py", "--daemon", "http://x/", "--matrix", "matrix.toml"], 2, "is not an address"),
         (["collect.py", *QUICK, "--tools", "ecoh"], 3, "there is no tool to call: ecoh: the daemon does not list it"),

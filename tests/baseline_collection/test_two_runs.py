@@ -90,7 +90,7 @@ def test_one_after_the_other_on_a_busy_machine(drawn: Callable[..., Record]) -> 
     apart = compare(before, after)
     assert {row.verdict for row in apart.rows} == {"not enough data"}
     assert "the machine was busy (40%" in apart.rows[0].because
-    assert "--beside" in apart.notes[0]
+    assert "--candidate" in apart.notes[0]
     assert {row.verdict for row in compare(*beside(before, after)).rows} == {"slower"}
 
 

@@ -44,11 +44,11 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """An address, ``simulate``, or None for the daemon that clients of this machine find."""
     tools: tuple[str, ...] | None = None
     """None: all that the toolset has."""
-    beside: str | Path | None = None
+    candidate: str | Path | None = None
     """Another daemon, which takes each turn too: as ``daemon``, or the directory of a checkout that it is started
     from.
     """
-    beside_matrix: Path | None = None
+    candidate_matrix: Path | None = None
     """Its arguments, where they are what makes it slower."""
     toolset: str | None = None
     loads: tuple[Load, ...] = (Load(concurrency=1),)
@@ -70,23 +70,23 @@ def begin_runs(wish: Wish, out: Path, times: int, console: Console) -> int:
         if path.exists():
             raise RecordError(f"{path} is there already, and would be taken for a part of these runs; remove it")
     for number, path in enumerate(outs, start=1):
-        if code := begin_run(wish, path, console, beside_first=number % 2 == 0, table=False):
+        if code := begin_run(wish, path, console, candidate_first=number % 2 == 0, table=False):
             return code
     return 0
 
 
-def begin_run(wish: Wish, out: Path, console: Console, *, beside_first: bool = False, table: bool = True) -> int:
-    """Make a new run, and its record at ``out``; the exit code. That of ``beside`` stands at ``beside_of(out)``.
+def begin_run(wish: Wish, out: Path, console: Console, *, candidate_first: bool = False, table: bool = True) -> int:
+    """Make a new run, and its record at ``out``; the exit code. That of ``beside`` stands at ``candidate_path(out)``.
 
-    ``beside_first`` starts that one first and lets it begin. ``table`` shows the figures too.
+    ``candidate_first`` starts that one first and lets it begin. ``table`` shows the figures too.
 
     Raises:
         CollectionError, MatrixError, RecordError: it could not be begun.
     """
     wanted: list[tuple[str | Path | None, Path, Matrix]] = [(wish.daemon, out, read_matrix(wish.matrix))]
-    if wish.beside is not None:
-        wanted.append((wish.beside, beside_of(out), read_matrix(wish.beside_matrix or wish.matrix)))
-    if beside_first:
+    if wish.candidate is not None:
+        wanted.append((wish.candidate, candidate_path(out), read_matrix(wish.candidate_matrix or wish.matrix)))
+    if candidate_first:
         wanted.reverse()
     with ExitStack() as stack:
         begun: list[tuple[Path, Record, Connect, Matrix]] = []
@@ -125,9 +125,9 @@ def continue_run(path: Path, matrix_path: Path, console: Console) -> int:
             return _finish([Side(draft, connect, matrix)], matrix_path, console)
 
 
-def beside_of(out: Path) -> Path:
+def candidate_path(out: Path) -> Path:
     """Where the record of the other daemon goes."""
-    return out.with_name(f"{out.stem}-beside{out.suffix}")
+    return out.with_name(f"{out.stem}-candidate{out.suffix}")
 
 
 def numbered(out: Path, number: int) -> Path:
@@ -220,12 +220,12 @@ def _by_turns(runs: dict[Path, Record], out: Path) -> dict[Path, Record]:
     """
     if len(runs) == 1:
         return runs
-    first, other = runs[out], runs[beside_of(out)]
+    first, other = runs[out], runs[candidate_path(out)]
     if first.configuration.tools != other.configuration.tools or first.simulated != other.simulated:
         different = sorted(set(first.configuration.tools) ^ set(other.configuration.tools))
         why = f"only one has {', '.join(different)}; name the --tools" if different else "only one is simulated"
         raise CollectionError(f"the two daemons cannot take turns: {why}")
-    return {out: first, beside_of(out): msgspec.structs.replace(other, beside=first.id)}
+    return {out: first, candidate_path(out): msgspec.structs.replace(other, beside=first.id)}
 
 
 async def is_simulated(client: MCPWebSocketClient, listed: frozenset[str]) -> bool:

@@ -18,7 +18,7 @@ from .comparison import Comparison
 from .intervals import rate
 from .matrix import SHIPPED
 from .record import SIMULATE, Record, RecordError, read
-from .running import EXIT_INTERRUPTED, Wish, begin_run, beside_of, draft_of, numbered
+from .running import EXIT_INTERRUPTED, Wish, begin_run, candidate_path, draft_of, numbered
 from .runs_by_turns import Runs, compare_by_turns
 from .verdicts import SIGNIFICANCE
 
@@ -93,7 +93,7 @@ def run_trials(plan: Plan, keep: Path | None) -> int:
         matrices = _matrices(plan, directory)
         for number in range(1, plan.comparisons + 1):
             runs = [
-                _runs(plan, matrices, numbered(directory / f"{number:03}.json", pair), beside_first=pair % 2 == 0)
+                _runs(plan, matrices, numbered(directory / f"{number:03}.json", pair), candidate_first=pair % 2 == 0)
                 for pair in range(1, plan.pairs + 1)
             ]
             sys.stdout.write(f"{number:3}: {_note(plan, runs, tally)}\n")
@@ -182,27 +182,27 @@ def with_slower(record: Record, tool: str, scale: float) -> Record:
     return msgspec.structs.replace(record, calls=calls)
 
 
-def _runs(plan: Plan, matrices: tuple[Path, Path], out: Path, *, beside_first: bool) -> Runs:
+def _runs(plan: Plan, matrices: tuple[Path, Path], out: Path, *, candidate_first: bool) -> Runs:
     """A pair of runs by turns, made now or kept from before."""
-    paths = out, beside_of(out)
+    paths = out, candidate_path(out)
     if not all(path.exists() and not draft_of(path).exists() for path in paths):
         for path in paths:  # of a pair that was cut off nothing counts: its rest would not be made by turns
             path.unlink(missing_ok=True)
             draft_of(path).unlink(missing_ok=True)
         wish = Wish(
             daemon=SIMULATE,
-            beside=SIMULATE,
+            candidate=SIMULATE,
             tools=plan.tools,
             iterations=plan.iterations,
             matrix=matrices[0],
-            beside_matrix=matrices[1],
+            candidate_matrix=matrices[1],
         )
-        code = begin_run(wish, out, Console(file=StringIO()), beside_first=beside_first, table=False)
+        code = begin_run(wish, out, Console(file=StringIO()), candidate_first=candidate_first, table=False)
         if code == EXIT_INTERRUPTED:
             raise KeyboardInterrupt
         if code != 0:
             raise CollectionError(f"the run of {out.name} was not complete")
-    before, after = read(out), read(beside_of(out))
+    before, after = read(out), read(candidate_path(out))
     asked = before.configuration
     if (asked.tools, asked.iterations) != (plan.tools, plan.iterations):
         raise RecordError(f"{out} was kept from a trial with other options; name another --keep")

@@ -160,6 +160,6 @@ def _busy(before: Record, after: Record, calm: float) -> str | None:
 def _notes(before: Record, after: Record, *, side_by_side: bool) -> list[str]:
     apart = (
         "the runs were made one after the other: what else the machine did is in the figures; "
-        "collect.py --beside takes turns between two daemons"
+        "collect.py --candidate takes turns between two daemons"
     )
     return [*([] if side_by_side else [apart]), *differences(before, after)]
