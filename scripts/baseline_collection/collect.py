@@ -15,8 +15,8 @@ EXAMPLES = """examples:
   collect.py --simulate                                       every tool, ten times, with a temporary daemon
   collect.py --tools echo,chat --iterations 50                two tools of the daemon on this machine
   collect.py --daemon wss://tools.example/ --toolset lean     another daemon; its token is in TOOLD_TOKEN
-  collect.py --daemon ws://127.0.0.1:8079/ --candidate ws://127.0.0.1:9079/    two daemons in alternation, for a comparison
-  collect.py --simulate --candidate ../branch --repeat 8 --iterations 30 --out runs.json    this checkout and another one
+  collect.py --daemon ws://127.0.0.1:8079/ --candidate ws://127.0.0.1:9079/    two daemons in alternation
+  collect.py --simulate --candidate ../branch --repeat 8 --iterations 30 --out runs.json    two checkouts
   collect.py --simulate --tools echo --iterations 500 --concurrency 1,2,4,8,16,32    find the knee of the throughput
   collect.py --simulate --tools echo --iterations 2000 --rate 200    200 calls per second, without waiting for answers
   collect.py --continue baseline-20260101T120000Z.ndjson      resume an interrupted run

@@ -11,8 +11,8 @@ EXAMPLES = """examples:
   compare.py before.json after.json                          a table in Markdown
   compare.py main.json branch.json --json comparison.json    also as JSON, with an exit code for CI
   compare.py v1.json v2.json v3.json --threshold 0.25        each against v1; ignore changes below 25 %
-  compare.py runs-*.json                                     pairs of runs from collect.py --candidate --repeat, which are
-                                                             reliable on a busy machine; the second daemon is "after"
+  compare.py runs-*.json                                     pairs of runs from collect.py --candidate --repeat:
+                                                             reliable on a busy machine; the candidate is "after"
 
 Exit codes: 0 nothing is slower or fails more often, 1 something is, 2 the records cannot be read or compared."""
 

@@ -8,6 +8,7 @@ import datetime as dt
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal, get_args
 
@@ -164,6 +165,7 @@ class ModelCatalog:
         return defaults[0]
 
     @classmethod
+    @cache
     def load(cls) -> "ModelCatalog":
         """The catalog that ships with the package."""
         return cls.parse(files(__package__).joinpath("models.toml").read_text(encoding="utf-8"))

@@ -19,6 +19,8 @@ from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError
 
+pytestmark = pytest.mark.process
+
 PROGRAM = Path(__file__).parents[1] / "sources" / "mcp" / "server_program.py"
 
 

@@ -17,6 +17,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+pytestmark = pytest.mark.process
+
 COMMAND = [sys.executable, "-m", "toold", "mcp"]
 PARENT = """
 import subprocess, sys

@@ -262,6 +262,7 @@ async def test_a_second_stop_cuts_no_grace_period_short(start_daemon: Any, toold
     assert await asyncio.to_thread(daemon.process.wait, timeout=30) == 0
 
 
+@pytest.mark.process
 def test_the_end_of_its_terminal_is_the_daemons_end(tmp_path: Path) -> None:
     """Who starts it in a terminal and closes that leaves no daemon behind; it ends in good order."""
     take_terminal = (

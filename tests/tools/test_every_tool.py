@@ -133,6 +133,7 @@ async def outcome(client: Any, info: ToolInfo, arguments: dict[str, Any]) -> Cal
         return error
 
 
+@pytest.mark.process
 async def test_a_tool_without_its_provider_names_the_missing_key(serve: Any, workspace: Path) -> None:
     """Without any key, tools that ask no vendor work, and the others say which variable to set."""
     (workspace / FILE).write_text("Some notes.")

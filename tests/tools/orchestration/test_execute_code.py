@@ -30,6 +30,8 @@ from toold.tools import bind
 from toold.tools.orchestration import execute_code
 from toold.tools.orchestration.execute_code import ProgramCalls
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def calls(context: Any, tools: Any) -> ProgramCalls:

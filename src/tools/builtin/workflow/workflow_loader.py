@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -45,11 +46,12 @@ class DefinitionError(ValueError):
     """A definition cannot be used; the message says which keys are wrong, and what to write."""
 
 
-def own_workflows() -> list[Tool]:
-    """The daemon's own workflow tools: a file in ``definitions`` each."""
+@cache
+def own_workflows() -> tuple[Tool, ...]:
+    """The built-in workflow tools, one per file in ``definitions``."""
     found = (files(__package__) / "definitions").iterdir()
     own = sorted((file for file in found if file.name.endswith(SUFFIX)), key=lambda file: file.name)
-    return [workflow_tool(read_definition(file)) for file in own]
+    return tuple(workflow_tool(read_definition(file)) for file in own)
 
 
 def workflows_in(directory: Path) -> tuple[list[Tool], list[str]]:
