@@ -16,21 +16,21 @@ from toold.protocol.daemon_address import (
 
 
 def test_the_state_directory_can_be_named(tmp_path: Path) -> None:
-    """``TOOLD_STATE_DIR`` wins over the platform's directory; empty is not set."""
+    """``TOOLD_STATE_DIR`` overrides the platform's directory; an empty value counts as unset."""
     assert default_state_dir({"TOOLD_STATE_DIR": str(tmp_path)}) == tmp_path
     assert default_state_dir({"TOOLD_STATE_DIR": ""}).name == "toold"
 
 
-def test_an_address_is_read_as_it_was_written() -> None:
-    """The file that the daemon writes is the one that clients understand."""
+def test_an_address_round_trips() -> None:
+    """Clients decode the file that the daemon encodes."""
     address = DaemonAddress(1, "127.0.0.1", 8079, 8080, False, True, "0.1.0")
     assert decode_address(encode_address(address)) == address
     with pytest.raises(msgspec.DecodeError):
         decode_address(b'{"pid":1}')
 
 
-def test_urls_fit_their_host() -> None:
-    """IPv6 addresses stand in brackets, TLS makes it wss."""
+def test_urls() -> None:
+    """IPv6 addresses are in brackets; TLS changes the scheme to wss."""
     assert websocket_url("127.0.0.1", 8079) == "ws://127.0.0.1:8079/"
     assert websocket_url("::1", 1, tls=True) == "wss://[::1]:1/"
 
@@ -45,25 +45,25 @@ def test_urls_fit_their_host() -> None:
         ("tools.example", "wss://tools.example:1/", "http://tools.example:2/"),
     ],
 )
-def test_an_address_names_urls_that_can_be_connected_to(host: str, url: str, http_url: str) -> None:
-    """Whatever is listened on, both URLs lead there from this machine."""
+def test_urls_name_a_host_to_connect_to(host: str, url: str, http_url: str) -> None:
+    """Whatever address the daemon listens on, both URLs reach it from this machine."""
     address = DaemonAddress(1, host, 1, 2, True, True, "0.1.0")
     assert (address.url, address.http_url) == (url, http_url)
 
 
 @pytest.mark.parametrize("host", ["0", "", "localhost", "::2", "10.0.0.1"])
-def test_what_is_no_wildcard_stays_as_it_is(host: str) -> None:
-    """Only a wildcard address has another one to connect to."""
+def test_only_wildcards_are_replaced(host: str) -> None:
+    """Other hosts are used as they are."""
     assert connectable(host) == host
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.255.0.1", "::1", "localhost", "LocalHost"])
 def test_loopback(host: str) -> None:
-    """These reach this machine alone."""
+    """Only this machine reaches these."""
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["::", "10.0.0.1", "localhost.example", "127.0.0.1.example", "", "128.0.0.1"])
 def test_not_loopback(host: str) -> None:
-    """Wildcards, other addresses and names that only begin well do not."""
+    """Wildcards, other addresses and names that merely begin like loopback names."""
     assert not is_loopback(host)

@@ -1,4 +1,4 @@
-"""The error table is complete in both directions, and every error says what to do."""
+"""The error table is complete, and every error has advice."""
 
 import ast
 import re
@@ -25,15 +25,15 @@ def test_every_code_has_one_class() -> None:
 
 
 @pytest.mark.parametrize("cls", ERROR_CLASSES.values(), ids=lambda cls: cls.code)
-def test_an_error_without_words_says_its_docstring_and_has_advice(cls: type[CallError]) -> None:
-    """Raised bare, an error still tells what happened, and the table tells what to do."""
+def test_errors_have_a_default_message_and_advice(cls: type[CallError]) -> None:
+    """A bare error uses its docstring as the message."""
     assert cls().message.endswith(".")
     assert cls().message in (cls.__doc__ or "")
     assert cls.advice.endswith(".")
 
 
-def test_retryable_needs_a_passing_cause_and_no_second_effect() -> None:
-    """``retryable`` is true only where the cause may pass and nothing was executed or the tool may run twice."""
+def test_retryable_requires_a_transient_cause_and_no_second_effect() -> None:
+    """The call did not execute, or the tool may run twice."""
     assert OverCapacityError().to_tool_error().retryable
     assert not CallTimeoutError().to_tool_error(repeatable=False).retryable
     assert CallTimeoutError().to_tool_error(repeatable=True).retryable
@@ -42,7 +42,7 @@ def test_retryable_needs_a_passing_cause_and_no_second_effect() -> None:
 
 
 def test_an_error_survives_the_wire() -> None:
-    """What a client raises for an error frame says the same as what the daemon raised."""
+    """A client raises the same error that the daemon raised."""
     sent = OverCapacityError("Later.", retry_after_ms=250, details={"bound": 32})
     received = error_from_wire(sent.to_tool_error())
     assert isinstance(received, OverCapacityError)
@@ -52,8 +52,8 @@ def test_an_error_survives_the_wire() -> None:
 
 
 @pytest.mark.parametrize("retryable", [True, False])
-def test_retryable_is_what_the_daemon_said(retryable: bool) -> None:
-    """A client cannot know the tool's annotations, so it reads and passes on the daemon's word."""
+def test_retryable_is_the_daemons_value(retryable: bool) -> None:
+    """A client does not know the tool's annotations, so it keeps the value it received."""
     sent = CallTimeoutError("Later.", executed="maybe").to_tool_error(repeatable=retryable)
     received = error_from_wire(sent)
     assert received.retryable is retryable
@@ -72,7 +72,7 @@ NAMES = {cls.__name__ for cls in ERROR_CLASSES.values()}
 
 
 def written_messages() -> Iterator[tuple[str, list[ast.expr]]]:
-    """Where a message is written beside its class, and the parts that it is made of: texts and values."""
+    """Returns the messages written next to error classes, with their parts: literals and values."""
     for path in sorted(SRC.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMES and node.args:
@@ -84,7 +84,7 @@ def written_messages() -> Iterator[tuple[str, list[ast.expr]]]:
 
 
 def test_messages_are_sentences() -> None:
-    """What a client reads begins with a capital letter or a name, and ends with a full stop or a question mark."""
+    """Messages begin with a capital letter or a name, and end with a full stop or a question mark."""
     ill_written = []
     for place, (first, *_, last) in ((place, [*parts, parts[-1]]) for place, parts in written_messages()):
         begins = not isinstance(first, ast.Constant) or re.match(r"[A-Z]|[a-z_.]+: |hello ", str(first.value))
@@ -96,8 +96,8 @@ def test_messages_are_sentences() -> None:
 
 
 def names_its_end(part: ast.expr) -> bool:
-    """A value at the end is a hint, which is a whole clause, the end that fits what was said, another's message, or the
-    one sentence that several rooms say.
+    """A value at the end is a hint or another complete clause, the end of a sentence, another error's message, or
+    punctuated.
     """
     value = part.value if isinstance(part, ast.FormattedValue) else None
     if isinstance(value, ast.Call):

@@ -1,4 +1,4 @@
-"""Any bytes become a frame or an addressed refusal."""
+"""Any bytes become a frame or an addressed error."""
 
 import json
 
@@ -46,7 +46,7 @@ def call(**fields: object) -> ToolCall | FrameRefusal:
     ],
 )
 def test_each_op_becomes_its_frame(text: str, kind: type) -> None:
-    """The op names the frame, and unknown fields are ignored."""
+    """Unknown fields are ignored."""
     assert isinstance(decode_client_frame(text), kind)
 
 
@@ -74,8 +74,8 @@ def test_each_op_becomes_its_frame(text: str, kind: type) -> None:
         ("[" * 100_000, "PROTOCOL_ERROR", "JSON"),
     ],
 )
-def test_what_is_no_frame_is_refused_with_its_reason(data: str | bytes, code: str, word: str) -> None:
-    """The refusal names what was wrong; it is not addressed as a call."""
+def test_invalid_frames_are_refused_with_the_reason(data: str | bytes, code: str, word: str) -> None:
+    """The error is not addressed as a call."""
     found = refusal(data)
     assert found.error.code == code
     assert word in found.error.message
@@ -84,7 +84,7 @@ def test_what_is_no_frame_is_refused_with_its_reason(data: str | bytes, code: st
 
 
 def test_an_unknown_op_is_answered_under_its_request_id() -> None:
-    """Whoever sent an op that is not known can tell which of its frames it was."""
+    """The sender can tell which frame was rejected."""
     assert refusal('{"op":"zip","request_id":7}').request_id == 7
     assert refusal('{"op":"zip","id":"x"}').request_id == "x"
 
@@ -106,8 +106,8 @@ def test_an_unknown_op_is_answered_under_its_request_id() -> None:
         ({"request_id": "a", "name": "x", "arguments": {"a": "\ud800"}}, "truncated"),
     ],
 )
-def test_a_call_with_a_wrong_field_is_answered_as_a_call(fields: dict[str, object], word: str) -> None:
-    """Its refusal is a ``call_tool_res`` under its own id, and names the field."""
+def test_a_call_with_an_invalid_field_is_answered_as_a_call(fields: dict[str, object], word: str) -> None:
+    """The error is a ``call_tool_res`` under the call's id, and names the field."""
     found = call(**fields)
     assert isinstance(found, FrameRefusal)
     assert (found.call, found.request_id) == (True, "a")
@@ -116,7 +116,7 @@ def test_a_call_with_a_wrong_field_is_answered_as_a_call(fields: dict[str, objec
 
 
 @pytest.mark.parametrize("request_id", [True, [], {}, "x" * 513])
-def test_an_id_that_cannot_be_echoed_is_refused_without_an_address(request_id: object) -> None:
+def test_ids_that_cannot_be_echoed_are_refused_without_an_id(request_id: object) -> None:
     """An id that is neither a string nor a number, or is too long, cannot address an answer."""
     found = call(request_id=request_id, name="echo")
     assert isinstance(found, FrameRefusal)
@@ -125,15 +125,15 @@ def test_an_id_that_cannot_be_echoed_is_refused_without_an_address(request_id: o
 
 
 @pytest.mark.parametrize("request_id", ["", "a", 7, -1, 7.5, 10**30])
-def test_a_usable_id_is_kept_as_it_was_sent(request_id: str | float) -> None:
-    """Strings and numbers of any size come back as they came."""
+def test_usable_ids_are_echoed_unchanged(request_id: str | float) -> None:
+    """Strings, and numbers of any size."""
     found = call(request_id=request_id, name="echo")
     assert isinstance(found, ToolCall)
     assert found.request_id == request_id
     assert type(found.request_id) is type(request_id)
 
 
-def test_arguments_that_are_null_or_absent_are_none_given() -> None:
+def test_null_and_absent_arguments_are_empty() -> None:
     """Both mean {}."""
     for fields in ({}, {"arguments": None}):
         found = call(name="echo", **fields)
@@ -143,7 +143,7 @@ def test_arguments_that_are_null_or_absent_are_none_given() -> None:
 
 
 @pytest.mark.parametrize("tool", ["echo_EXAI-WS", {"name": "echo"}])
-def test_older_spellings_mean_the_same(tool: object) -> None:
+def test_aliases(tool: object) -> None:
     """``tool_call`` with ``tool``, and ``id`` for ``request_id``, which is then echoed under both names."""
     frame = decode_client_frame(json.dumps({"op": "tool_call", "id": 5, "tool": tool, "arguments": {"text": "x"}}))
     assert isinstance(frame, CallTool)
@@ -152,21 +152,21 @@ def test_older_spellings_mean_the_same(tool: object) -> None:
     assert (found.name, found.request_id, found.echo_id) == ("echo", 5, True)
 
 
-def test_keys_tell_numbers_from_strings_and_from_each_other() -> None:
+def test_request_keys_are_distinct() -> None:
     """``7``, ``7.0``, ``"7"`` and ``"n7"`` are four different ids."""
     assert len({request_key(7), request_key(7.0), request_key("7"), request_key("n7")}) == 4
 
 
 @given(st.text() | st.integers() | st.floats(allow_nan=False, allow_infinity=False))
-def test_a_key_tells_its_id_as_it_was_sent(request_id: str | float) -> None:
-    """An answer that is sent again, perhaps after a restart, has nothing else to address it by."""
+def test_a_request_key_round_trips(request_id: str | float) -> None:
+    """A redelivered answer, perhaps after a restart, has only the key to restore its id."""
     found = request_id_of(request_key(request_id))
     assert (found, type(found)) == (request_id, type(request_id))
 
 
 @given(st.binary() | st.text())
 def test_no_payload_raises(data: str | bytes) -> None:
-    """Whatever comes, decoding answers with a frame or a refusal."""
+    """Decoding any payload returns a frame or an error."""
     decode_client_frame(data)
 
 
@@ -182,8 +182,8 @@ fields = st.dictionaries(
 
 
 @given(st.sampled_from(["call_tool", "tool_call", "cancel", "ping", "hello", "zip"]), fields)
-def test_no_object_raises_and_every_refusal_can_be_sent(op: str, rest: dict[str, object]) -> None:
-    """Objects of any shape become frames or refusals whose error can be written as JSON."""
+def test_no_object_raises_and_every_refusal_is_json(op: str, rest: dict[str, object]) -> None:
+    """Objects of any shape become frames, or errors that can be encoded."""
     try:
         text = json.dumps({"op": op, **rest}, ensure_ascii=False)
         text.encode()

@@ -1,4 +1,4 @@
-"""Frames as they stand on the wire."""
+"""Frames as encoded."""
 
 import msgspec
 import pytest
@@ -19,8 +19,8 @@ from toold.protocol.tool_call import Metadata, TextContent, Timings
 META = Metadata(1.5, Timings(0.5, 1.0, 0.0))
 
 
-def test_a_good_answer_carries_error_null_and_no_structured_where_there_is_none() -> None:
-    """``call_tool_res`` has its five fixed fields, and ``structured`` only where the tool returned data."""
+def test_a_successful_answer_has_error_null() -> None:
+    """``call_tool_res`` has its five fixed fields, and ``structured`` only if the tool returned data."""
     wire = msgspec.json.decode(encode(CallToolRes("a", (TextContent("hi"),), None, META)))
     assert wire == {
         "op": "call_tool_res",
@@ -31,15 +31,15 @@ def test_a_good_answer_carries_error_null_and_no_structured_where_there_is_none(
     }
 
 
-def test_structured_null_is_told_apart_from_none_at_all() -> None:
+def test_structured_null_differs_from_absent() -> None:
     """A tool that returns null has ``structured: null`` on the wire."""
     wire = msgspec.json.decode(encode(CallToolRes(7, (TextContent("null"),), None, META, structured=None)))
     assert wire["structured"] is None
     assert wire["request_id"] == 7
 
 
-def test_an_error_always_says_executed_and_retryable() -> None:
-    """Both fields stand in every error, also where they are ``no`` and false."""
+def test_an_error_always_has_executed_and_retryable() -> None:
+    """Also if they are ``no`` and false."""
     wire = msgspec.json.decode(encode(ErrorFrame(OverCapacityError(transient=False).to_tool_error())))
     assert wire["error"]["executed"] == "no"
     assert wire["error"]["retryable"] is False
@@ -47,13 +47,13 @@ def test_an_error_always_says_executed_and_retryable() -> None:
 
 
 def test_a_refused_hello_ack_is_short() -> None:
-    """On failure the ack has ``ok`` and ``error`` and nothing else."""
+    """On failure the ack has ``ok`` and ``error`` only."""
     wire = msgspec.json.decode(encode(HelloAck(False, error=OverCapacityError().to_tool_error())))
     assert set(wire) == {"op", "ok", "error"}
 
 
-def test_the_older_id_stands_beside_request_id_only_where_it_was_used() -> None:
-    """A client that wrote ``id`` gets its id under both names; others get no second name."""
+def test_the_older_id_is_sent_only_to_clients_that_use_it() -> None:
+    """A client that sends ``id`` gets its id under both names."""
     assert b'"id"' not in encode(ProgressFrame("a", 1, "m"))
     assert msgspec.json.decode(encode(ProgressFrame("a", 1, "m", id="a")))["id"] == "a"
 
@@ -72,7 +72,7 @@ def test_the_older_id_stands_beside_request_id_only_where_it_was_used() -> None:
     ],
 )
 def test_a_tool_name_loses_the_suffix_of_older_clients(sent: str, name: str) -> None:
-    """Both separators are known in either place, and nothing else is cut."""
+    """Both separators are recognized in either place, and nothing else is removed."""
     assert canonical_tool_name(sent) == name
 
 
@@ -88,8 +88,8 @@ def test_a_tool_name_loses_the_suffix_of_older_clients(sent: str, name: str) -> 
         ),
     )
 )
-def test_any_json_value_travels_unchanged(value: object) -> None:
-    """What a tool returns under ``structured`` is what the client reads."""
+def test_any_json_value_round_trips(value: object) -> None:
+    """The client reads what the tool returned under ``structured``."""
     frame = decode_server_frame(encode(CallToolRes("a", (), None, META, structured=value)))
     assert isinstance(frame, CallToolRes)
     assert frame.structured == value

@@ -1,4 +1,4 @@
-"""What becomes of a connection's first frame."""
+"""Validation of a connection's first frame."""
 
 import json
 
@@ -55,22 +55,22 @@ def hello(**fields: object) -> HelloAccepted:
         ('{"op":"hello","token":"wrong"}', 4003),
     ],
 )
-def test_a_first_frame_that_is_no_good_hello_closes_with_its_own_code(data: str | bytes, close_code: int) -> None:
-    """4000 is for what is no JSON object, 4001 for another object, 4003 for a missing or wrong token."""
+def test_invalid_first_frames_close_with_their_code(data: str | bytes, close_code: int) -> None:
+    """4000 for data that is not a JSON object, 4001 for other objects, 4003 for a missing or wrong token."""
     found = judge(data)
     assert isinstance(found, HelloRefused)
     assert found.close_code == close_code
     assert "wrong" not in found.error.message  # the token itself is not told
 
 
-def test_nothing_at_all_is_4002() -> None:
-    """Who says nothing is told for how long it was waited for."""
+def test_no_hello_closes_with_4002() -> None:
+    """The message says how long the daemon waited."""
     assert hello_timed_out(10).close_code == 4002
     assert "10 s" in hello_timed_out(10).error.message
 
 
-def test_a_hello_with_nothing_more_is_plain() -> None:
-    """A client that names no features understands none, and keeps the label it sent."""
+def test_a_minimal_hello_is_plain() -> None:
+    """A client without features keeps the label that it sent."""
     found = hello(session_id="baseline-1a2b3c4d")
     assert found.plain
     assert (found.label, found.label_problem, found.notice) == ("baseline-1a2b3c4d", None, None)
@@ -78,22 +78,22 @@ def test_a_hello_with_nothing_more_is_plain() -> None:
 
 
 @pytest.mark.parametrize("session_id", [None, "", "ab", "x" * 65, "a b c", "äöü", 5, ["abc"]])
-def test_a_label_that_cannot_be_taken_is_made_and_said(session_id: object) -> None:
-    """A missing or malformed session_id never closes the connection: another is made, and it is said why."""
+def test_an_invalid_label_is_replaced(session_id: object) -> None:
+    """A missing or malformed session_id never closes the connection: another is generated, with the reason."""
     found = hello(session_id=session_id)
     assert found.label == "made-by-server"
     assert found.label_problem == ("missing" if session_id is None else "not 3-64 characters of A-Za-z0-9_-")
 
 
-def test_features_are_what_both_sides_have() -> None:
-    """Unknown features are left out; a list of the wrong kind is none, and is said."""
+def test_features_are_the_common_ones() -> None:
+    """Unknown features are omitted; a malformed list counts as empty, with a notice."""
     assert hello(features=["ack", "stream", "teleport", 5]).features == ("ack", "stream")
     assert hello(features="ack").features == ()
     assert "features" in (hello(features="ack").notice or "")
 
 
-def test_a_client_may_come_back_with_its_key() -> None:
-    """With the feature it gets a session that it may come back to; with a key it asks for one that it had."""
+def test_a_hello_can_resume_a_session() -> None:
+    """With the feature, the session can be resumed; with a key, the client resumes one."""
     assert (hello().resumable, hello(features=["resume"]).resumable) == (False, True)
     assert hello(features=["resume"]).resume_key is None
     found = hello(features=["resume"], resume={"key": "k", "more": 1})
@@ -102,8 +102,8 @@ def test_a_client_may_come_back_with_its_key() -> None:
 
 
 @pytest.mark.parametrize("resume", ["k", [], {}, {"key": None}, {"key": 5}, {"key": "k" * 201}, {"kee": "k"}])
-def test_a_wish_to_resume_is_never_silently_dropped(resume: object) -> None:
-    """Where it cannot be granted, for its shape or for the feature that was not named, the ack says what is wrong."""
+def test_an_invalid_resume_has_a_notice(resume: object) -> None:
+    """If its shape is wrong or the feature is missing, the notice says what is wrong."""
     found = hello(features=["resume"], resume=resume)
     assert (found.resume_key, found.resumable) == (None, True)
     assert "resume_key of an earlier hello_ack; this is a new session" in (found.notice or "")
@@ -111,8 +111,8 @@ def test_a_wish_to_resume_is_never_silently_dropped(resume: object) -> None:
     assert "requires the feature 'resume'" in (hello(resume={"key": "k"}).notice or "")
 
 
-def test_a_client_may_ask_for_a_toolset() -> None:
-    """Whether it did is told, so that the default is the operator's to choose."""
+def test_a_client_can_request_a_toolset() -> None:
+    """None means that the operator's default applies."""
     assert hello(toolset="lean").toolset == "lean"
     assert hello().toolset is None
     assert hello(toolset=None).toolset is None
@@ -131,8 +131,8 @@ def test_a_client_may_ask_for_a_toolset() -> None:
         ("", "'' does not exist or is not permitted. You may use lean, standard,"),
     ],
 )
-def test_a_toolset_that_may_not_be_used_is_refused(wished: object, says: str) -> None:
-    """The refusal names what there is, in words and for programs, and what may have been meant."""
+def test_toolsets_that_are_not_permitted_are_refused(wished: object, says: str) -> None:
+    """The error lists the permitted toolsets, as text and as data, and suggests a similar one."""
     found = judge(json.dumps({"op": "hello", "token": TOKEN, "toolset": wished}))
     assert isinstance(found, HelloRefused)
     assert (found.close_code, found.error.code) == (4003, "PERMISSION_DENIED")
@@ -141,8 +141,8 @@ def test_a_toolset_that_may_not_be_used_is_refused(wished: object, says: str) ->
     assert found.error.details == {"toolsets": ["lean", "standard"]}
 
 
-def test_the_client_may_introduce_itself() -> None:
-    """Name, version and workspace are kept, bounded; what is malformed is left out and said."""
+def test_client_info() -> None:
+    """Name, version and workspace, truncated; malformed values are ignored with a notice."""
     assert hello(client={"name": "ed", "version": "2", "workspace": "/w"}).client == ClientInfo("ed", "2", "/w")
     assert len(hello(client={"name": "x" * 999}).client.name) == 200
     assert "client" in (hello(client=[1]).notice or "")
@@ -150,5 +150,5 @@ def test_the_client_may_introduce_itself() -> None:
 
 @given(st.binary() | st.text())
 def test_no_first_frame_raises(data: str | bytes) -> None:
-    """Whatever comes first is judged."""
+    """Any first frame is accepted or refused."""
     judge(data)

@@ -1,4 +1,4 @@
-"""The session's book of calls keeps to its rules in any order of events."""
+"""The state machine of a session's calls holds in any order of events."""
 
 from typing import Any
 
@@ -31,13 +31,13 @@ def accept(calls: SessionCalls, key: str, arguments: dict[str, Any], *, now: flo
 
 
 def answer(calls: SessionCalls, key: str, *, frame_bytes: int = 10, now: float = 0, journalled: bool = False) -> None:
-    """The call has its answer, and that was sent."""
+    """Finishes the call and delivers its answer."""
     calls.finish(key, result(), 10, frame_bytes, now, journalled=journalled)
     calls.delivered()
 
 
-def test_the_same_id_with_the_same_content_attaches() -> None:
-    """The order of keys does not matter, the values and their types do."""
+def test_the_same_content_attaches() -> None:
+    """The order of keys does not matter; values and their types do."""
     calls = book()
     assert accept(calls, "a", {"x": 1, "y": 2}) is RequestIdState.NEW
     assert accept(calls, "a", {"y": 2, "x": 1}) is RequestIdState.RUNNING
@@ -46,8 +46,8 @@ def test_the_same_id_with_the_same_content_attaches() -> None:
     assert calls.accept("a", "chat", {"x": 1, "y": 2}, 0) is RequestIdState.CONFLICT
 
 
-def test_large_arguments_are_remembered_by_their_digest() -> None:
-    """A done call does not hold on to megabytes, and still knows itself."""
+def test_large_arguments_are_replaced_by_a_digest() -> None:
+    """A done call does not retain megabytes, and still recognizes a repeat."""
     calls = book()
     large = {"text": "x" * 100_000}
     accept(calls, "a", large)
@@ -57,8 +57,8 @@ def test_large_arguments_are_remembered_by_their_digest() -> None:
     assert accept(calls, "a", {"text": "y"}) is RequestIdState.CONFLICT
 
 
-def test_arguments_are_known_by_one_hash_before_and_after_their_call_is_done() -> None:
-    """The journal compares what it was told at the start with what memory has later, whatever the order of keys."""
+def test_the_arguments_hash_does_not_change() -> None:
+    """The journal compares the hash from the start of a call with a later one, whatever the order of keys."""
     calls = book()
     accept(calls, "a", {"x": 1, "y": 2})
     accept(calls, "b", {"y": 2, "x": 1})
@@ -69,8 +69,8 @@ def test_arguments_are_known_by_one_hash_before_and_after_their_call_is_done() -
     assert calls.arguments_hash("c") != before
 
 
-def test_a_full_session_lets_no_more_in_until_an_answer_is_sent() -> None:
-    """The bound counts accepted calls whose answer is still to go out; a repeat of a done one is no new call."""
+def test_a_full_session_accepts_no_calls_until_an_answer_is_sent() -> None:
+    """Calls whose answer is not sent yet count; a repeat of a done call does not."""
     calls = book(max_accepted=2)
     assert [accept(calls, key, {}) for key in "abc"] == [RequestIdState.NEW, RequestIdState.NEW, RequestIdState.FULL]
     calls.finish("a", result(), 10, 10, now=0, journalled=False)
@@ -80,8 +80,8 @@ def test_a_full_session_lets_no_more_in_until_an_answer_is_sent() -> None:
     assert accept(calls, "a", {}) is RequestIdState.DONE
 
 
-def test_a_call_whose_result_is_gone_runs_again_only_where_that_is_safe() -> None:
-    """One that was not journalled is forgotten with its result; any other is remembered as expired, and never run
+def test_a_call_without_its_result_runs_again_only_if_safe() -> None:
+    """Calls that were not journaled are dropped with their result; others are remembered as expired, and never run
     again.
     """
     calls = book()
@@ -95,8 +95,8 @@ def test_a_call_whose_result_is_gone_runs_again_only_where_that_is_safe() -> Non
     assert accept(calls, "local", {"other": 1}, now=later) is RequestIdState.NEW
 
 
-def test_a_call_that_was_refused_for_now_runs_when_it_comes_again() -> None:
-    """Its answer said that nothing was executed and that it may be sent again: under the same id, too."""
+def test_retryable_calls_can_be_repeated_under_the_same_id() -> None:
+    """Their answer said that nothing was executed."""
     refusals = {
         "later": ServiceUnavailableError("Not now.", executed="no"),
         "never": CallCancelledError("Cancelled.", executed="no"),
@@ -113,7 +113,7 @@ def test_a_call_that_was_refused_for_now_runs_when_it_comes_again() -> None:
 
 
 def test_a_long_session_does_not_grow() -> None:
-    """Of done calls only so many are remembered, the oldest are dropped first, with their results."""
+    """The oldest done calls are dropped with their results."""
     shelf = ResultCache(10**6, TTL_S)
     calls = SessionCalls("session", 32, shelf)
     for number in range(REMEMBERED_IDS + 10):
@@ -125,10 +125,10 @@ def test_a_long_session_does_not_grow() -> None:
 
 
 @pytest.mark.parametrize("journalled", [True, False])
-def test_a_book_that_let_go_of_what_the_journal_knows_says_so(
+def test_dropping_journaled_calls_makes_the_session_incomplete(
     monkeypatch: pytest.MonkeyPatch, *, journalled: bool
 ) -> None:
-    """Then ``unknown`` is not its last word, and what a client forgets may be the journal's to forget."""
+    """An ``unknown`` call may then be in the journal, and so may acknowledged ones."""
     monkeypatch.setattr(session_calls, "REMEMBERED_IDS", 1)
     calls = book()
     for key in ("a", "b"):
@@ -140,8 +140,8 @@ def test_a_book_that_let_go_of_what_the_journal_knows_says_so(
     assert calls.acknowledge(["a", "b", "runs", "a"]) == (["b", "a"] if journalled else ["b"])
 
 
-def test_a_call_that_is_the_journals_leaves_the_book_with_its_answer() -> None:
-    """It counts until that is sent, and the same id is as new to the book."""
+def test_finishing_in_the_journal() -> None:
+    """The call counts until its answer is sent, and its id is then new in memory."""
     calls = book(max_accepted=1)
     accept(calls, "a", {})
     calls.finish_in_journal("a")
@@ -150,20 +150,20 @@ def test_a_call_that_is_the_journals_leaves_the_book_with_its_answer() -> None:
     assert accept(calls, "a", {"other": 1}) is RequestIdState.NEW
 
 
-def test_a_session_that_ends_leaves_nothing_on_the_shelf() -> None:
-    """Nobody can ask for its results any more."""
+def test_ending_a_session_clears_its_results() -> None:
+    """They cannot be requested any longer."""
     shelf = ResultCache(10**6, TTL_S)
     calls = SessionCalls("session", 32, shelf)
     for key in "ab":
         accept(calls, key, {})
     answer(calls, "a")
     calls.end()
-    answer(calls, "b")  # it ran on
+    answer(calls, "b")  # it continued
     assert (len(shelf), shelf.bytes, len(calls)) == (0, 0, 0)
 
 
-def test_kept_answers_are_told_in_the_order_in_which_they_came() -> None:
-    """What is not kept any more is left out, and what is said of each is what it takes to send it again."""
+def test_retained_results_are_in_order() -> None:
+    """Oldest first, without expired ones, with the data needed to send them again."""
     calls = book()
     for key in "abc":
         calls.accept(key, "echo", {}, 0, echo_id=key == "c")
@@ -175,8 +175,8 @@ def test_kept_answers_are_told_in_the_order_in_which_they_came() -> None:
     ]
 
 
-def test_what_is_restored_is_judged_as_if_it_had_never_been_away() -> None:
-    """Kept, interrupted and expired calls of an earlier book: told, replayed and refused as what they are."""
+def test_restored_calls_behave_like_original_ones() -> None:
+    """Retained, interrupted and expired calls of an earlier process: listed, replayed and rejected as before."""
     before = book()
     accept(before, "a", {"x": 1})
     content = before.arguments_hash("a")
@@ -202,8 +202,8 @@ def test_what_is_restored_is_judged_as_if_it_had_never_been_away() -> None:
     assert len(calls) == 0
 
 
-def test_a_client_is_told_which_of_its_ids_were_done() -> None:
-    """What runs and what was never heard of is not forgotten; what is said twice is forgotten once."""
+def test_acknowledge_returns_the_done_calls() -> None:
+    """Running and unknown calls are ignored; duplicates count once."""
     calls = book()
     for key in "ab":
         accept(calls, key, {})
@@ -214,7 +214,7 @@ def test_a_client_is_told_which_of_its_ids_were_done() -> None:
 
 
 class Book(RuleBasedStateMachine):
-    """A model of the book as plain dicts, held against the real one; time passes, and results have little room."""
+    """A model with plain dicts, compared with the real state machine, while time passes and the cache is small."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -230,19 +230,19 @@ class Book(RuleBasedStateMachine):
         return self.shelf.get(("session", key), self.now) is not None
 
     def known(self, key: str) -> tuple[str, str] | None:
-        """What an id stands for: that of a call that may run again stands for nothing once its result is gone."""
+        """Returns the call of an id; a call that may run again has none once its result is gone."""
         if key in self.done and key not in self.journalled and not self.kept(key):
             return None
         return self.running.get(key) or self.done.get(key)
 
     @rule(seconds=st.integers(1, 6))
     def time_passes(self, seconds: int) -> None:
-        """Results grow old."""
+        """Lets results expire."""
         self.now += seconds
 
     @rule(key=KEYS, content=CONTENTS)
     def accept(self, key: str, content: tuple[str, str]) -> None:
-        """A call is entered once, and judged by what is known of its id."""
+        """Accepts a call, and checks the state against the model."""
         known = self.known(key)
         if known is None:
             self.done.pop(key, None)
@@ -261,7 +261,7 @@ class Book(RuleBasedStateMachine):
 
     @rule(key=KEYS, size=st.integers(1, 30), frame_bytes=st.sampled_from([10, 10_000]), journalled=st.booleans())
     def finish(self, key: str, size: int, frame_bytes: int, journalled: bool) -> None:
-        """A running call is done, with a result of its own, and its answer is on its way."""
+        """Finishes a running call; its answer is about to be sent."""
         if key in self.running:
             self.calls.finish(key, result(key), size, frame_bytes, self.now, journalled=journalled)
             self.done[key] = self.running.pop(key)
@@ -272,26 +272,26 @@ class Book(RuleBasedStateMachine):
     @precondition(lambda self: self.sending)
     @rule()
     def delivered(self) -> None:
-        """One of the answers on their way was sent."""
+        """Delivers one answer."""
         self.calls.delivered()
         self.sending -= 1
 
     @rule(key=KEYS)
     def withdraw(self, key: str) -> None:
-        """A call that is not to run after all leaves no trace."""
+        """Withdraws a call, which leaves no trace."""
         self.calls.withdraw(key)
         self.running.pop(key, None)
 
     @rule(key=KEYS)
     def acknowledge(self, key: str) -> None:
-        """The client has it: a journalled call is remembered as expired, any other is gone."""
+        """Acknowledges a result: journaled calls are remembered as expired, others are dropped."""
         assert self.calls.acknowledge([key]) == ([key] if key in self.done else [])
         if key not in self.journalled:
             self.done.pop(key, None)
 
     @invariant()
     def status_tells_the_truth(self) -> None:
-        """Running before done before expired before unknown; and a kept result is the call's own."""
+        """The state of each call matches the model, and each retained result is the call's own."""
         assert len(self.calls) == len(self.running) + self.sending
         for key in "abcde":
             status = self.calls.status(key, self.now)

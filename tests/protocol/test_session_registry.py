@@ -1,4 +1,4 @@
-"""Whose session it is, who holds it, and when nobody needs it in memory."""
+"""Session ownership, takeover and idle sessions."""
 
 from toold.protocol.result_cache import ResultCache
 from toold.protocol.session_calls import SessionCalls
@@ -18,8 +18,8 @@ def book(*known: SessionState[str]) -> SessionRegistry[SessionState[str], str]:
     return sessions
 
 
-def test_a_key_finds_its_session_for_its_principal_alone() -> None:
-    """Another's key, or one that was never given, finds nothing."""
+def test_a_key_finds_its_session_for_its_principal_only() -> None:
+    """Another principal, or an unknown key, finds nothing."""
     session = standing()
     sessions = book(session)
     assert sessions.by_key(hash_key("key"), "anna") is session
@@ -27,14 +27,14 @@ def test_a_key_finds_its_session_for_its_principal_alone() -> None:
     assert sessions.by_key(hash_key("kex"), "anna") is None
 
 
-def test_of_a_key_a_hash_is_known_and_any_text_has_one() -> None:
-    """The key itself is nowhere; unpaired surrogate, which a client may well send, is no error."""
+def test_keys_are_stored_as_hashes() -> None:
+    """Any text has a hash, even one with an unpaired surrogate, which a client may send."""
     assert b"key" not in hash_key("key")
     assert len(hash_key("\ud800")) == 32
 
 
-def test_who_takes_a_session_over_learns_whom_from_and_the_old_holder_cannot_end_it() -> None:
-    """The connection that the server still believed alive ends later, and that means nothing any more."""
+def test_takeover() -> None:
+    """``attach`` returns the previous holder, whose later end does not affect the session."""
     session = standing()
     sessions = book(session)
     assert sessions.attach(session, "old") is None
@@ -46,7 +46,7 @@ def test_who_takes_a_session_over_learns_whom_from_and_the_old_holder_cannot_end
 
 
 def test_a_session_without_a_key_ends_with_its_connection() -> None:
-    """Nobody can come back to it; one with a key waits for its client."""
+    """It cannot be resumed; one with a key waits for its client."""
     plain, resumable = standing("plain", key=None), standing("resumable")
     sessions = book(plain, resumable)
     for session in (plain, resumable):
@@ -55,8 +55,8 @@ def test_a_session_without_a_key_ends_with_its_connection() -> None:
     assert list(sessions) == [resumable]
 
 
-def test_a_session_is_idle_once_it_was_left_for_the_window_and_nothing_runs() -> None:
-    """One that is held, that has a call under way, or that was left a moment ago stays in memory."""
+def test_idle_sessions() -> None:
+    """A session that is held, has a running call, or was detached recently is not idle."""
     held, busy, fresh, idle = (standing(name, key=name) for name in ("held", "busy", "fresh", "idle"))
     sessions = book(held, busy, fresh, idle)
     for session, detached_at in ((held, None), (busy, 0), (fresh, 8), (idle, 6)):

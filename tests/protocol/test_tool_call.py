@@ -1,4 +1,4 @@
-"""What a result is, to who keeps it and to who goes on with it."""
+"""Results: their encoding, and the value that callers use."""
 
 import pytest
 from msgspec import UNSET
@@ -30,8 +30,8 @@ def result(*outputs: ContentBlock, structured: object = UNSET) -> ToolResult:
     return ToolResult(Metadata(1.0, Timings()), outputs, structured)
 
 
-def test_blocks_are_kept_as_they_are() -> None:
-    """Of every kind, in their order."""
+def test_blocks_round_trip() -> None:
+    """All kinds, in order."""
     assert decode_result(encode_result(result(*BLOCKS))).outputs == BLOCKS
     link = encode_result(result(BLOCKS[-1]))
     assert b'{"type":"resource_link","uri":"https://example.org/b","name":"b","size":3}' in link
@@ -55,7 +55,7 @@ def test_blocks_are_kept_as_they_are() -> None:
     ],
     ids=["words", "null", "data beside a picture", "a picture"],
 )
-def test_what_a_step_or_a_program_has_of_it(given: ToolResult, value: object) -> None:
-    """The data; without any, the text, or all blocks where they are not all text."""
+def test_the_value_of_a_result(given: ToolResult, value: object) -> None:
+    """The data; without data, the text, or all blocks if they are not only text."""
     assert given.value == value
     assert given.text.startswith("a")

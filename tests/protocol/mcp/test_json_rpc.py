@@ -1,4 +1,4 @@
-"""Bytes to messages and back."""
+"""Decoding and encoding JSON-RPC messages."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from toold.protocol.mcp.json_rpc import MalformedMessage, MessageProblem, RpcNot
 
 
 def test_requests_and_notifications() -> None:
-    """A message with an id is owed an answer, one without is not; parameters may be left out."""
+    """A message with an id needs an answer, one without does not; parameters are optional."""
     assert decode(b'{"jsonrpc":"2.0","id":7,"method":"ping"}') == RpcRequest(7, "ping", {})
     assert decode(b'{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1},"y":0}') == RpcRequest("a", "m", {"x": 1})
     assert decode(b'{"jsonrpc":"2.0","method":"notifications/initialized"}') == RpcNotification(
@@ -23,8 +23,8 @@ def test_requests_and_notifications() -> None:
     assert decode(b'{"jsonrpc":"2.0","id":1,"error":{}}') == RpcReply(1, None)
 
 
-def test_a_batch() -> None:
-    """Each message of an array is judged by itself."""
+def test_batch() -> None:
+    """Each message of an array is decoded separately."""
     batch = decode(b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"n"},7]')
     assert isinstance(batch, list)
     assert [type(one) for one in batch] == [RpcRequest, RpcNotification, MalformedMessage]
@@ -44,8 +44,8 @@ def test_a_batch() -> None:
         b'[{"jsonrpc":"2.0","id":1,"method":"\xff"}]',
     ],
 )
-def test_what_is_no_json(body: bytes) -> None:
-    """It is told as a parse error of the message: it came as a body, or as a line, which has none."""
+def test_invalid_json(body: bytes) -> None:
+    """Reported as a parse error of the message, which may be a body or a line."""
     found = decode(body)
     assert isinstance(found, MalformedMessage)
     assert (found.problem.code, found.id) == (jsonrpc.PARSE_ERROR, None)
@@ -63,8 +63,8 @@ def test_what_is_no_json(body: bytes) -> None:
         (rb'[{"jsonrpc":"2.0","id":7,"method":"\ud83d"}]', None, "unpaired surrogate"),
     ],
 )
-def test_what_cannot_be_read_is_told_under_its_id(body: bytes, request_id: object, why: str) -> None:
-    """Where a laxer parser finds one: a call that a model wrote half of an emoji into is answered too."""
+def test_unreadable_messages_are_answered_under_their_id(body: bytes, request_id: object, why: str) -> None:
+    """If a laxer parser finds an id: a call with half an emoji is answered too."""
     found = decode(body)
     assert isinstance(found, MalformedMessage)
     assert (found.problem.code, found.id) == (jsonrpc.PARSE_ERROR, request_id)
@@ -72,8 +72,8 @@ def test_what_cannot_be_read_is_told_under_its_id(body: bytes, request_id: objec
     json_rpc.failure(found.id, found.problem)
 
 
-def test_of_very_many_values_no_id_is_looked_for() -> None:
-    """To read millions once more would hold up everybody else; a long text is no such thing."""
+def test_messages_with_many_values_are_not_parsed_twice() -> None:
+    """A second parse of millions of values would delay other clients; long strings are cheap."""
     long, many = b'"' + b"x" * 2_000_000 + b'"', b"[0" + b",0" * 100_000 + b"]"
     found = [
         decode(rb'{"jsonrpc":"2.0","id":7,"method":"\ud83d","params":{"a":' + given + b"}}") for given in (long, many)
@@ -97,8 +97,8 @@ def test_of_very_many_values_no_id_is_looked_for() -> None:
         (None, None),
     ],
 )
-def test_what_is_no_message(value: Any, request_id: object) -> None:
-    """It is told as an invalid request, under its id where that can be read."""
+def test_invalid_messages(value: Any, request_id: object) -> None:
+    """Reported as an invalid request, under the id if it is readable."""
     found = decode(json.dumps(value).encode())
     assert isinstance(found, MalformedMessage)
     assert (found.problem.code, found.id) == (jsonrpc.INVALID_REQUEST, request_id)
@@ -112,14 +112,14 @@ VALUES = st.recursive(
 
 
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
-def test_reading_never_raises(body: bytes) -> None:
-    """Whatever is posted, there is something to say about it."""
+def test_decoding_never_raises(body: bytes) -> None:
+    """Any body yields a message or an error."""
     found = decode(body)
     assert isinstance(found, list | RpcRequest | RpcNotification | RpcReply | MalformedMessage)
 
 
-def test_answers_are_the_sdks_messages() -> None:
-    """Results, errors and notifications are what the official types take for one."""
+def test_answers_match_the_sdk_types() -> None:
+    """The official types accept results, errors and notifications."""
     adapter = jsonrpc.jsonrpc_message_adapter
     assert isinstance(adapter.validate_json(json_rpc.answer(1, {"a": 1})), jsonrpc.JSONRPCResponse)
     error = adapter.validate_json(json_rpc.failure("x", MessageProblem(-32602, "no", {"a": 1})))
@@ -133,8 +133,8 @@ def test_answers_are_the_sdks_messages() -> None:
     assert isinstance(adapter.validate_json(json_rpc.notification("n", {})), jsonrpc.JSONRPCNotification)
 
 
-def test_the_codes_are_the_specifications() -> None:
-    """They are the SDK's, and each has a status for HTTP."""
+def test_error_codes_match_the_specification() -> None:
+    """The codes are the SDK's, and each has an HTTP status."""
     names = {
         "MISSING_CLIENT_CAPABILITY": "MISSING_REQUIRED_CLIENT_CAPABILITY",
         "UNSUPPORTED_VERSION": "UNSUPPORTED_PROTOCOL_VERSION",
@@ -154,7 +154,7 @@ def test_the_codes_are_the_specifications() -> None:
 
 
 def test_an_event_is_one_message() -> None:
-    """Line breaks within a message's strings are escaped, so that none ends the event."""
+    """Line breaks within strings are escaped, so none ends the event."""
     event = json_rpc.event(json_rpc.notification("n", {"text": "one\ntwo\r\n\n"}))
     assert event.endswith(b"\n\n")
     assert event.count(b"\n") == 3

@@ -1,4 +1,4 @@
-"""``tools/call`` as a call."""
+"""Parsing ``tools/call``, and progress notifications."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from toold.protocol.tool_call import Progress, ToolCall
 
 
 def test_a_call() -> None:
-    """Name and arguments are the request's, the id is the one given, and aliases of names are seen through."""
+    """Name and arguments are the request's, the id is the given one, and name aliases are resolved."""
     request = RpcRequest(
         1, "tools/call", {"name": "echo_EXAI-WS", "arguments": {"text": "x"}, "_meta": {TIMEOUT_KEY: 5}}
     )
@@ -29,16 +29,16 @@ def test_a_call() -> None:
         {"name": "echo", "_meta": {TIMEOUT_KEY: True}},
     ],
 )
-def test_what_is_no_call(params: dict[str, object]) -> None:
-    """Says which parameter is wrong."""
+def test_invalid_calls(params: dict[str, object]) -> None:
+    """The error names the invalid parameter."""
     problem = parse_call(RpcRequest(1, "tools/call", params), "c", 9)
     assert isinstance(problem, MessageProblem)
     assert problem.code == INVALID_PARAMS
     assert problem.message.startswith("params.")
 
 
-def test_whose_fault_it_is() -> None:
-    """A tool that is not there is the request's, with what the daemon suggests; wrong arguments are an answer."""
+def test_only_unknown_tools_are_request_errors() -> None:
+    """An unknown tool is an error of the request, with suggestions; invalid arguments are a tool result."""
     missing = ToolNotFoundError("There is none.", details={"suggestions": ["echo"]}).to_tool_error()
     assert request_error(missing) == MessageProblem(INVALID_PARAMS, "There is none.", missing)
     assert request_error(InvalidArgumentsError("text: missing").to_tool_error()) is None
@@ -46,15 +46,15 @@ def test_whose_fault_it_is() -> None:
 
 
 @given(st.lists(st.none() | st.floats(min_value=0, max_value=1e12), min_size=1))
-def test_progress_grows(numbers: list[float | None]) -> None:
-    """With every report, whatever the tool counts: clients take less for a mistake."""
+def test_progress_increases(numbers: list[float | None]) -> None:
+    """With every notification, whatever the tool counts: clients may reject smaller values."""
     counter = ProgressCounter()
     sent = [counter.count(Progress("m", done, 100.0), "t")["progress"] for done in numbers]
     assert sent == sorted(set(sent))
 
 
-def test_a_tools_own_numbers_are_told() -> None:
-    """They are passed on as they are while they grow, from 0 on; a tool that counts nothing has its reports counted."""
+def test_the_tools_numbers_are_forwarded() -> None:
+    """Unchanged while they increase, from 0 on; without numbers, the notifications are counted."""
     counter = ProgressCounter()
     sent = [counter.count(Progress("m", done, 100), 7) for done in (0, 50, 100)]
     assert [one["progress"] for one in sent] == [0, 50, 100]

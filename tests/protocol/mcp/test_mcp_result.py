@@ -1,4 +1,4 @@
-"""Results in MCP's words, held against the SDK's types of each revision."""
+"""MCP results, validated against the SDK's types of each revision."""
 
 import json
 from typing import Any
@@ -40,14 +40,14 @@ EVERY = pytest.mark.parametrize("revision", REVISIONS.values(), ids=REVISIONS)
 
 
 def wire(result: object) -> dict[str, Any]:
-    """As it travels."""
+    """Returns the value as encoded."""
     plain: dict[str, Any] = json.loads(msgspec.json.encode(result))
     return plain
 
 
 @EVERY
-def test_an_answer(revision: McpRevision) -> None:
-    """Text and data go as they are, with what the call took beside them."""
+def test_a_result(revision: McpRevision) -> None:
+    """Text and data are unchanged, with the metadata."""
     result = wire(call_result(ToolResult(METADATA, (TextContent("hi"),), {"a": 1}), revision))
     methods.validate_server_result("tools/call", revision.name, result)
     assert result["content"] == [{"type": "text", "text": "hi"}]
@@ -59,16 +59,16 @@ def test_an_answer(revision: McpRevision) -> None:
 
 @EVERY
 @pytest.mark.parametrize("value", [[1, 2], "text", 7, 1.5, True, None, []])
-def test_data_that_is_no_object(revision: McpRevision, value: object) -> None:
-    """It stands in one, under ``result``: null too, which is data as well."""
+def test_data_that_is_not_an_object(revision: McpRevision, value: object) -> None:
+    """It is wrapped in one, under ``result``; null too, which is data as well."""
     result = wire(call_result(ToolResult(METADATA, (TextContent("x"),), value), revision))
     methods.validate_server_result("tools/call", revision.name, result)
     assert result["structuredContent"] == {"result": value}
 
 
 @EVERY
-def test_further_blocks(revision: McpRevision) -> None:
-    """Pictures, sounds and resources go as they are; a link only to those whose revision has links."""
+def test_other_blocks(revision: McpRevision) -> None:
+    """Images, audio and resources are unchanged; links are sent only in revisions that have them."""
     others: tuple[ContentBlock, ...] = (
         ImageContent("iVBORw==", "image/png"),
         AudioContent("UklGRg==", "audio/wav"),
@@ -82,15 +82,15 @@ def test_further_blocks(revision: McpRevision) -> None:
 
 
 @EVERY
-def test_words_alone(revision: McpRevision) -> None:
+def test_text_only(revision: McpRevision) -> None:
     """A tool that returns no data has no structured content."""
     result = wire(call_result(ToolResult(METADATA, (TextContent("x"),)), revision))
     assert "structuredContent" not in result
 
 
 @EVERY
-def test_errors_are_answers(revision: McpRevision) -> None:
-    """An error is for a model to read, and for a program to go by."""
+def test_errors_are_results(revision: McpRevision) -> None:
+    """The text is for the model, the structured content for programs."""
     error = OverCapacityError("Too much.", retry_after_ms=500).to_tool_error()
     result = wire(call_result(ToolResult(METADATA, error=error), revision))
     methods.validate_server_result("tools/call", revision.name, result)
@@ -118,16 +118,16 @@ def test_errors_are_answers(revision: McpRevision) -> None:
         (InvalidArgumentsError("text: missing"), False, "VALIDATION_ERROR: text: missing", "sent again"),
     ],
 )
-def test_what_a_model_is_told(error: Any, repeatable: bool, says: str, not_said: str) -> None:
-    """Whether to try again, and whether something may have happened."""
+def test_error_texts(error: Any, repeatable: bool, says: str, not_said: str) -> None:
+    """Whether to retry, and whether there may have been an effect."""
     text = error_text(error.to_tool_error(repeatable=repeatable))
     assert says in text
     assert not_said not in text
 
 
 @EVERY
-def test_the_servers_account_of_itself(revision: McpRevision) -> None:
-    """What each revision's first request is answered with is what its types take."""
+def test_server_descriptions(revision: McpRevision) -> None:
+    """The types of each revision accept the answer to its first request."""
     tool = {"name": "echo", "inputSchema": {"type": "object"}}
     methods.validate_server_result("tools/list", revision.name, list_result([tool], "c", revision))
     if revision.stateless:
@@ -140,8 +140,8 @@ def test_the_servers_account_of_itself(revision: McpRevision) -> None:
 
 
 @EVERY
-def test_only_what_is_there_is_offered(revision: McpRevision) -> None:
-    """Tools, and tasks where the revision has them: no resources, no prompts, no logging."""
+def test_capabilities(revision: McpRevision) -> None:
+    """Tools, and tasks if the revision has them; no resources, prompts or logging."""
     about = discover_result(revision, "") if revision.stateless else initialize_result(revision, "")
     has_tasks = {"offered": {"extensions"}, "asked": {"tasks"}, None: set[str]()}[revision.tasks]
     assert set(about["capabilities"]) == {"tools"} | has_tasks

@@ -1,4 +1,4 @@
-"""What a request says about itself, held against what the SDK's own server makes of it."""
+"""Request envelopes, compared with the SDK's own server."""
 
 import base64
 from typing import Any
@@ -52,8 +52,8 @@ CASES: list[tuple[dict[str, Any], dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("params", "headers"), CASES)
-def test_as_the_sdk_judges(params: dict[str, Any], headers: dict[str, str]) -> None:
-    """A stateless request is taken or refused for the same reason as by the SDK."""
+def test_envelopes_are_validated_like_the_sdk_does(params: dict[str, Any], headers: dict[str, str]) -> None:
+    """A stateless request is accepted or rejected for the same reason as by the SDK."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     expected = classify_inbound_request(body, headers=headers)
     found = http_envelope(RpcRequest(1, "tools/call", params), headers)
@@ -65,24 +65,24 @@ def test_as_the_sdk_judges(params: dict[str, Any], headers: dict[str, str]) -> N
         assert found.revision.name == expected.protocol_version
 
 
-def test_what_it_tells() -> None:
-    """The client, whether it takes tasks, and its progress token are read from there."""
+def test_stateless_envelopes() -> None:
+    """They have the client, its tasks extension and the progress token."""
     meta = META | {CAPABILITIES: {"extensions": {"io.modelcontextprotocol/tasks": {}}}, "progressToken": "p"}
     found = http_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
     assert isinstance(found, RequestEnvelope)
     assert (found.client.name, found.tasks, found.progress_token) == ("c", True, "p")
 
 
-def test_the_client_need_not_be_named() -> None:
-    """Its name is for logs; without one the request is served."""
+def test_the_client_name_is_optional() -> None:
+    """It is only for logs."""
     meta = {VERSION: NEW, CAPABILITIES: {}}
     found = http_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
     assert isinstance(found, RequestEnvelope)
     assert found.client.name == ""
 
 
-def test_tasks_are_named_in_a_header_too() -> None:
-    """The id of a task is repeated in ``Mcp-Name``, as a tool's name is."""
+def test_task_ids_are_repeated_in_a_header() -> None:
+    """In ``Mcp-Name``, like a tool's name."""
     request = RpcRequest(1, "tasks/get", {"taskId": "t-1", "_meta": META})
     headers = HEADERS | {"mcp-method": "tasks/get"}
     assert isinstance(http_envelope(request, headers | {"mcp-name": "t-1"}), RequestEnvelope)
@@ -91,23 +91,23 @@ def test_tasks_are_named_in_a_header_too() -> None:
 
 @pytest.mark.parametrize("named", ["2025-11-25", "2025-06-18", "2025-03-26"])
 def test_older_revisions_are_named_in_a_header(named: str) -> None:
-    """Nothing else is asked of their requests; a progress token is heard."""
+    """Nothing else is required of their requests; progress tokens are read."""
     request = RpcRequest(1, "tools/call", {"_meta": {"progressToken": 7}})
     found = http_envelope(request, {"mcp-protocol-version": named})
     assert isinstance(found, RequestEnvelope)
     assert (found.revision.name, found.progress_token, found.tasks) == (named, 7, False)
 
 
-def test_without_a_header() -> None:
-    """A request that names no revision is of the one that had no such header, unless its body names another."""
+def test_requests_without_the_version_header() -> None:
+    """They are of the revision that had no such header, unless the body names another."""
     found = http_envelope(RpcRequest(1, "ping", {}), {})
     assert isinstance(found, RequestEnvelope)
     assert found.revision.name == "2025-03-26"
     assert isinstance(http_envelope(RpcRequest(1, "tools/list", {"_meta": META}), {}), MessageProblem)
 
 
-def test_a_revision_that_is_not_spoken() -> None:
-    """The refusal says which are, and which was asked for."""
+def test_unsupported_revisions() -> None:
+    """The error lists the supported revisions and the requested one."""
     for problem in (
         http_envelope(RpcRequest(1, "ping", {}), {"mcp-protocol-version": "2020-01-01"}),
         revision_of_notification({"mcp-protocol-version": "2020-01-01"}),
@@ -122,12 +122,12 @@ def test_a_revision_that_is_not_spoken() -> None:
     ("value", "name"), [({"name": "n" * 300, "version": "1"}, "n" * 200), ({"name": 7}, ""), (None, ""), ("x", "")]
 )
 def test_a_clients_name(value: object, name: str) -> None:
-    """It is cut, and what is no name is none."""
+    """It is truncated; invalid names are ignored."""
     assert client_of(value).name == name
 
 
-def test_without_headers_the_body_says_it() -> None:
-    """Over a channel a request is of the revision that was agreed on, unless it names a stateless one itself."""
+def test_envelopes_without_headers() -> None:
+    """Over stdio, a request is of the negotiated revision unless it names a stateless one."""
     agreed = REVISIONS["2025-06-18"]
     plain = stdio_envelope(RpcRequest(1, "tools/call", {"_meta": {"progressToken": 7}}), agreed)
     assert plain == RequestEnvelope(agreed, progress_token=7)

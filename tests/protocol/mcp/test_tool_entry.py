@@ -1,4 +1,4 @@
-"""Tools in MCP's words."""
+"""Tools as ``tools/list`` returns them, and their validation by the SDK's types."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ def info(schema: dict[str, Any] | None = None, name: str = "t") -> ToolInfo:
     return ToolInfo(name, "A tool.", schema or {"type": "object"}, HINTS)
 
 
-def test_a_tool_in_mcps_words() -> None:
-    """Name, description, schema and annotations; where calls can be asked for as tasks, that too."""
+def test_a_tool_entry() -> None:
+    """Name, description, schema and annotations; task support in the revision that has it."""
     assert tool_entry(info(), NEW) == {
         "name": "t",
         "description": "A tool.",
@@ -38,8 +38,8 @@ def test_a_tool_in_mcps_words() -> None:
     assert tool_entry(info(), ASKED)["execution"] == {"taskSupport": "optional"}
 
 
-def test_schemas_are_shown_as_they_are() -> None:
-    """But for names of headers, which clients would repeat arguments in and nobody reads."""
+def test_schemas_are_unchanged() -> None:
+    """Except for header names, which this server does not use."""
     schema = {
         "type": "object",
         "$defs": {"a": {"const": None}},
@@ -65,14 +65,14 @@ def test_schemas_are_shown_as_they_are() -> None:
     ],
     ids=["object", "items", "tuple", "choice", "definition", "map"],
 )
-def test_names_of_headers_are_taken_out_however_deep(around: Any) -> None:
-    """Wherever a schema may hold another."""
+def test_header_names_are_removed_at_any_depth(around: Any) -> None:
+    """In every keyword that contains schemas."""
     schema = {"type": "object", **around({"type": "string", "x-mcp-header": "Region"})}
     assert tool_entry(info(schema), NEW)["inputSchema"] == {"type": "object", **around({"type": "string"})}
 
 
-def test_what_is_only_called_as_the_keyword_stays() -> None:
-    """A property of the name, and values that have it."""
+def test_only_the_keyword_is_removed() -> None:
+    """Properties of that name stay, and so do values that contain it."""
     value = {"x-mcp-header": "Region"}
     schema = {
         "type": "object",
@@ -107,10 +107,8 @@ def test_what_is_only_called_as_the_keyword_stays() -> None:
         ),
     ],
 )
-def test_what_is_answered_fits_the_output_schema(schema: dict[str, Any], value: Any) -> None:
-    """Clients hold answers against it: the tool's own data, wrapped where it is no object, errors, and what stands for
-    an answer that was kept as a file; nothing else fits.
-    """
+def test_results_match_the_output_schema(schema: dict[str, Any], value: Any) -> None:
+    """Clients validate them: the tool's data, wrapped if it is not an object, errors, and spilled answers."""
     published = answer_schema(schema)
     assert published["type"] == "object"
     metadata = Metadata(1.0, Timings())
@@ -124,8 +122,8 @@ def test_what_is_answered_fits_the_output_schema(schema: dict[str, Any], value: 
 
 
 @pytest.mark.parametrize("wrong", [{"a": 1, "b": "x"}, {"next": {"next": {"a": "x"}}}])
-def test_references_within_an_output_schema_lead_where_they_led(wrong: dict[str, Any]) -> None:
-    """To the tool's own schema, which stands deeper in the one that is shown."""
+def test_references_in_output_schemas_stay_valid(wrong: dict[str, Any]) -> None:
+    """They lead to the same part of the tool's schema, which is nested deeper."""
     properties = {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}, "next": {"$ref": "#"}}
     published = answer_schema({"type": "object", "properties": properties})
     jsonschema.validate({"a": 1, "b": 2, "next": {"next": {"a": 3}}}, published)
@@ -149,8 +147,8 @@ def tool(**schema: Any) -> dict[str, Any]:
         {"type": "object", "additionalProperties": False, "properties": {"x": {}}},
     ],
 )
-def test_a_plain_tool_is_taken(schema: dict[str, Any], revision: McpRevision) -> None:
-    """What is told to be plain without the types is taken by those of each revision."""
+def test_trivially_valid_tools_are_valid(schema: dict[str, Any], revision: McpRevision) -> None:
+    """The types of every revision accept them."""
     assert is_trivially_valid(tool(**schema))
     assert schema_problem(official_types(), tool(**schema), revision) is None
 
@@ -166,7 +164,7 @@ def test_a_plain_tool_is_taken(schema: dict[str, Any], revision: McpRevision) ->
         {"type": "object", "required": [1]},
     ],
 )
-def test_any_other_is_looked_at(schema: dict[str, Any]) -> None:
-    """It is not plain, and some revision objects to it, with a reason."""
+def test_other_tools_are_validated(schema: dict[str, Any]) -> None:
+    """They are not trivially valid, and some revision rejects them with a reason."""
     assert not is_trivially_valid(tool(**schema))
     assert any(schema_problem(official_types(), tool(**schema), revision) for revision in REVISIONS.values())
