@@ -1,4 +1,4 @@
-"""A real issuer of tokens: an HTTP server with keys that sign, which a test can rotate, break and watch."""
+"""An OAuth issuer for tests: an HTTP server with signing keys, which a test can rotate, break and observe."""
 
 import base64
 import json
@@ -16,18 +16,18 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 Claims = dict[str, Any]
 _RSA = [rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2)]
-"""They take a while to make."""
+"""Generated once, since generation is slow."""
 
 
 @dataclass
 class Issuer:
-    """What it serves, and what it signs with."""
+    """The documents that it serves and the keys that it signs with."""
 
     port: int
     keys: dict[str, Any] = field(default_factory=dict)
     """Private keys by ``kid``."""
     answers: dict[str, Callable[[], tuple[int, bytes]]] = field(default_factory=dict)
-    """In place of its own, by path."""
+    """Replacements for its documents, by path."""
     asked: list[str] = field(default_factory=list)
 
     @property
@@ -52,7 +52,7 @@ class Issuer:
     def token(
         self, kid: str = "rsa", algorithm: str = "RS256", headers: dict[str, Any] | None = None, **changed: Any
     ) -> str:
-        """A good token, with some claims changed, or left out where None."""
+        """Returns a valid token, with some claims changed, or omitted if None."""
         claims: Claims = {
             "iss": self.url,
             "sub": "alice",
@@ -73,7 +73,7 @@ def _public(key: Any) -> dict[str, Any]:
 
 
 def unsigned(header: dict[str, Any], claims: Claims) -> str:
-    """A token with whatever header, and no signature."""
+    """Returns a token with any header and without a signature."""
     parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in (header, claims)]
     return ".".join([*parts, ""])
 
@@ -86,7 +86,7 @@ def spare_rsa() -> Any:
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    """One that runs, with a key of each kind."""
+    """A running issuer with a key of each kind."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

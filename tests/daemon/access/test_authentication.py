@@ -1,4 +1,4 @@
-"""Who is let in."""
+"""Authentication by token."""
 
 import pytest
 from hypothesis import given
@@ -19,21 +19,21 @@ class Clock:
         return self.now
 
 
-async def test_the_daemons_own_token_may_everything() -> None:
-    """Its principal is local, it has all toolsets, and nothing ends it."""
+async def test_the_daemons_token_permits_everything() -> None:
+    """Its principal is local, it permits all toolsets, and it does not expire."""
     access = await Authenticator(OWN, TokenBook)(OWN.get_secret_value())
     assert access == Authorization(LOCAL)
     assert Authenticator(OWN, TokenBook).denial_reason(Authorization(LOCAL)) is None
 
 
-async def test_without_auth_everybody_is_local() -> None:
-    """Also who sends a token that is good nowhere."""
+async def test_without_auth_every_caller_is_local() -> None:
+    """Also with a token that is not valid anywhere."""
     assert await Authenticator(None, TokenBook)("whatever") == Authorization(LOCAL)
     assert await Authenticator(None, TokenBook)(None) == Authorization(LOCAL)
 
 
-async def test_a_named_token_has_what_it_was_made_with() -> None:
-    """A principal of its own, its toolsets, its end."""
+async def test_a_named_token_has_its_own_authorization() -> None:
+    """Its principal, its toolsets, its expiry."""
     book, token = TokenBook().with_new("ci", 1000.0, toolsets=("lean", "mine"), expires_at=1060.0)
     access = await Authenticator(OWN, lambda: book, clock=Clock())(token)
     assert isinstance(access, Authorization)
@@ -41,8 +41,8 @@ async def test_a_named_token_has_what_it_was_made_with() -> None:
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "toold_" + "x" * 43, "a.b.c", "\ud800", "\0"])
-async def test_nobody_else_is_let_in(token: str | None) -> None:
-    """No token and a wrong one are told apart; nothing of it is repeated."""
+async def test_other_tokens_are_denied(token: str | None) -> None:
+    """A missing token and a wrong one have different reasons; the token is never quoted."""
     book, _ = TokenBook().with_new("ci", 1000.0)
     denied = await Authenticator(OWN, lambda: book)(token)
     assert isinstance(denied, AuthorizationDenied)
@@ -50,8 +50,8 @@ async def test_nobody_else_is_let_in(token: str | None) -> None:
     assert not token or token not in denied.message
 
 
-async def test_a_token_that_was_good_is_told_what_became_of_it() -> None:
-    """Revoked or expired; who is connected by it has to go."""
+async def test_revoked_and_expired_tokens() -> None:
+    """The reason says which; authorizations by them are no longer valid."""
     clock = Clock()
     books = [TokenBook()]
     authenticator = Authenticator(OWN, lambda: books[-1], clock=clock)
@@ -73,8 +73,8 @@ async def test_a_token_that_was_good_is_told_what_became_of_it() -> None:
         assert (denied.reason, said in denied.message) == ("invalid", True)
 
 
-async def test_a_token_of_the_same_name_is_another() -> None:
-    """Who was let in by the old one has to go when there is a new one."""
+async def test_a_new_token_of_the_same_name_is_another() -> None:
+    """Authorizations by the old token are no longer valid."""
     book, old = TokenBook().with_new("ci", 1000.0)
     books = [book]
     authenticator = Authenticator(OWN, lambda: books[-1], clock=Clock())
@@ -87,24 +87,24 @@ async def test_a_token_of_the_same_name_is_another() -> None:
 TOKEN = "a-token-of-sixteen-or-more"
 
 
-def test_the_token_makes_local() -> None:
-    """Who has the daemon's token is the local principal."""
+def test_the_daemons_token_is_local() -> None:
+    """Its caller is the local principal."""
     assert token_check(SecretStr(TOKEN))(TOKEN) == LOCAL
 
 
 @pytest.mark.parametrize("given", [None, "", TOKEN[:-1], TOKEN + " ", TOKEN.upper(), "ü" * 26, "\ud83d", "\0"])
-def test_anything_else_is_nobody(given: str | None) -> None:
-    """No token, a wrong one, and what is not even text; none of them raises."""
+def test_other_values_are_not_the_daemons_token(given: str | None) -> None:
+    """A missing token, a wrong one, and invalid text; none of them raises."""
     assert token_check(SecretStr(TOKEN))(given) is None
 
 
 @given(st.text(alphabet=st.characters()))
-def test_no_other_text_is_let_in(text: str) -> None:
-    """Whatever is sent, only the token itself will do."""
+def test_no_other_text_is_accepted(text: str) -> None:
+    """Only the exact token is accepted."""
     assert (token_check(SecretStr(TOKEN))(text) is not None) == (text == TOKEN)
 
 
 @pytest.mark.parametrize("given", [None, "", "anything"])
 def test_without_auth_any_token_is_local(given: str | None) -> None:
-    """With auth off no token is looked at."""
+    """With auth off, the token is not checked."""
     assert token_check(None)(given) == LOCAL

@@ -1,4 +1,4 @@
-"""Named tokens on a running daemon: what they may, and what becomes of those who have them."""
+"""Named tokens on a running daemon: their limits, revocation and expiry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-"""As the oldest revision has it: by its body alone."""
+"""In the oldest revision, which needs no headers."""
 
 
 def make_token(directory: Path, name: str, **limits: Any) -> str:
@@ -40,7 +40,7 @@ def revoke(directory: Path, name: str) -> None:
 
 @pytest.fixture
 async def daemon(settings_with: Any) -> AsyncIterator[Daemon]:
-    """A daemon that asks for tokens."""
+    """A daemon with auth on."""
     quick = {"TOOLD_SIMULATE": "true", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}
     async with running(settings_with(**quick)) as daemon:
         yield daemon
@@ -71,8 +71,8 @@ async def mcp(daemon: Daemon, token: str, path: str = "/mcp", asks: Any = LISTIN
         return await client.post(path, json=asks)
 
 
-async def test_a_token_bounds_the_toolsets(daemon: Daemon, state_dir: Path) -> None:
-    """Its first is its default; another is refused by either transport with the names of those that it may use."""
+async def test_a_token_limits_the_toolsets(daemon: Daemon, state_dir: Path) -> None:
+    """Its first toolset is the default; both transports reject others and list the permitted ones."""
     token = make_token(state_dir, "ci", toolsets=("lean", "standard"))
     async with connect(url(daemon)) as socket:
         assert (await hello(socket, token=token))["toolset"] == "lean"
@@ -87,8 +87,8 @@ async def test_a_token_bounds_the_toolsets(daemon: Daemon, state_dir: Path) -> N
     assert "you may use lean, standard" in other.json()["error"]["message"]
 
 
-async def test_a_token_is_told_of_its_own_toolsets_alone(daemon: Daemon, state_dir: Path) -> None:
-    """By a call of a tool that its toolset lacks: by either transport, and after it came back."""
+async def test_a_token_sees_only_its_toolsets(daemon: Daemon, state_dir: Path) -> None:
+    """In the error for a tool outside its toolset: on both transports, and after a resume."""
     token, alone = (
         make_token(state_dir, "ci", toolsets=("lean", "standard")),
         make_token(state_dir, "l", toolsets=("lean",)),
@@ -107,8 +107,8 @@ async def test_a_token_is_told_of_its_own_toolsets_alone(daemon: Daemon, state_d
     assert "connect with one that has it: standard." in refused["message"]
 
 
-async def test_a_revoked_token_ends_its_connections(daemon: Daemon, state_dir: Path) -> None:
-    """4003 with the reason, for its own alone; by HTTP it is a 401 that says so, and it cannot come back."""
+async def test_revoking_a_token_closes_its_connections(daemon: Daemon, state_dir: Path) -> None:
+    """4003 with the reason, for this token only; over HTTP a 401 with the reason, and no session can be resumed."""
     token, other = make_token(state_dir, "ci"), make_token(state_dir, "other")
     async with connect(url(daemon)) as socket, connect(url(daemon)) as bystander:
         assert (await hello(socket, token=token, features=["resume"]))["ok"]
@@ -133,7 +133,7 @@ async def test_a_revoked_token_ends_its_connections(daemon: Daemon, state_dir: P
 async def test_a_token_expires_during_a_connection(
     daemon: Daemon, state_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection is closed as soon as its time is over."""
+    """The connection is closed as soon as the token has expired."""
     token = make_token(state_dir, "ci", expires_at=4_000_000_000.0)
     async with connect(url(daemon)) as socket:
         assert (await hello(socket, token=token))["ok"]
@@ -145,8 +145,8 @@ async def test_a_token_expires_during_a_connection(
         assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4003, "the token 'ci' has expired")
 
 
-async def test_a_revoked_token_ends_the_streams_that_it_listens_by(daemon: Daemon, state_dir: Path) -> None:
-    """The stream of an MCP client that only listens gets its answer and ends."""
+async def test_revoking_a_token_ends_its_streams(daemon: Daemon, state_dir: Path) -> None:
+    """The stream of a listening MCP client gets its answer and ends."""
     token = make_token(state_dir, "ci")
     listen = {
         "jsonrpc": "2.0",
@@ -178,8 +178,8 @@ async def test_a_revoked_token_ends_the_streams_that_it_listens_by(daemon: Daemo
         assert '"result"' in await anext(line async for line in lines if line.startswith("data:"))
 
 
-async def test_what_a_token_has_is_its_own(daemon: Daemon, state_dir: Path) -> None:
-    """Another token's conversation is none that can be gone on with, and its session none to come back to."""
+async def test_a_tokens_data_is_its_own(daemon: Daemon, state_dir: Path) -> None:
+    """Another token can neither continue its conversation nor resume its session."""
     one, two = make_token(state_dir, "one"), make_token(state_dir, "two")
     async with connect(url(daemon)) as socket:
         ack = await hello(socket, token=one, features=["resume"])
@@ -194,8 +194,8 @@ async def test_what_a_token_has_is_its_own(daemon: Daemon, state_dir: Path) -> N
         assert refused["error"]["code"] == "NOT_FOUND"
 
 
-async def test_calls_at_once_count_over_all_connections(daemon: Daemon, state_dir: Path) -> None:
-    """Two sessions of a token that may run one call at a time share that one."""
+async def test_max_running_counts_all_connections(daemon: Daemon, state_dir: Path) -> None:
+    """Two sessions of a token with one permit share it."""
     token = make_token(state_dir, "ci", max_running=1)
     async with connect(url(daemon)) as first, connect(url(daemon)) as second:
         await hello(first, token=token)
@@ -207,8 +207,8 @@ async def test_calls_at_once_count_over_all_connections(daemon: Daemon, state_di
         assert (await call(second, "echo", text="b"))["error"] is None
 
 
-async def test_the_operators_routes_take_no_named_token(daemon: Daemon, state_dir: Path) -> None:
-    """Who has a token to call tools with cannot see or end the calls of others."""
+async def test_operator_routes_reject_named_tokens(daemon: Daemon, state_dir: Path) -> None:
+    """A token for calling tools cannot list or cancel other clients' calls."""
     token = make_token(state_dir, "ci")
     async with httpx.AsyncClient(trust_env=False) as client:
         address = f"http://127.0.0.1:{daemon.http.port}/operator/calls"
@@ -216,8 +216,8 @@ async def test_the_operators_routes_take_no_named_token(daemon: Daemon, state_di
     assert answer.status_code == 401
 
 
-async def test_a_session_is_not_come_back_to_with_fewer_toolsets(daemon: Daemon, state_dir: Path) -> None:
-    """A token that is made anew for fewer toolsets does not get the old one's wider session."""
+async def test_a_session_is_not_resumed_with_fewer_toolsets(daemon: Daemon, state_dir: Path) -> None:
+    """A new token with fewer toolsets does not get the old token's session."""
     wide = make_token(state_dir, "ci", toolsets=("full",))
     async with connect(url(daemon)) as socket:
         key = (await hello(socket, token=wide, features=["resume"]))["resume_key"]

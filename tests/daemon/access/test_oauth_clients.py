@@ -1,4 +1,4 @@
-"""A running daemon that takes an issuer's tokens."""
+"""A running daemon that accepts an issuer's tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 @pytest.fixture
 async def daemon(settings_with: Any, issuer: Issuer, tmp_path: Path) -> AsyncIterator[Daemon]:
-    """Its scopes ``read`` and ``all`` open ``lean`` and ``full``."""
+    """The scopes ``read`` and ``all`` permit ``lean`` and ``full``."""
     (tmp_path / "toold.toml").write_text('[oauth_scopes]\nread = ["lean"]\nall = ["full"]\n')
     quick = {"TOOLD_SIMULATE": "true", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}
     oauth = {"TOOLD_OAUTH_ISSUER": issuer.url, "TOOLD_OAUTH_RESOURCE": MCP}
@@ -39,8 +39,8 @@ async def ask(daemon: Daemon, method: str, path: str, token: str | None = None, 
         return await client.request(method, path, json=LISTING if method == "POST" else None)
 
 
-async def test_a_client_is_led_to_the_issuer(daemon: Daemon, issuer: Issuer) -> None:
-    """From the 401 to the metadata, and from there to who gives tokens; for each toolset too."""
+async def test_clients_are_directed_to_the_issuer(daemon: Daemon, issuer: Issuer) -> None:
+    """From the 401 to the metadata, and from there to the issuer; for each toolset too."""
     refused = await ask(daemon, "POST", "/mcp")
     assert refused.status_code == 401
     assert refused.headers["www-authenticate"] == f'Bearer realm="toold", resource_metadata="{METADATA}"'
@@ -55,8 +55,8 @@ async def test_a_client_is_led_to_the_issuer(daemon: Daemon, issuer: Issuer) -> 
     assert (await ask(daemon, "GET", "/.well-known/oauth-protected-resource/other")).status_code == 404
 
 
-async def test_a_token_lets_in_by_either_transport(daemon: Daemon, issuer: Issuer) -> None:
-    """As its subject, with the toolset that its scope opens."""
+async def test_a_token_is_accepted_by_both_transports(daemon: Daemon, issuer: Issuer) -> None:
+    """As its subject, with the toolset that its scope permits."""
     token = issuer.token(scope="read")
     listed = await ask(daemon, "POST", "/mcp", token)
     named = await ask(daemon, "POST", "/mcp/lean", token)
@@ -69,8 +69,8 @@ async def test_a_token_lets_in_by_either_transport(daemon: Daemon, issuer: Issue
         assert session.principal.name == "oauth:alice"
 
 
-async def test_a_scope_that_is_missing_is_named(daemon: Daemon, issuer: Issuer) -> None:
-    """403 with the scope that the toolset asks for, so that a client can ask its issuer for more."""
+async def test_a_missing_scope_is_named(daemon: Daemon, issuer: Issuer) -> None:
+    """403 with the scope that the toolset requires, so that a client can request it."""
     refused = await ask(daemon, "POST", "/mcp/full", issuer.token(scope="read"))
     assert refused.status_code == 403
     challenge = refused.headers["www-authenticate"]
@@ -84,14 +84,14 @@ async def test_a_scope_that_is_missing_is_named(daemon: Daemon, issuer: Issuer) 
 async def test_a_token_expires_during_a_connection(
     daemon: Daemon, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is an objection to whoever was let in by it."""
+    """Its authorization is then no longer valid."""
     access = await daemon._door(issuer.token(scope="read", exp=4_000_000_000))
     monkeypatch.setattr(daemon._door, "_clock", lambda: 4_000_000_001.0)
     assert daemon._door.denial_reason(access) == "its token has expired"  # type: ignore[arg-type] # it was let in
 
 
-async def test_an_issuer_that_is_away_is_no_401(daemon: Daemon, issuer: Issuer) -> None:
-    """The client is told to come back, and throws no good token away; the daemon's own token goes on to be good."""
+async def test_an_unreachable_issuer_is_not_a_401(daemon: Daemon, issuer: Issuer) -> None:
+    """The client retries later and keeps its token; the daemon's token stays valid."""
     issuer.answers["/keys"] = lambda: (500, b"")
     away = await ask(daemon, "POST", "/mcp", issuer.token(scope="read"))
     assert (away.status_code, "retry-after" in away.headers) == (503, True)
@@ -99,8 +99,8 @@ async def test_an_issuer_that_is_away_is_no_401(daemon: Daemon, issuer: Issuer) 
     assert (await ask(daemon, "POST", "/mcp", own)).status_code == 200
 
 
-async def test_an_operators_request_takes_no_issuers_token(daemon: Daemon, issuer: Issuer) -> None:
-    """Whatever its scopes are."""
+async def test_operator_requests_reject_oauth_tokens(daemon: Daemon, issuer: Issuer) -> None:
+    """Whatever their scopes."""
     token = issuer.token(scope="read all")
     assert (await ask(daemon, "GET", "/operator/calls", token)).status_code == 401
 
@@ -118,6 +118,6 @@ async def test_an_operators_request_takes_no_issuers_token(daemon: Daemon, issue
         {"host": ""},
     ],
 )
-async def test_pages_of_other_sites_do_not_get_in(daemon: Daemon, issuer: Issuer, headers: dict[str, str]) -> None:
-    """With a good token neither: by their origin, by none, or by a name of theirs that was pointed at this machine."""
+async def test_pages_of_other_sites_are_rejected(daemon: Daemon, issuer: Issuer, headers: dict[str, str]) -> None:
+    """Even with a valid token: by origin, without one, or by a name rebound to this machine."""
     assert (await ask(daemon, "POST", "/mcp", issuer.token(scope="read"), **headers)).status_code == 403

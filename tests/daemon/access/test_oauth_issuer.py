@@ -1,4 +1,4 @@
-"""Tokens of an OAuth issuer."""
+"""Verification of an OAuth issuer's tokens."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ async def refusal(verify: OAuthIssuer, token: str) -> AuthorizationDenied:
 
 
 @pytest.mark.parametrize(("kid", "algorithm"), [("rsa", "RS256"), ("rsa", "PS512"), ("ec", "ES256"), ("ed", "EdDSA")])
-async def test_a_good_token_lets_in(issuer: Issuer, kid: str, algorithm: str) -> None:
-    """Its subject is the principal, it may use all toolsets, and it ends when it says."""
+async def test_a_valid_token(issuer: Issuer, kid: str, algorithm: str) -> None:
+    """Its subject is the principal, it permits all toolsets, and it expires at ``exp``."""
     access = await verifier(issuer).verify(issuer.token(kid, algorithm, exp=4_000_000_000))
     assert isinstance(access, Authorization)
     assert (access.principal.name, access.toolsets, access.expires_at) == ("oauth:alice", None, 4_000_000_000.0)
@@ -83,15 +83,15 @@ async def test_a_good_token_lets_in(issuer: Issuer, kid: str, algorithm: str) ->
         ({"sub": "x" * 256}, "without a valid subject"),
     ],
 )
-async def test_a_token_with_a_wrong_claim_is_refused(issuer: Issuer, changed: dict[str, Any], said: str) -> None:
-    """The refusal names what is wrong, and quotes nothing of the token."""
+async def test_invalid_claims_are_rejected(issuer: Issuer, changed: dict[str, Any], said: str) -> None:
+    """The reason names the problem, and does not quote the token."""
     denied = await refusal(verifier(issuer), issuer.token(**changed))
     assert denied.reason == "invalid"
     assert said in denied.message
 
 
-async def test_clocks_may_differ_a_little(issuer: Issuer) -> None:
-    """By the leeway and no more."""
+async def test_clock_differences_are_tolerated(issuer: Issuer) -> None:
+    """Up to the leeway."""
     now = int(time.time())
     verify = verifier(issuer)
     assert isinstance(await verify.verify(issuer.token(exp=now - LEEWAY_S // 2)), Authorization)
@@ -99,8 +99,8 @@ async def test_clocks_may_differ_a_little(issuer: Issuer) -> None:
     await refusal(verify, issuer.token(exp=now - 2 * LEEWAY_S))
 
 
-async def test_a_token_without_a_signature_is_refused(issuer: Issuer) -> None:
-    """``none`` is no algorithm here, however it is written; nor is a signature that was cut off."""
+async def test_unsigned_tokens_are_rejected(issuer: Issuer) -> None:
+    """``none`` in any spelling is not accepted, nor is a truncated signature."""
     verify = verifier(issuer)
     claims = jwt.decode(issuer.token(), options={"verify_signature": False})
     for algorithm in ("none", "None", "NONE", "", None, 5):
@@ -109,8 +109,8 @@ async def test_a_token_without_a_signature_is_refused(issuer: Issuer) -> None:
     await refusal(verify, issuer.token().rpartition(".")[0] + ".")
 
 
-async def test_a_public_key_is_no_shared_secret(issuer: Issuer) -> None:
-    """A token that somebody signed with the issuer's public key by HS256 is refused."""
+async def test_a_public_key_is_not_a_shared_secret(issuer: Issuer) -> None:
+    """A token signed by HS256 with the issuer's public key is rejected."""
     public = issuer.keys["rsa"].public_key()
     for secret in (
         public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
@@ -127,8 +127,8 @@ async def test_a_public_key_is_no_shared_secret(issuer: Issuer) -> None:
         assert "signed with an unsupported algorithm" in denied.message
 
 
-async def test_a_shared_secret_among_the_keys_is_not_taken(issuer: Issuer) -> None:
-    """Nor one for encryption, nor one that is too short."""
+async def test_unsuitable_keys_are_ignored(issuer: Issuer) -> None:
+    """Shared secrets, encryption keys, and keys that are too short."""
     secret = {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0", "kid": "oct", "alg": "HS256"}
     [public, *_] = issuer.public_keys()
     keys = [secret, {**public, "use": "enc"}, "no key", {"kty": "RSA", "kid": "broken"}]
@@ -139,8 +139,8 @@ async def test_a_shared_secret_among_the_keys_is_not_taken(issuer: Issuer) -> No
     await refusal(verify, issuer.token(headers={"kid": "broken"}))
 
 
-async def test_a_key_of_too_few_bits_is_not_taken(issuer: Issuer) -> None:
-    """It can be factored."""
+async def test_short_rsa_keys_are_rejected(issuer: Issuer) -> None:
+    """They can be factored."""
     issuer.keys["rsa"] = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - refused here
     with pytest.warns(jwt.warnings.InsecureKeyLengthWarning):
         token = issuer.token()
@@ -148,7 +148,7 @@ async def test_a_key_of_too_few_bits_is_not_taken(issuer: Issuer) -> None:
 
 
 async def test_a_token_is_verified_by_the_key_that_it_names(issuer: Issuer, spare_rsa: Any) -> None:
-    """Not by another of the issuer's, and by none of somebody else's, wherever its header points."""
+    """Not by another key of the issuer, nor by a foreign key that its header refers to."""
     verify = verifier(issuer)
     await refusal(verify, issuer.token("ec", "ES256", headers={"kid": "rsa"}))
     good = issuer.keys["rsa"]
@@ -160,24 +160,24 @@ async def test_a_token_is_verified_by_the_key_that_it_names(issuer: Issuer, spar
     assert "not signed by" in denied.message
 
 
-async def test_a_token_that_names_no_key(issuer: Issuer, spare_rsa: Any) -> None:
-    """It is verified where only one key can be meant, and refused where several may."""
+async def test_a_token_without_a_key_id(issuer: Issuer, spare_rsa: Any) -> None:
+    """It is verified if exactly one key is suitable, and rejected otherwise."""
     nameless = issuer.token(headers={"kid": None})
     assert isinstance(await verifier(issuer).verify(nameless), Authorization)
     issuer.keys["other"] = spare_rsa
     await refusal(verifier(issuer), nameless)
 
 
-async def test_keys_are_asked_for_once(issuer: Issuer) -> None:
-    """A hundred tokens ask the issuer no more often than the first one."""
+async def test_keys_are_fetched_once(issuer: Issuer) -> None:
+    """A hundred tokens cause no more requests than the first."""
     verify = verifier(issuer)
     for _ in range(100):
         assert isinstance(await verify.verify(issuer.token()), Authorization)
     assert issuer.asked.count("/keys") == 1
 
 
-async def test_a_rotated_key_is_found(issuer: Issuer, spare_rsa: Any) -> None:
-    """A token of a new key has the keys asked for again; the key that is gone is good no more from then on."""
+async def test_rotated_keys(issuer: Issuer, spare_rsa: Any) -> None:
+    """A token with a new key id causes a refresh; the withdrawn key is then no longer valid."""
     clock = Clock()
     verify = verifier(issuer, clock)
     old = issuer.token()
@@ -190,8 +190,8 @@ async def test_a_rotated_key_is_found(issuer: Issuer, spare_rsa: Any) -> None:
     assert issuer.asked.count("/keys") == 2
 
 
-async def test_made_up_keys_ask_the_issuer_seldom(issuer: Issuer) -> None:
-    """Whoever sends tokens with random key ids cannot have the daemon flood the issuer."""
+async def test_unknown_key_ids_cause_few_requests(issuer: Issuer) -> None:
+    """Clients that send random key ids cannot make the daemon flood the issuer."""
     clock = Clock()
     verify = verifier(issuer, clock)
     for number in range(50):
@@ -203,8 +203,8 @@ async def test_made_up_keys_ask_the_issuer_seldom(issuer: Issuer) -> None:
     assert issuer.asked.count("/keys") == 2
 
 
-async def test_an_issuer_that_is_away_is_told_and_asked_again(issuer: Issuer) -> None:
-    """No verdict is made without keys; keys that are there outlast its absence for a day."""
+async def test_an_unreachable_issuer_is_retried(issuer: Issuer) -> None:
+    """Without keys there is no verdict; fetched keys stay valid for a day."""
     clock = Clock()
     verify = verifier(issuer, clock)
     issuer.answers["/keys"] = lambda: (503, b"")
@@ -225,23 +225,23 @@ async def test_an_issuer_that_is_away_is_told_and_asked_again(issuer: Issuer) ->
     "body",
     ["", "[]", "{", "[" * 100_000, "GOOD" + " " * MAX_BYTES, '{"issuer": "https://other.example", "jwks_uri": "KEYS"}'],
 )
-async def test_metadata_that_is_none_is_not_gone_by(issuer: Issuer, body: str) -> None:
-    """Broken, endless, or another issuer's: the tokens cannot be verified, and that is said."""
+async def test_invalid_metadata(issuer: Issuer, body: str) -> None:
+    """Broken, endless, or another issuer's: tokens cannot be verified, and the reason says so."""
     good = json.dumps({"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"})
     document = body.replace("GOOD", good).replace("KEYS", f"{issuer.url}/keys").encode()
     issuer.answers["/.well-known/openid-configuration"] = partial(_answer, document)
     assert (await refusal(verifier(issuer), issuer.token())).reason == "unavailable"
 
 
-async def test_packed_keys_are_not_unpacked(issuer: Issuer) -> None:
-    """Nobody asked for them so, and a few bytes could stand for gigabytes."""
+async def test_compressed_keys_are_rejected(issuer: Issuer) -> None:
+    """They were not requested, and a few bytes could expand to gigabytes."""
     keys = json.dumps({"keys": issuer.public_keys()}).encode()
     issuer.answers["/keys"] = partial(_answer, gzip.compress(keys))
     assert (await refusal(verifier(issuer), issuer.token())).reason == "unavailable"
 
 
-async def test_keys_are_fetched_from_no_other_kind_of_place(issuer: Issuer) -> None:
-    """A file, say, or nothing at all."""
+async def test_keys_are_fetched_by_https_only(issuer: Issuer) -> None:
+    """Not from a file, for instance."""
     for place in ("file:///etc/passwd", None, 5):
         document = json.dumps({"issuer": issuer.url, "jwks_uri": place}).encode()
         issuer.answers["/.well-known/openid-configuration"] = partial(_answer, document)
@@ -252,8 +252,8 @@ def _answer(document: bytes) -> tuple[int, bytes]:
     return 200, document
 
 
-def test_metadata_is_looked_for_where_it_may_be() -> None:
-    """By RFC 8414 first, then as OpenID Connect has it, with the issuer's path in either place."""
+def test_metadata_addresses() -> None:
+    """RFC 8414 first, then OpenID Connect, with the issuer's path in either place."""
     assert metadata_addresses("https://id.example/realms/a") == [
         "https://id.example/.well-known/oauth-authorization-server/realms/a",
         "https://id.example/.well-known/openid-configuration/realms/a",
@@ -262,8 +262,8 @@ def test_metadata_is_looked_for_where_it_may_be() -> None:
 
 
 @given(st.text())
-async def test_whatever_is_sent_is_answered(text: str) -> None:
-    """No text makes it raise, and none asks the issuer for anything."""
+async def test_any_text_is_answered(text: str) -> None:
+    """No text raises or causes a request to the issuer."""
     keys = IssuerKeys("http://127.0.0.1:1")
     verify = OAuthIssuer(ProtectedResource("http://127.0.0.1:1", IDENTIFIER, IDENTIFIER), lambda: TOOLSETS, keys)
     for token in (text, f"{text}.{text}.{text}", "e30.e30." + text):
@@ -273,8 +273,8 @@ async def test_whatever_is_sent_is_answered(text: str) -> None:
 # --- scopes and toolsets ---------------------------------------------------------------------------------------------
 
 
-async def test_scopes_open_toolsets(issuer: Issuer) -> None:
-    """Those of all its scopes, the first being the default; for others it says which scope is needed."""
+async def test_scopes_permit_toolsets(issuer: Issuer) -> None:
+    """The toolsets of all scopes, the first being the default; for others, the required scope."""
     verify = verifier(issuer, read=("lean",), write=("standard", "lean"), all=("full",))
     access = await verify.verify(issuer.token(scope="openid write"))
     assert isinstance(access, Authorization)
@@ -284,14 +284,14 @@ async def test_scopes_open_toolsets(issuer: Issuer) -> None:
     assert listed.toolsets == ("lean", "full")
 
 
-async def test_a_token_whose_scopes_open_nothing(issuer: Issuer) -> None:
-    """It is not wrong, it may do nothing: the refusal names the scopes that there are."""
+async def test_a_token_without_a_useful_scope(issuer: Issuer) -> None:
+    """It is valid but permits nothing: the error names the available scopes."""
     denied = await refusal(verifier(issuer, read=("lean",), all=("full",)), issuer.token(scope="openid"))
     assert (denied.reason, denied.scope) == ("insufficient_scope", "read all")
 
 
-async def test_a_token_for_one_toolset_is_good_for_it_alone(issuer: Issuer) -> None:
-    """``aud`` may name /mcp/{toolset}: RFC 8707 has a client ask for the narrowest."""
+async def test_a_token_for_one_toolset_permits_only_that(issuer: Issuer) -> None:
+    """``aud`` may be /mcp/{toolset}: RFC 8707 has clients request the narrowest."""
     access = await verifier(issuer).verify(issuer.token(aud=f"{IDENTIFIER}/lean"))
     assert isinstance(access, Authorization)
     assert access.toolsets == ("lean",)

@@ -1,4 +1,4 @@
-"""Named tokens, as a book."""
+"""The book of named tokens."""
 
 import msgspec
 import pytest
@@ -9,8 +9,8 @@ from toold.daemon.access.token_book import PREFIX, TokenBook, TokenError, hash_o
 NOW = 1_800_000_000.0
 
 
-def test_a_new_token_is_found_and_kept_nowhere() -> None:
-    """The book finds it by its hash, and what is kept of it does not have it."""
+def test_a_new_token_is_found_but_not_stored() -> None:
+    """The book finds it by its hash, and does not contain the token."""
     book, token = TokenBook().with_new("ci", NOW)
     found = book.by_token(token)
     assert found is not None
@@ -21,20 +21,20 @@ def test_a_new_token_is_found_and_kept_nowhere() -> None:
 
 
 @given(st.text())
-def test_nothing_else_is_found(text: str) -> None:
-    """Whatever is sent, a hash of a token included, only the token is one."""
+def test_no_other_text_is_a_token(text: str) -> None:
+    """Not even a token's hash."""
     book, token = TokenBook().with_new("ci", NOW)
     assert (book.by_token(text) is not None) == (text == token)
     assert book.by_token(hash_of(token)) is None
 
 
-def test_each_token_is_another() -> None:
-    """Two are never the same."""
+def test_tokens_are_unique() -> None:
+    """Two are never equal."""
     assert len({TokenBook().with_new("ci", NOW)[1] for _ in range(100)}) == 100
 
 
-def test_a_token_ends() -> None:
-    """At its very moment, not before; and the objection names it."""
+def test_a_token_expires() -> None:
+    """Exactly at its time; the reason names the token."""
     book, token = TokenBook().with_new("ci", NOW, expires_at=NOW + 60)
     found = book.by_token(token)
     assert found is not None
@@ -42,16 +42,16 @@ def test_a_token_ends() -> None:
     assert found.invalid_reason(NOW + 60) == "the token 'ci' has expired"
 
 
-def test_a_token_is_taken_back() -> None:
-    """It is found still, so that whoever sends it learns what has become of it."""
+def test_a_revoked_token_is_still_found() -> None:
+    """So its clients learn why it is invalid."""
     book, token = TokenBook().with_new("ci", NOW)
     found = book.revoked("ci", NOW + 1).by_token(token)
     assert found is not None
     assert found.invalid_reason(NOW + 2) == "the token 'ci' was revoked"
 
 
-def test_a_name_is_free_again_when_its_token_is_not_good() -> None:
-    """The new one takes the place of the old one, whose secret is nobody's then."""
+def test_the_name_of_an_invalid_token_can_be_reused() -> None:
+    """The new token replaces the old one."""
     book, old = TokenBook().with_new("ci", NOW)
     with pytest.raises(TokenError, match="a token 'ci' already exists; revoke it first"):
         book.with_new("ci", NOW)
@@ -61,14 +61,14 @@ def test_a_name_is_free_again_when_its_token_is_not_good() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "../x", "ü", "a\n"])
-def test_a_name_has_plain_characters(name: str) -> None:
-    """It stands in logs, in the audit and on command lines."""
+def test_token_names(name: str) -> None:
+    """They appear in logs, in the audit and on command lines."""
     with pytest.raises(TokenError, match="a token's name has 1–64 characters"):
         TokenBook().with_new(name, NOW)
 
 
-def test_what_is_not_there_is_not_taken_back() -> None:
-    """The refusal names those that there are; twice is refused too."""
+def test_only_valid_tokens_can_be_revoked() -> None:
+    """The error lists the existing tokens; revoking twice is an error too."""
     book, _ = TokenBook().with_new("ci", NOW)
     with pytest.raises(TokenError, match="no token is named 'cj'; existing tokens: ci"):
         book.revoked("cj", NOW)

@@ -1,4 +1,4 @@
-"""The file of the named tokens."""
+"""The file of named tokens."""
 
 import json
 import os
@@ -24,8 +24,8 @@ def make(directory: Path, name: str) -> str:
     return made[0]
 
 
-def test_tokens_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
-    """The directory is made where there is none; the file is private and holds no token."""
+def test_the_file_is_private(tmp_path: Path) -> None:
+    """The directory is created if needed; the file is readable by its owner only and contains no token."""
     directory = tmp_path / "state"
     token = make(directory, "ci")
     path = directory / TOKENS_FILE
@@ -35,14 +35,14 @@ def test_tokens_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
     assert token.encode() not in path.read_bytes()
 
 
-def test_a_directory_without_the_file_has_none(tmp_path: Path) -> None:
-    """Nothing is made by looking."""
+def test_a_directory_without_the_file(tmp_path: Path) -> None:
+    """Reading creates nothing."""
     assert read_tokens(tmp_path).tokens == ()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refused_change_writes_nothing(tmp_path: Path) -> None:
-    """What was there stays, byte for byte."""
+def test_a_failed_change_writes_nothing(tmp_path: Path) -> None:
+    """The file is unchanged, byte for byte."""
     make(tmp_path, "ci")
     before = (tmp_path / TOKENS_FILE).read_bytes()
     with pytest.raises(TokenError):
@@ -50,8 +50,8 @@ def test_a_refused_change_writes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / TOKENS_FILE).read_bytes() == before
 
 
-def test_commands_at_once_lose_nothing(tmp_path: Path) -> None:
-    """One changes the file at a time, so that each token that was printed is in it."""
+def test_concurrent_commands_lose_nothing(tmp_path: Path) -> None:
+    """A lock serializes changes, so every printed token is in the file."""
     tokens: list[str] = []
     threads = [threading.Thread(target=lambda n=n: tokens.append(make(tmp_path, f"t{n}"))) for n in range(12)]
     for thread in threads:
@@ -81,23 +81,23 @@ GOOD = {"name": "ci", "sha256": "0" * 64, "created_at": 1.0}
     ],
     ids=json.dumps,
 )
-def test_what_an_edit_misspelt_lets_nobody_in(tmp_path: Path, edited: dict[str, object]) -> None:
-    """A bound that is not understood is no lack of one: the file is refused, and its error says where."""
+def test_typing_errors_in_the_file_are_errors(tmp_path: Path, edited: dict[str, object]) -> None:
+    """An unknown limit must not mean no limit: the file is rejected with the position."""
     (tmp_path / TOKENS_FILE).write_text(json.dumps({"tokens": [GOOD, GOOD | {"name": "other"} | edited]}))
     with pytest.raises(StateError, match=r"does not contain named tokens \(.*\$\.tokens\[1\]"):
         read_tokens(tmp_path)
 
 
-def test_one_name_is_one_token(tmp_path: Path) -> None:
-    """Two of a name could not be told apart when one is taken back."""
+def test_token_names_are_unique(tmp_path: Path) -> None:
+    """Two tokens with one name could not be revoked separately."""
     (tmp_path / TOKENS_FILE).write_text(json.dumps({"tokens": [GOOD, GOOD | {"sha256": "1" * 64}]}))
     with pytest.raises(StateError, match="two tokens have the same name"):
         read_tokens(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"tokens": [{"name": 5}]}', b'{"tokens": {}}'])
-def test_a_file_that_holds_no_tokens_is_told(tmp_path: Path, content: bytes) -> None:
-    """The error names the file and what to do; a command writes nothing over it."""
+def test_invalid_files(tmp_path: Path, content: bytes) -> None:
+    """The error names the file and the remedy; commands do not overwrite it."""
     (tmp_path / TOKENS_FILE).write_bytes(content)
     with pytest.raises(StateError, match=r"tokens\.json does not contain named tokens .*move it away"):
         read_tokens(tmp_path)
@@ -106,8 +106,8 @@ def test_a_file_that_holds_no_tokens_is_told(tmp_path: Path, content: bytes) -> 
     assert (tmp_path / TOKENS_FILE).read_bytes() == content
 
 
-def test_the_daemon_sees_changes_when_it_asks(tmp_path: Path) -> None:
-    """A token is good as soon as it is made, and none is while the file cannot be read."""
+def test_the_daemon_sees_changes(tmp_path: Path) -> None:
+    """A token is valid as soon as it is created, and none is while the file cannot be read."""
     books: list[TokenBook] = []
     tokens = TokenFile(tmp_path, books.append)
     assert tokens.book.tokens == ()
@@ -125,16 +125,16 @@ def test_the_daemon_sees_changes_when_it_asks(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads what permissions forbid")
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """Its path and the reason."""
+def test_unreadable_files(tmp_path: Path) -> None:
+    """The error has the path and the reason."""
     make(tmp_path, "ci")
     (tmp_path / TOKENS_FILE).chmod(0)
     with pytest.raises(StateError, match="cannot be read"):
         read_tokens(tmp_path)
 
 
-def test_what_a_link_leads_to_is_not_closed(tmp_path: Path) -> None:
-    """It may be everybody's, such as a file of the system's; one that is private already is read."""
+def test_the_mode_of_a_link_target_is_not_changed(tmp_path: Path) -> None:
+    """It may be a system file; a private target is read."""
     elsewhere = tmp_path / "elsewhere.json"
     directory = tmp_path / "state"
     token = make(directory, "ci")
@@ -147,8 +147,8 @@ def test_what_a_link_leads_to_is_not_closed(tmp_path: Path) -> None:
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o644
 
 
-def test_a_pipe_in_its_place_is_refused(tmp_path: Path) -> None:
-    """Nobody waits for who might write to it."""
+def test_pipes_are_rejected(tmp_path: Path) -> None:
+    """Reading must not wait for a writer."""
     os.mkfifo(tmp_path / TOKENS_FILE, 0o600)
     with pytest.raises(StateError, match="is no file"):
         read_tokens(tmp_path)

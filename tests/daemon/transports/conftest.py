@@ -1,4 +1,4 @@
-"""A daemon within the test's loop, with the tools that the test wrote, and raw peers of its WebSocket port."""
+"""A daemon on the test's event loop, with tools of the test, and raw WebSocket clients."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ Frame = dict[str, Any]
 
 
 class AnyArguments(BaseModel):
-    """Takes whatever it is given."""
+    """Accepts any arguments."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -27,7 +27,7 @@ Function = Callable[[AnyArguments, ToolContext], Awaitable[Any]]
 
 
 class Peer:
-    """A raw connection: frames as dicts, one way and the other."""
+    """A raw connection that sends and receives frames as dicts."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -41,7 +41,7 @@ class Peer:
             return frame
 
     async def until_answered(self, request_id: object) -> list[Frame]:
-        """All frames up to this call's answer, the answer last."""
+        """Returns all frames up to this call's answer, the answer last."""
         frames = [await self.receive()]
         while (frames[-1]["op"], frames[-1].get("request_id")) != ("call_tool_res", request_id):
             frames.append(await self.receive())
@@ -50,7 +50,7 @@ class Peer:
 
 @pytest.fixture(scope="session")
 def make_tool() -> Callable[..., Tool]:
-    """A function that makes a tool of one function."""
+    """Returns a function that makes a tool of one function."""
 
     def make(name: str, function: Function, *, read_only: bool = True) -> Tool:
         annotations = Annotations(read_only, False, False, False)
@@ -61,7 +61,7 @@ def make_tool() -> Callable[..., Tool]:
 
 @pytest.fixture
 async def serve(settings_with: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Any]]:
-    """``await serve(*tools, **environment)``: a running daemon, without SDKs; stopped after the test."""
+    """``await serve(*tools, **environment)``: a running daemon without SDKs; stopped after the test."""
     quick = {
         "TOOLD_SIMULATE": "true",
         "TOOLD_KIMI_SDK": "http",
@@ -80,7 +80,7 @@ async def serve(settings_with: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 @pytest.fixture
 async def join(request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., Any]]:
-    """``await join(daemon, **hello)``: a peer that said hello and was let in; closed before the daemon is stopped."""
+    """``await join(daemon, **hello)``: a client with an accepted hello; closed before the daemon stops."""
     request.getfixturevalue("serve")
     async with AsyncExitStack() as stack:
 

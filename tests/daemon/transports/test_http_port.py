@@ -1,4 +1,4 @@
-"""The HTTP side port, over real sockets."""
+"""The HTTP port, over real sockets."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -16,7 +16,7 @@ from toold.version import __version__
 
 
 class State:
-    """What the daemon would say of itself."""
+    """The daemon's health, set by the test."""
 
     def __init__(self) -> None:
         self.health: dict[str, Any] = {"status": "ready", "uptime_s": 1.0}
@@ -60,15 +60,15 @@ async def client(server: HttpServer) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_alive(client: httpx.AsyncClient, state: State) -> None:
-    """While the loop runs the daemon lives, also where it takes no calls."""
+async def test_healthz(client: httpx.AsyncClient, state: State) -> None:
+    """200 while the event loop runs, even if no calls are accepted."""
     state.health = {"status": "draining", "reasons": ["the daemon stops"]}
     answer = await client.get("/healthz")
     assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
 
 
-async def test_ready(client: httpx.AsyncClient, state: State) -> None:
-    """Where calls are accepted the answer is 200 with the state; elsewhere 503 with the reasons."""
+async def test_readyz(client: httpx.AsyncClient, state: State) -> None:
+    """200 with the state if calls are accepted; otherwise 503 with the reasons."""
     answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()) == (200, state.health)
     state.health = {"status": "draining", "reasons": ["the daemon stops"]}
@@ -77,14 +77,14 @@ async def test_ready(client: httpx.AsyncClient, state: State) -> None:
 
 
 async def test_metrics(client: httpx.AsyncClient) -> None:
-    """Prometheus gets its format and type."""
+    """The Prometheus format and content type."""
     answer = await client.get("/metrics")
     assert (answer.status_code, answer.text) == (200, "toold_calls_total 1.0\n")
     assert answer.headers["content-type"] == CONTENT_TYPE
 
 
-async def test_contents(client: httpx.AsyncClient) -> None:
-    """Who looks at the port learns what it is and which paths there are; each of them answers."""
+async def test_index(client: httpx.AsyncClient) -> None:
+    """It describes the port and lists paths that exist."""
     contents = (await client.get("/")).json()
     assert (contents["server"], contents["version"]) == ("toold", __version__)
     for path in contents["paths"]:
@@ -95,13 +95,13 @@ async def test_contents(client: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("path", "toolset"), [("/mcp", None), ("/mcp/", None), ("/mcp/lean", "lean"), ("/mcp/a%20b", "a b")]
 )
-async def test_mcp(client: httpx.AsyncClient, method: str, path: str, toolset: str | None) -> None:
-    """Whatever is asked of ``/mcp`` or a toolset below it is MCP's, which is told the toolset."""
+async def test_mcp_paths(client: httpx.AsyncClient, method: str, path: str, toolset: str | None) -> None:
+    """All requests to ``/mcp`` and its toolsets go to MCP, with the toolset."""
     assert (await client.request(method, path)).text == f"for clients of MCP: {toolset}"
 
 
-async def test_the_operators_part_is_not_listed(client: httpx.AsyncClient) -> None:
-    """It answers below its own path, and whoever looks at the port does not learn of it."""
+async def test_the_operator_api_is_not_listed(client: httpx.AsyncClient) -> None:
+    """It answers below its path, but the index omits it."""
     assert (await client.get("/operator/calls")).text == "for the operator"
     assert "operator" not in (await client.get("/")).text
 
@@ -110,8 +110,8 @@ async def test_the_operators_part_is_not_listed(client: httpx.AsyncClient) -> No
     ("method", "path", "status"),
     [("GET", "/nothing", 404), ("POST", "/mcp/a/b", 404), ("POST", "/mcpx", 404), ("POST", "/healthz", 405)],
 )
-async def test_what_is_not_here(client: httpx.AsyncClient, method: str, path: str, status: int) -> None:
-    """Unknown paths and methods get JSON that says so."""
+async def test_unknown_paths_and_methods(client: httpx.AsyncClient, method: str, path: str, status: int) -> None:
+    """They get JSON errors."""
     answer = await client.request(method, path)
     assert answer.status_code == status
     assert path in answer.json()["error"]["message"]
@@ -120,8 +120,8 @@ async def test_what_is_not_here(client: httpx.AsyncClient, method: str, path: st
 @pytest.mark.parametrize(
     "host", ["localhost", "localhost.", "127.0.0.1:8080", "[::1]:8080", "127.1.2.3", "LOCALHOST:1"]
 )
-async def test_loopback_names_are_let_in(client: httpx.AsyncClient, host: str) -> None:
-    """Each way to name this machine will do."""
+async def test_loopback_names_are_accepted(client: httpx.AsyncClient, host: str) -> None:
+    """All names of this machine."""
     assert (await client.get("/healthz", headers={"Host": host})).status_code == 200
 
 
@@ -133,15 +133,15 @@ async def test_loopback_names_are_let_in(client: httpx.AsyncClient, host: str) -
     ],
 )
 async def test_other_names_are_refused(client: httpx.AsyncClient, host: str) -> None:
-    """A web page that rebound its own name to loopback gets nothing, on any path."""
+    """A web page that rebound its name to loopback gets 403 on every path."""
     for path in ("/readyz", "/metrics", "/operator/calls", "/nothing", "/mcp", "/mcp/lean"):
         answer = await client.get(path, headers={"Host": host})
         assert answer.status_code == 403
         assert answer.json()["error"]["code"] == "PERMISSION_DENIED"
 
 
-async def test_any_name_will_do_where_others_may_connect(state: State) -> None:
-    """Bound to more than loopback the daemon cannot know its names."""
+async def test_any_name_is_accepted_on_other_addresses(state: State) -> None:
+    """The daemon cannot know its names if it listens on more than loopback."""
     transport = httpx.ASGITransport(app=app(state, loopback_only=False))
     async with httpx.AsyncClient(transport=transport, base_url="http://toold.example") as client:
         assert (await client.get("/readyz")).status_code == 200
@@ -166,13 +166,13 @@ def preflight(http: httpx.AsyncClient, path: str, origin: str) -> Awaitable[http
 
 
 def cors(answer: httpx.Response) -> dict[str, str]:
-    """The headers that speak to a browser."""
+    """Returns the CORS headers of a response."""
     return {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/lean", WELL_KNOWN])
-async def test_a_preflight_of_an_allowed_page(http: httpx.AsyncClient, path: str) -> None:
-    """It is told, without a token, that its origin may send what MCP's clients send; and nothing of credentials."""
+async def test_preflight_of_an_allowed_origin(http: httpx.AsyncClient, path: str) -> None:
+    """Allowed without a token, for the requests of MCP clients, without credentials."""
     answer = await preflight(http, path, EDITOR)
     told = cors(answer)
     assert (answer.status_code, answer.content, answer.headers["vary"]) == (204, b"", "origin")
@@ -185,14 +185,14 @@ async def test_a_preflight_of_an_allowed_page(http: httpx.AsyncClient, path: str
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/lean"])
 @pytest.mark.parametrize("origin", ["http://evil.example", "https://editor.example.evil.example", "null"])
-async def test_a_preflight_of_another_page(http: httpx.AsyncClient, path: str, origin: str) -> None:
-    """It is refused, and told nothing by which its browser would go on."""
+async def test_preflight_of_another_origin(http: httpx.AsyncClient, path: str, origin: str) -> None:
+    """Refused, without CORS headers."""
     answer = await preflight(http, path, origin)
     assert (answer.status_code, cors(answer)) == (403, {})
 
 
-async def test_answers_to_an_allowed_page(http: httpx.AsyncClient) -> None:
-    """It may read them, with the headers that MCP puts there, whether it was let in or not; others may not."""
+async def test_responses_to_an_allowed_origin(http: httpx.AsyncClient) -> None:
+    """The page may read them, errors included, with MCP's headers; other pages may not."""
     for token, status in ((TOKEN, 200), ("wrong", 401)):
         headers = {"authorization": f"Bearer {token}"}
         answer = await http.post("/mcp", json=CALL, headers=headers | {"origin": EDITOR})
@@ -205,8 +205,8 @@ async def test_answers_to_an_allowed_page(http: httpx.AsyncClient) -> None:
     assert (answer.status_code, cors(answer)) == (403, {})
 
 
-async def test_the_rest_of_the_port_is_for_no_page(http: httpx.AsyncClient) -> None:
-    """What the port says of the daemon, no page of another site may read; an OPTIONS that is no preflight is none."""
+async def test_other_paths_have_no_cors(http: httpx.AsyncClient) -> None:
+    """Pages of other sites cannot read the rest of the port; a plain OPTIONS is not a preflight."""
     assert cors(await preflight(http, "/readyz", EDITOR)) == {}
     assert cors(await http.get("/readyz", headers={"origin": EDITOR})) == {}
     answer = await http.options("/mcp", headers={"origin": EDITOR, "authorization": f"Bearer {TOKEN}"})

@@ -1,4 +1,4 @@
-"""The operator's HTTP routes: who is let in, what is asked for, and what is told."""
+"""The operator API: its access rules, requests and responses."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -19,7 +19,7 @@ ROUTES = [("GET", "/operator/calls"), ("POST", "/operator/calls/1/cancel"), ("PO
 
 
 class Desk:
-    """Notes what is asked for."""
+    """Records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -71,7 +71,7 @@ def app(desk: Desk, *, token: str | None = TOKEN, host: str = "127.0.0.1", loopb
 
 @pytest.fixture
 async def client(desk: Desk) -> AsyncIterator[httpx.AsyncClient]:
-    """Over a real socket, as the command does it."""
+    """Over a real socket, like the commands."""
     server = HttpServer(app(desk, loopback_only=True), "127.0.0.1", 0, "--http-port")
     await server.start()
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
@@ -80,13 +80,13 @@ async def client(desk: Desk) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def peer(desk: Desk, address: str, *, url: str = "http://127.0.0.1", **options: Any) -> httpx.AsyncClient:
-    """A peer with an address of its own, which a test's sockets cannot have."""
+    """A client with any address, which a test's sockets cannot have."""
     transport = httpx.ASGITransport(app=app(desk, **options), client=(address, 50000))
     return httpx.AsyncClient(transport=transport, base_url=url, headers=BEARER)
 
 
-async def test_with_the_token_it_answers(client: httpx.AsyncClient, desk: Desk) -> None:
-    """Each route asks for its own, and no answer may be kept by anybody."""
+async def test_requests_with_the_token(client: httpx.AsyncClient, desk: Desk) -> None:
+    """Each route calls its operation, and no response may be cached."""
     answer = await client.get("/operator/calls?recent=7", headers=BEARER)
     assert (answer.status_code, answer.json()) == (200, {"running": [], "recent": []})
     assert answer.headers["cache-control"] == "no-store"
@@ -100,8 +100,8 @@ async def test_with_the_token_it_answers(client: httpx.AsyncClient, desk: Desk) 
     assert desk.asked == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read")]
 
 
-async def test_a_refusal_has_its_words_and_its_status(client: httpx.AsyncClient) -> None:
-    """404 for a call that is not there, 400 for a configuration that is wrong."""
+async def test_errors_have_a_message_and_a_status(client: httpx.AsyncClient) -> None:
+    """404 for an unknown call, 400 for an invalid configuration."""
     missing = await client.post("/operator/calls/none/cancel", headers=BEARER)
     assert (missing.status_code, missing.json()["error"]) == (404, {"code": "NOT_FOUND", "message": "No such call."})
     wrong = await client.post("/operator/reload", headers=BEARER)
@@ -113,10 +113,10 @@ async def test_a_refusal_has_its_words_and_its_status(client: httpx.AsyncClient)
     "authorization", [None, "Bearer", f"Bearer {TOKEN}x", TOKEN, f"Basic {TOKEN}", "Bearer \udcff"]
 )
 @pytest.mark.parametrize(("method", "path"), [*ROUTES, ("GET", "/operator/nothing"), ("POST", "/operator/calls")])
-async def test_without_the_token_nothing_is_told(
+async def test_requests_without_the_token(
     client: httpx.AsyncClient, desk: Desk, method: str, path: str, authorization: str | None
 ) -> None:
-    """401 on every path, there or not, and nothing is asked for."""
+    """401 on every path, existing or not, and no operation runs."""
     headers = {} if authorization is None else {"Authorization": authorization.encode("utf-8", "surrogateescape")}
     refused = await client.request(method, path, headers=headers)  # type: ignore[arg-type] # bytes are taken too
     assert refused.status_code == 401
@@ -130,10 +130,8 @@ async def test_without_the_token_nothing_is_told(
     ("method", "path", "status"),
     [("GET", "/operator/reload", 405), ("GET", "/operator/calls/1/cancel", 405), ("GET", "/operator/nothing", 404)],
 )
-async def test_what_changes_something_is_posted(
-    client: httpx.AsyncClient, desk: Desk, method: str, path: str, status: int
-) -> None:
-    """A link or an image can ask for nothing; the answer names the method that can, and is not kept either."""
+async def test_changes_require_post(client: httpx.AsyncClient, desk: Desk, method: str, path: str, status: int) -> None:
+    """Links and images cannot trigger them; the error names the method and is not cached."""
     refused = await client.request(method, path, headers=BEARER)
     assert refused.status_code == status
     assert path in refused.json()["error"]["message"]
@@ -143,8 +141,8 @@ async def test_what_changes_something_is_posted(
 
 
 @pytest.mark.parametrize("recent", ["-1", "101", "x", "", "1e1", "٣"])
-async def test_how_many_is_a_number_in_its_bounds(client: httpx.AsyncClient, recent: str) -> None:
-    """Else the bounds are told."""
+async def test_the_limit_of_recent_calls(client: httpx.AsyncClient, recent: str) -> None:
+    """The error states the limits."""
     refused = await client.get("/operator/calls", params={"recent": recent}, headers=BEARER)
     assert refused.status_code == 400
     assert "0 to 100" in refused.json()["error"]["message"]
@@ -154,17 +152,17 @@ async def test_how_many_is_a_number_in_its_bounds(client: httpx.AsyncClient, rec
                                     {"Origin": "http://127.0.0.1"}])  # fmt: skip
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @pytest.mark.parametrize("token", [TOKEN, None], ids=["with a token", "auth off"])
-async def test_no_web_page_is_let_in(
+async def test_web_pages_are_refused(
     desk: Desk, header: dict[str, str], method: str, path: str, token: str | None
 ) -> None:
-    """Neither by a name that was rebound to this machine nor across origins, also where no token is asked for."""
+    """Neither by a rebound name nor across origins, even with auth off."""
     async with peer(desk, "127.0.0.1", token=token) as page:
         assert (await page.request(method, path, headers=header)).status_code == 403
     assert desk.asked == []
 
 
-async def test_where_auth_is_off_no_token_is_needed(desk: Desk) -> None:
-    """Auth is off on loopback alone; a token that is sent all the same does no harm."""
+async def test_with_auth_off_no_token_is_needed(desk: Desk) -> None:
+    """Auth can be off on loopback only; a token that is sent regardless is ignored."""
     async with peer(desk, "127.0.0.1", token=None) as anybody:
         assert (await anybody.get("/operator/calls")).status_code == 200
         del anybody.headers["Authorization"]
@@ -172,16 +170,16 @@ async def test_where_auth_is_off_no_token_is_needed(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_from_another_machine_not_even_the_token_helps(desk: Desk, method: str, path: str) -> None:
-    """It would have come unencrypted."""
+async def test_other_machines_are_refused_with_the_token(desk: Desk, method: str, path: str) -> None:
+    """It would have travelled unencrypted."""
     async with peer(desk, "192.0.2.7", url="http://192.0.2.1", host="192.0.2.1") as stranger:
         assert (await stranger.request(method, path)).status_code == 403
     assert desk.asked == []
 
 
 @pytest.mark.parametrize("name", ["Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"])
-async def test_behind_a_proxy_nobody_is_of_this_machine(desk: Desk, name: str) -> None:
-    """A proxy on this machine speaks for peers that are not."""
+async def test_proxied_requests_are_refused(desk: Desk, name: str) -> None:
+    """A local proxy forwards requests of other machines."""
     async with peer(desk, "127.0.0.1") as proxy:
         assert (await proxy.get("/operator/calls", headers={name: "192.0.2.7"})).status_code == 403
 
@@ -190,14 +188,14 @@ async def test_behind_a_proxy_nobody_is_of_this_machine(desk: Desk, name: str) -
     ("url", "host"),
     [("http://192.0.2.1", "192.0.2.1"), ("http://[2001:db8::1]", "2001:db8::1")],
 )
-async def test_this_machine_is_let_in_by_its_own_address(desk: Desk, url: str, host: str) -> None:
-    """Where the daemon listens on that alone, a command here comes from there."""
+async def test_requests_from_the_listening_address(desk: Desk, url: str, host: str) -> None:
+    """If the daemon listens on one address only, local commands come from it."""
     async with peer(desk, httpx.URL(url).host, url=url, host=host) as here:
         assert (await here.get("/operator/calls")).status_code == 200
 
 
-async def test_this_machine_is_let_in_by_the_name_that_the_operator_gave_it(desk: Desk) -> None:
-    """In whichever case; another name is refused."""
+async def test_the_configured_host_name_is_accepted(desk: Desk) -> None:
+    """In any case; other names are refused."""
     async with peer(desk, "192.0.2.1", url="http://192.0.2.1", host="Box.lan") as here:
         assert (await here.get("/operator/calls", headers={"Host": "box.LAN:8080"})).status_code == 200
         assert (await here.get("/operator/calls", headers={"Host": "other.lan:8080"})).status_code == 403

@@ -1,4 +1,4 @@
-"""What a WebSocket connection's joined writes leave out. How they are joined is ``serving``'s."""
+"""The writes that a WebSocket connection drops; ``serving`` tests how they are batched."""
 
 import asyncio
 from typing import cast
@@ -9,7 +9,7 @@ PONG = b"\x8a\x00"
 
 
 class Behind:
-    """A transport whose reader has so many bytes still to take."""
+    """A transport with this many unsent bytes."""
 
     def __init__(self, unread: int) -> None:
         self.unread = unread
@@ -26,7 +26,7 @@ class Behind:
 
 
 async def test_pongs_for_a_peer_that_does_not_read_are_dropped() -> None:
-    """It would fill the memory by pinging; what else is written to it stays."""
+    """A peer could fill the memory by pinging; other writes are not dropped."""
     for unread, taken in ((64 * 1024, PONG + b"x"), (64 * 1024 + 1, b"x")):
         reader = Behind(unread)
         transport = WebSocketTransport(cast("asyncio.Transport", reader))

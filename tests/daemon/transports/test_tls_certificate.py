@@ -1,4 +1,4 @@
-"""The certificate: which one a handshake shows before and after it was renewed."""
+"""The certificate that clients see before and after a renewal."""
 
 import asyncio
 import ssl
@@ -14,7 +14,7 @@ Make = Callable[[str], bytes]
 
 @pytest.fixture
 def make(starts_processes: None, tmp_path: Path) -> Make:
-    """Writes a self-signed certificate and its key into ``cert.pem`` and ``key.pem``; returns the certificate."""
+    """Writes a self-signed certificate and its key to ``cert.pem`` and ``key.pem``; returns the certificate."""
 
     def write(name: str) -> bytes:
         key = [
@@ -51,7 +51,7 @@ def certificate(make: Make, tmp_path: Path) -> TlsCertificate:
 
 
 async def shown(certificate: TlsCertificate) -> bytes | None:
-    """What a client is shown that connects now."""
+    """Returns the certificate that a new connection sees."""
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=certificate.context)
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
@@ -64,23 +64,21 @@ async def shown(certificate: TlsCertificate) -> bytes | None:
         return found
 
 
-async def test_a_renewed_certificate_is_shown_from_then_on(certificate: TlsCertificate, make: Make) -> None:
-    """By the same context, so that what listens already shows it; until ``renew`` the old one is."""
+async def test_a_renewed_certificate_is_used(certificate: TlsCertificate, make: Make) -> None:
+    """By the same context, so existing listeners use it; until ``renew`` they use the old one."""
     second = make("second")
     assert await shown(certificate) != second
     assert certificate.renew()
     assert await shown(certificate) == second
 
 
-def test_files_that_did_not_change_are_nothing_new(certificate: TlsCertificate) -> None:
-    """Nothing to tell of."""
+def test_unchanged_files_are_not_a_renewal(certificate: TlsCertificate) -> None:
+    """``renew`` returns False."""
     assert not certificate.renew()
 
 
-async def test_half_of_a_pair_is_refused_and_the_old_one_stays(
-    certificate: TlsCertificate, make: Make, tmp_path: Path
-) -> None:
-    """A key that does not fit, as in the middle of a renewal; once both are there they are taken."""
+async def test_a_mismatched_pair_is_refused(certificate: TlsCertificate, make: Make, tmp_path: Path) -> None:
+    """As in the middle of a renewal; once both files match, they are loaded."""
     key = (tmp_path / "key.pem").read_bytes()
     second = make("second")
     fitting = (tmp_path / "key.pem").read_bytes()

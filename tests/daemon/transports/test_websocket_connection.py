@@ -1,4 +1,4 @@
-"""One connection: what is sent to which client, to readers that are behind, and what a disconnect ends."""
+"""WebSocket connections: frames per feature, slow readers, disconnects, and changes of the tools."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ async def clog(arguments: Any, context: Any) -> str:
 
 
 async def talk(arguments: Any, context: Any) -> str:
-    """Reports and streams a thousand times, a turn of the loop apart."""
+    """Reports progress and streams a thousand times, one event loop iteration apart."""
     for number in range(1000):
         context.progress(f"step {number}", number, 1000)
         context.stream(f"{number} ")
@@ -25,8 +25,8 @@ async def talk(arguments: Any, context: Any) -> str:
     return "".join(f"{number} " for number in range(1000))
 
 
-async def test_a_reader_that_is_behind_gets_less_progress_and_every_word(serve: Any, join: Any, make_tool: Any) -> None:
-    """Reports of one call are coalesced, pieces joined, numbered without gaps; the answer comes last and whole."""
+async def test_a_slow_reader_gets_less_progress_and_all_text(serve: Any, join: Any, make_tool: Any) -> None:
+    """Progress is merged and chunks are joined, numbered without gaps; the answer comes last and complete."""
     daemon = await serve(make_tool("clog", clog), make_tool("talk", talk))
     peer = await join(daemon, features=["stream"])
     peer.socket.transport.pause_reading()
@@ -48,8 +48,8 @@ async def test_a_reader_that_is_behind_gets_less_progress_and_every_word(serve: 
         assert "".join(frame["text"] for frame in chunks) == answer["outputs"][0]["text"]
 
 
-async def test_a_reader_that_keeps_up_gets_each_report(serve: Any, join: Any, make_tool: Any) -> None:
-    """Where nobody is behind nothing is dropped, and seq counts from 1."""
+async def test_a_fast_reader_gets_all_progress(serve: Any, join: Any, make_tool: Any) -> None:
+    """Nothing is merged, and seq counts from 1."""
 
     async def slowly(arguments: Any, context: Any) -> str:
         for number in range(3):
@@ -80,17 +80,17 @@ async def test_a_reader_that_keeps_up_gets_each_report(serve: Any, join: Any, ma
         (["ack", "stream"], {"call_tool_ack", "progress", "stream_chunk", "call_tool_res"}),
     ],
 )
-async def test_a_client_gets_what_it_understands(
+async def test_frames_depend_on_features(
     serve: Any, join: Any, make_tool: Any, features: list[str], ops: set[str]
 ) -> None:
-    """A plain one nothing but the answer, between beats; others what their features name."""
+    """A plain client gets only the answer, between heartbeats; others get the frames of their features."""
     peer = await join(await serve(make_tool("talk", talk)), features=features)
     await peer.send("call_tool", request_id=1, name="talk")
     assert {frame["op"] for frame in await peer.until_answered(1)} == ops
 
 
-async def test_the_older_spelling_of_the_id_is_echoed_in_every_frame(serve: Any, join: Any, make_tool: Any) -> None:
-    """A client that wrote ``id`` finds it in ack, progress, chunks and answer, beside request_id."""
+async def test_the_older_id_is_echoed_in_every_frame(serve: Any, join: Any, make_tool: Any) -> None:
+    """A client that sends ``id`` finds it in ack, progress, chunks and answer, next to request_id."""
     peer = await join(await serve(make_tool("talk", talk)), features=["ack", "stream"])
     await peer.send("tool_call", id="old", tool="talk")
     assert {frame["id"] for frame in await peer.until_answered("old")} == {"old"}
@@ -109,10 +109,10 @@ async def test_the_older_spelling_of_the_id_is_echoed_in_every_frame(serve: Any,
         (False, "cancel", True),
     ],
 )
-async def test_what_a_disconnect_ends(
+async def test_disconnects_cancel_read_only_calls(
     serve: Any, join: Any, make_tool: Any, read_only: bool, on_disconnect: str | None, ends: bool
 ) -> None:
-    """Unless the caller said, what only reads ends with its connection, and what may write goes on."""
+    """By default; calls that may write continue."""
     go_on, outcomes = asyncio.Event(), asyncio.Queue[str]()
 
     async def wait(arguments: Any, context: Any) -> str:
@@ -141,8 +141,8 @@ async def test_what_a_disconnect_ends(
     assert daemon.router.permits.in_use == 0
 
 
-async def test_what_cannot_be_sent_of_a_report_costs_no_answer(serve: Any, join: Any, make_tool: Any) -> None:
-    """Half of a surrogate pair, which a stream may be cut at, is no Unicode: the rest of the call goes its way."""
+async def test_an_invalid_chunk_does_not_affect_the_answer(serve: Any, join: Any, make_tool: Any) -> None:
+    """A chunk may end within a surrogate pair, which is not valid Unicode; the call continues."""
 
     async def odd(arguments: Any, context: Any) -> str:
         context.progress("odd \ud83d")
@@ -157,8 +157,8 @@ async def test_what_cannot_be_sent_of_a_report_costs_no_answer(serve: Any, join:
     assert answer["outputs"][0]["text"] == "done"
 
 
-async def test_a_connection_that_was_taken_over_from_is_not_heard(serve: Any, join: Any, make_tool: Any) -> None:
-    """What it still sends reaches no tool: its answer would go where nobody reads any more."""
+async def test_a_superseded_connection_is_ignored(serve: Any, join: Any, make_tool: Any) -> None:
+    """Its further frames reach no tool: the answers would have no reader."""
     heard: list[str] = []
 
     async def note(arguments: Any, context: Any) -> str:
@@ -177,24 +177,24 @@ async def test_a_connection_that_was_taken_over_from_is_not_heard(serve: Any, jo
     assert heard == ["new"]
 
 
-# --- the tools, which come and go ------------------------------------------------------------------------------------
+# --- changes of the tools --------------------------------------------------------------------------------------------
 
 
 async def say(arguments: Any, context: Any) -> str:
-    """Says something."""
+    """Returns a constant text."""
     return "said"
 
 
 async def names(peer: Any) -> tuple[list[str], str]:
-    """What ``list_tools`` shows, and its revision."""
+    """Returns the result of ``list_tools`` and its revision."""
     await peer.send("list_tools", request_id="list")
     listed = await peer.receive()
     assert listed["op"] == "list_tools_res"
     return [tool["name"] for tool in listed["tools"]], listed["rev"]
 
 
-async def test_a_session_is_shown_the_tools_of_its_toolset(serve: Any, join: Any, make_tool: Any) -> None:
-    """And no others; the revision is that of its own listing."""
+async def test_a_session_lists_the_tools_of_its_toolset(serve: Any, join: Any, make_tool: Any) -> None:
+    """The revision is that of its listing."""
     daemon = await serve(make_tool("chat", say), make_tool("other", say))
     lean, whole = await join(daemon, toolset="lean"), await join(daemon)
     assert (await names(lean))[0] == ["chat"]
@@ -202,11 +202,10 @@ async def test_a_session_is_shown_the_tools_of_its_toolset(serve: Any, join: Any
     assert (await names(lean))[1] != (await names(whole))[1]
 
 
-async def test_new_tools_take_the_place_of_all_and_those_are_told_whose_listing_changes(
-    serve: Any, join: Any, make_tool: Any
-) -> None:
-    """In one step, over open connections: the new tool can be called, the old one is gone; a toolset that lists what it
-    listed before is not told, nor is a client that does not understand it."""
+async def test_replacing_the_tools_notifies_affected_clients(serve: Any, join: Any, make_tool: Any) -> None:
+    """The tools are replaced at once, on open connections. Toolsets with an unchanged listing and clients without
+    the feature get no notification.
+    """
     chat, old, new = make_tool("chat", say), make_tool("old", say), make_tool("new", say)
     daemon = await serve(chat, old)
     features = ["tools_changed", "ack"]
@@ -224,8 +223,8 @@ async def test_new_tools_take_the_place_of_all_and_those_are_told_whose_listing_
         assert (await untold.receive())["op"] == "pong"
 
 
-async def test_of_many_changes_a_client_is_told_the_last(serve: Any, join: Any, make_tool: Any) -> None:
-    """It has one frame to read, however often tools came and went before it could be sent."""
+async def test_only_the_last_of_several_changes_is_sent(serve: Any, join: Any, make_tool: Any) -> None:
+    """However often the tools change before the frame can be sent."""
     daemon = await serve(make_tool("a", say))
     peer = await join(daemon, features=["tools_changed"])
     for name in "bcde":
@@ -234,8 +233,8 @@ async def test_of_many_changes_a_client_is_told_the_last(serve: Any, join: Any, 
     assert (changed["op"], await names(peer)) == ("tools_changed", (["e"], changed["rev"]))
 
 
-async def test_a_call_that_runs_keeps_its_tool(serve: Any, join: Any, make_tool: Any) -> None:
-    """What was accepted before the change is answered after it."""
+async def test_a_running_call_keeps_its_tool(serve: Any, join: Any, make_tool: Any) -> None:
+    """A call accepted before the change is answered after it."""
     entered, go = asyncio.Event(), asyncio.Event()
 
     async def wait(arguments: Any, context: Any) -> str:
@@ -252,10 +251,12 @@ async def test_a_call_that_runs_keeps_its_tool(serve: Any, join: Any, make_tool:
     assert (await peer.until_answered(1))[-1]["outputs"][0]["text"] == "done"
 
 
-async def test_what_the_disk_does_not_say_of_an_id_is_no_unknown(
+async def test_calls_that_the_disk_cannot_report_are_not_unknown(
     serve: Any, join: Any, make_tool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a session that is longer than memory: ``unknown`` would let a call run twice. Afterwards all goes on."""
+    """``unknown`` would let a call of a session that exceeds memory run twice. Once the disk responds, requests
+    succeed.
+    """
     monkeypatch.setattr("toold.protocol.session_calls.REMEMBERED_IDS", 1)
 
     async def write(arguments: Any, context: Any) -> str:

@@ -1,4 +1,4 @@
-"""The WebSocket server: who may connect, what the hello is answered with, and how connections end."""
+"""The WebSocket server: upgrades, the hello, and the end of connections."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from websockets.frames import Frame, Opcode
 
 
 async def echo(arguments: Any, context: Any) -> Any:
-    """Says back what it was told."""
+    """Returns its argument."""
     return {"said": arguments.model_extra}
 
 
@@ -23,7 +23,7 @@ async def daemon(serve: Any, make_tool: Any) -> Any:
 
 
 async def closed(peer: Any) -> tuple[list[str], int | None, str]:
-    """Read to the end: the ops that still came, the close code and its reason."""
+    """Reads to the end; returns the remaining ops, the close code and its reason."""
     ops: list[str] = []
     try:
         while True:
@@ -33,15 +33,15 @@ async def closed(peer: Any) -> tuple[list[str], int | None, str]:
 
 
 async def hello(daemon: Any, **fields: Any) -> dict[str, Any]:
-    """The ack that a hello gets."""
+    """Returns the ack of a hello."""
     async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as socket:
         await socket.send(json.dumps({"op": "hello", **fields}))
         ack: dict[str, Any] = json.loads(await socket.recv())
         return ack
 
 
-async def test_the_ack_says_what_a_client_must_know(daemon: Any) -> None:
-    """Protocol, server, features that both have, instructions from the live tools, and the limits as they are set."""
+async def test_the_ack(daemon: Any) -> None:
+    """Protocol, server, common features, instructions from the current tools, and the configured limits."""
     ack = await hello(daemon, session_id="my-label", features=["ack", "stream", "flying"])
     assert (ack["ok"], ack["session_id"], ack["protocol"], ack["resumed"]) == (True, "my-label", 1, False)
     assert "session_id_generated" not in ack
@@ -57,8 +57,8 @@ async def test_the_ack_says_what_a_client_must_know(daemon: Any) -> None:
     assert limits["ping_interval_s"] == 20
 
 
-async def test_a_session_is_told_the_bound_that_it_was_opened_with(daemon: Any) -> None:
-    """A bound that is reloaded is for sessions to come: the ack of a resume has the one that counts."""
+async def test_a_session_keeps_its_limit(daemon: Any) -> None:
+    """A reloaded limit applies to new sessions: the ack of a resume has the session's own."""
     opened = await hello(daemon, features=["resume"])
     daemon.router.limits = replace(daemon.router.limits, max_accepted_per_session=3)
     back = await hello(daemon, features=["resume"], resume={"key": opened["resume_key"]})
@@ -67,8 +67,8 @@ async def test_a_session_is_told_the_bound_that_it_was_opened_with(daemon: Any) 
     assert (await hello(daemon))["limits"]["max_inflight"] == 3
 
 
-async def test_the_ack_says_which_tools_the_session_has(daemon: Any) -> None:
-    """Its toolset, asked for or not, the revision of its listing, and words for whoever reads them to a model."""
+async def test_the_ack_describes_the_tools(daemon: Any) -> None:
+    """The toolset, requested or not, the revision of its listing, and instructions for a model."""
     ack, lean = await hello(daemon), await hello(daemon, toolset="lean")
     assert (ack["toolset"], lean["toolset"]) == ("standard", "lean")
     assert (ack["tools_rev"], lean["tools_rev"]) == tuple(
@@ -78,15 +78,15 @@ async def test_the_ack_says_which_tools_the_session_has(daemon: Any) -> None:
     assert "toolset 'lean': no tools." in lean["instructions"]
 
 
-async def test_an_unknown_toolset_is_refused_with_the_names_that_there_are(daemon: Any) -> None:
-    """The connection ends with 4003."""
+async def test_an_unknown_toolset_is_refused_with_the_valid_names(daemon: Any) -> None:
+    """The connection closes with 4003."""
     ack = await hello(daemon, toolset="laen")
     assert not ack["ok"]
     assert "did you mean 'lean'? You may use code, full, hybrid, lean, standard, or omit" in ack["error"]["message"]
 
 
-async def test_a_session_that_is_resumed_keeps_its_toolset(daemon: Any) -> None:
-    """Whatever the hello asks for; the ack says so."""
+async def test_a_resumed_session_keeps_its_toolset(daemon: Any) -> None:
+    """Whatever the hello requests; the ack says so."""
     opened = await hello(daemon, features=["resume"], toolset="lean")
     resume = {"key": opened["resume_key"]}
     back = await hello(daemon, features=["resume"], resume=resume)
@@ -96,8 +96,8 @@ async def test_a_session_that_is_resumed_keeps_its_toolset(daemon: Any) -> None:
     assert other["notice"] == "toolset: a resumed session keeps its toolset 'lean'; use a new session for another"
 
 
-async def test_a_clients_directory_from_where_no_file_can_be_read_is_told(daemon: Any) -> None:
-    """At the hello, which is accepted all the same: not each tool reads files."""
+async def test_an_unreadable_workspace_has_a_notice(daemon: Any) -> None:
+    """The hello is accepted nevertheless: not every tool reads files."""
     (root,) = daemon.router.files.roots
     ack = await hello(daemon, session_id="my-label", client={"workspace": str(root.parent / "elsewhere")})
     assert ack["ok"]
@@ -109,7 +109,7 @@ async def test_a_clients_directory_from_where_no_file_can_be_read_is_told(daemon
 
 
 def without_pongs(socket: ClientConnection) -> list[Frame]:
-    """From now on this client answers no ping. Returns the pongs that it did not send, as they come up."""
+    """Stops this client from answering pings. Returns the pongs that it withholds."""
     kept_back: list[Frame] = []
     send = socket.protocol.send_frame
 
@@ -123,8 +123,8 @@ def without_pongs(socket: ClientConnection) -> list[Frame]:
     return kept_back
 
 
-async def test_a_peer_that_is_gone_is_closed_with_1011(serve: Any, make_tool: Any, join: Any) -> None:
-    """It says nothing and answers no ping: its place is free again."""
+async def test_an_unresponsive_peer_is_closed_with_1011(serve: Any, make_tool: Any, join: Any) -> None:
+    """It sends nothing and answers no ping; its connection becomes available."""
     daemon = await serve(make_tool("echo", echo), TOOLD_PING_INTERVAL_S="0.1", TOOLD_PING_TIMEOUT_S="0.1")
     peer = await join(daemon)
     without_pongs(peer.socket)
@@ -133,8 +133,8 @@ async def test_a_peer_that_is_gone_is_closed_with_1011(serve: Any, make_tool: An
         await asyncio.sleep(0.001)
 
 
-async def test_a_peer_whose_pongs_are_late_is_kept_while_it_is_heard(serve: Any, make_tool: Any, join: Any) -> None:
-    """On a slow line pongs come behind a large answer: whatever else comes shows that the peer is there."""
+async def test_late_pongs_are_tolerated_while_data_arrives(serve: Any, make_tool: Any, join: Any) -> None:
+    """On a slow line pongs follow a large answer: any other data shows that the peer is alive."""
     daemon = await serve(make_tool("echo", echo), TOOLD_PING_INTERVAL_S="0.5", TOOLD_PING_TIMEOUT_S="0.5")
     peer = await join(daemon)
     late = without_pongs(peer.socket)
@@ -144,15 +144,15 @@ async def test_a_peer_whose_pongs_are_late_is_kept_while_it_is_heard(serve: Any,
         await asyncio.sleep(0.01)
 
 
-async def test_every_start_has_an_epoch_of_its_own(serve: Any, make_tool: Any) -> None:
-    """By it a client tells that the daemon is another one."""
+async def test_the_epoch_changes_at_each_start(serve: Any, make_tool: Any) -> None:
+    """Clients detect a restart by it."""
     first = await hello(await serve(make_tool("echo", echo)))
     second = await hello(await serve(make_tool("echo", echo), TOOLD_STATE_DIR="another"))
     assert first["server"]["epoch"] != second["server"]["epoch"]
 
 
-async def test_one_label_twice_is_two_sessions(daemon: Any, join: Any) -> None:
-    """Closing one does nothing to the other, and their calls do not meet."""
+async def test_two_connections_with_one_label_are_two_sessions(daemon: Any, join: Any) -> None:
+    """Closing one does not affect the other, and their calls are separate."""
     one, two = await join(daemon, session_id="same"), await join(daemon, session_id="same")
     await one.send("call_tool", request_id=1, name="echo", arguments={"by": "one"})
     await two.send("call_tool", request_id=1, name="echo", arguments={"by": "two"})
@@ -163,8 +163,8 @@ async def test_one_label_twice_is_two_sessions(daemon: Any, join: Any) -> None:
     assert (await two.receive())["op"] == "pong"
 
 
-async def test_past_the_limit_a_connection_is_closed_with_1008(serve: Any, join: Any, make_tool: Any) -> None:
-    """The reason says how many there may be; those that are open go on, and one that goes makes room."""
+async def test_connections_above_the_limit_are_closed_with_1008(serve: Any, join: Any, make_tool: Any) -> None:
+    """The reason states the limit; other connections stay open, and a closed one frees its place."""
     daemon = await serve(make_tool("echo", echo), TOOLD_MAX_CONNECTIONS="2")
     first, second = await join(daemon), await join(daemon)
     async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as third:
@@ -181,16 +181,16 @@ async def test_past_the_limit_a_connection_is_closed_with_1008(serve: Any, join:
     assert (await hello(daemon))["ok"]
 
 
-async def test_connections_are_those_that_said_hello(daemon: Any, join: Any) -> None:
-    """One that has not yet is not counted, though it takes its place among those that there may be."""
+async def test_connections_counts_those_with_a_hello(daemon: Any, join: Any) -> None:
+    """One without a hello is not counted, but occupies a place."""
     async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None):
         await join(daemon)
         assert daemon.websocket.connections == 1
         assert "connections=2/5000" in repr(daemon.websocket)
 
 
-async def test_origins_that_the_operator_allowed_may_connect(serve: Any, make_tool: Any) -> None:
-    """Exactly those; a client without an origin is no browser and is let in."""
+async def test_allowed_origins_may_connect(serve: Any, make_tool: Any) -> None:
+    """Exactly those; a client without an origin is not a browser and is admitted."""
     daemon = await serve(make_tool("echo", echo), TOOLD_ALLOWED_ORIGINS="https://tools.example")
     url = f"ws://127.0.0.1:{daemon.websocket.port}/"
     async with connect(url, additional_headers={"Origin": "https://tools.example"}) as socket:
@@ -203,8 +203,8 @@ async def test_origins_that_the_operator_allowed_may_connect(serve: Any, make_to
     assert (await hello(daemon))["ok"]
 
 
-async def test_the_end_is_announced_to_those_who_understand_it(daemon: Any, join: Any) -> None:
-    """``going_away`` with the time that is left goes to clients with the feature, and to nobody else."""
+async def test_going_away_is_sent_to_clients_with_the_feature(daemon: Any, join: Any) -> None:
+    """With the remaining time."""
     told, plain = await join(daemon, features=["going_away"]), await join(daemon)
     await daemon.websocket.announce_shutdown(1500.0)
     assert await told.receive() == {"op": "going_away", "deadline_ms": 1500.0}
@@ -212,8 +212,8 @@ async def test_the_end_is_announced_to_those_who_understand_it(daemon: Any, join
     assert (await plain.receive())["op"] == "pong"
 
 
-async def test_closing_tells_all_to_come_back(daemon: Any, join: Any) -> None:
-    """1012 with a reason, to each; then nobody is connected and nothing listens."""
+async def test_close_sends_1012_to_all(daemon: Any, join: Any) -> None:
+    """With a reason; then no client is connected and the port is closed."""
     peers = [await join(daemon) for _ in range(3)]
     port = daemon.websocket.port
     await daemon.websocket.close()
@@ -224,8 +224,8 @@ async def test_closing_tells_all_to_come_back(daemon: Any, join: Any) -> None:
         await connect(f"ws://127.0.0.1:{port}/").__aenter__()
 
 
-async def test_a_daemon_that_goes_down_lets_nobody_in(daemon: Any, join: Any) -> None:
-    """While it drains a new connection gets 503; an old one is told that no call is taken."""
+async def test_a_draining_daemon_refuses_connections(daemon: Any, join: Any) -> None:
+    """New connections get 503; calls on open ones are rejected."""
     peer = await join(daemon)
     await daemon.router.close("The daemon is going down.", 0.0)
     with pytest.raises(InvalidStatus) as refused:
@@ -236,7 +236,7 @@ async def test_a_daemon_that_goes_down_lets_nobody_in(daemon: Any, join: Any) ->
 
 
 async def test_no_hello_in_time_is_closed_with_4002(serve: Any, make_tool: Any) -> None:
-    """The ack says how long one has, before the close."""
+    """The ack states the time limit, before the close."""
     daemon = await serve(make_tool("echo", echo), TOOLD_HELLO_TIMEOUT_S="0.1")
     async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as socket:
         ack = json.loads(await asyncio.wait_for(socket.recv(), 20))

@@ -1,4 +1,4 @@
-"""A client of ``/mcp`` that says what each revision has a client say, and no more."""
+"""A client of ``/mcp`` that sends exactly what each revision requires."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 def request(
     method: str, params: Mapping[str, Any] | None = None, *, revision: str, request_id: object = 1, tasks: bool = False
 ) -> tuple[Json, dict[str, str]]:
-    """A request's message and headers, as the revision has them."""
+    """Returns a request's message and headers in the revision's format."""
     params = dict(params or {})
     headers = {"accept": ACCEPT, "content-type": "application/json", "mcp-protocol-version": revision}
     if revision == STATELESS:
@@ -35,7 +35,7 @@ def request(
 
 
 def message_of(answer: httpx.Response) -> Json:
-    """The answer's message: all of it, or the last event where signs of life went before it."""
+    """Returns the answer's message: the whole body, or the last event of a stream."""
     if answer.headers["content-type"] == "text/event-stream":
         return events(answer.text)[-1]
     message: Json = answer.json()
@@ -43,12 +43,12 @@ def message_of(answer: httpx.Response) -> Json:
 
 
 def events(text: str) -> list[Json]:
-    """The messages of an SSE stream."""
+    """Returns the messages of an SSE stream."""
     return [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
 
 
 class Client:
-    """Speaks one revision to one daemon."""
+    """A client of one daemon, in one revision."""
 
     def __init__(self, http: httpx.AsyncClient, revision: str, path: str = "/mcp") -> None:
         self.http = http
@@ -64,24 +64,24 @@ class Client:
         tasks: bool = False,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Send a request; the whole answer, whatever it is."""
+        """Sends a request; returns the HTTP response."""
         message, said = request(method, params, revision=self.revision, request_id=request_id, tasks=tasks)
         return await self.http.post(self.path, json=message, headers=said | dict(headers or {}))
 
     async def result(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> Json:
-        """The result of a request."""
+        """Returns the result of a request."""
         message = message_of(await self.ask(method, params, **options))
         assert "result" in message, message
         result: Json = message["result"]
         return result
 
     async def error(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> tuple[int, Json]:
-        """The HTTP status and the JSON-RPC error of a request that fails."""
+        """Returns the HTTP status and the JSON-RPC error of a failed request."""
         answer = await self.ask(method, params, **options)
         return answer.status_code, message_of(answer)["error"]
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Json:
-        """The result of a tool's call."""
+        """Returns the result of a tool call."""
         meta = {"_meta": options.pop("meta")} if "meta" in options else {}
         return await self.result("tools/call", {"name": name, "arguments": arguments or {}, **meta}, **options)
 
@@ -91,7 +91,7 @@ Connect = Callable[..., Client]
 
 @pytest.fixture
 async def connect(serve: object) -> AsyncIterator[Connect]:
-    """``connect(daemon, revision)``: a client; its connections are closed before the daemon is stopped."""
+    """``connect(daemon, revision)``: a client; its connections are closed before the daemon stops."""
     clients: list[httpx.AsyncClient] = []
 
     def connect(daemon: Daemon, revision: str = STATELESS, path: str = "/mcp") -> Client:

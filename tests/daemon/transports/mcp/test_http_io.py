@@ -1,4 +1,4 @@
-"""Bodies in, answers out."""
+"""Reading bodies and sending responses."""
 
 import asyncio
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ Message = dict[str, Any]
 
 
 def receiver(*messages: Message) -> Any:
-    """A ``receive`` that has these to give."""
+    """Returns a ``receive`` that yields these messages."""
     waiting = iter(messages)
 
     async def receive() -> Message:
@@ -35,28 +35,28 @@ def pieces(*parts: bytes) -> Iterable[Message]:
 
 
 async def test_a_body_in_pieces() -> None:
-    """They are put together; exactly as many bytes as allowed are taken."""
+    """They are joined; a body of exactly the limit is accepted."""
     assert await read_body(receiver(*pieces(b"12345")), 5) == b"12345"
     assert await read_body(receiver(*pieces(b"12", b"", b"345")), 5) == b"12345"
 
 
 @pytest.mark.parametrize("parts", [(b"123456",), (b"123", b"456"), (b"123456", b"never read")])
-async def test_a_body_that_is_too_long(parts: tuple[bytes, ...]) -> None:
-    """It is refused at the first byte too many, and the rest is not read."""
+async def test_a_body_above_the_limit(parts: tuple[bytes, ...]) -> None:
+    """It is rejected at the first excess byte, and the rest is not read."""
     with pytest.raises(BodyTooLargeError):
         await read_body(receiver(*pieces(*parts)), 5)
 
 
-async def test_a_client_that_leaves() -> None:
-    """Before its body is complete, there is nobody to answer."""
+async def test_a_client_that_disconnects() -> None:
+    """Before its body is complete."""
     gone = {"type": "http.disconnect"}
     with pytest.raises(HungUpError):
         await read_body(receiver({"type": "http.request", "body": b"1", "more_body": True}, gone), 5)
     await hung_up(receiver({"type": "http.request", "body": b"", "more_body": False}, gone))
 
 
-async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that stops in the middle is not waited for for ever."""
+async def test_a_body_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that stops in the middle times out."""
     monkeypatch.setattr(http_io, "CHUNK_TIMEOUT_S", 0.01)
     first = receiver({"type": "http.request", "body": b"1", "more_body": True})
     asked: list[bool] = []
@@ -71,14 +71,14 @@ async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> Non
         await read_body(receive, 5)
 
 
-async def test_a_body_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time-out is armed for what need not be waited for: with every call that would be a part of its cost."""
+async def test_a_complete_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Needs no timeout, which would be a part of every call's cost."""
     monkeypatch.setattr(http_io, "CHUNK_TIMEOUT_S", "none is asked for")
     assert await read_body(receiver(*pieces(b"12345")), 5, whole=True) == b"12345"
 
 
-async def test_json_and_nothing() -> None:
-    """An answer has its length and type; an empty one has no type."""
+async def test_json_and_empty_responses() -> None:
+    """A response has its length and type; an empty one has no type."""
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -93,8 +93,8 @@ async def test_json_and_nothing() -> None:
     assert dict(sent[2]["headers"]) == {b"content-length": b"0"}
 
 
-async def test_a_stream_begins_with_its_first_event() -> None:
-    """Until then another answer can be given; after the last it is complete."""
+async def test_a_stream_starts_with_its_first_event() -> None:
+    """Until then another response is possible; the last event completes it."""
     sent: list[Message] = []
 
     async def send(message: Message) -> None:

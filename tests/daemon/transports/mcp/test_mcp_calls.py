@@ -1,4 +1,4 @@
-"""``tools/call`` over real sockets: progress, cancellation, errors, and that nothing is left of a call."""
+"""``tools/call`` over real sockets: progress, cancellation, errors, and cleanup."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ EVERY = pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-0
 
 
 class Gate:
-    """A tool that waits to be let go, and notes what became of it."""
+    """A tool that waits for the test, and records how it ended."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
@@ -34,7 +34,7 @@ class Gate:
 
 
 async def either(arguments: Any, _: Any) -> Any:
-    """Fails for every number that three divides, and returns the others."""
+    """Fails for multiples of three, and returns other numbers."""
     number = arguments.model_dump()["number"]
     await asyncio.sleep(0)
     if number % 10 < 3:
@@ -43,7 +43,7 @@ async def either(arguments: Any, _: Any) -> Any:
 
 
 async def steps(_: Any, context: Any) -> str:
-    """Reports three times."""
+    """Reports progress three times."""
     for done in (1, 2, 3):
         context.progress(f"step {done}", done, 3)
         await asyncio.sleep(0.01)
@@ -74,15 +74,15 @@ def _function(gate: Gate) -> Any:
 
 
 async def empty(daemon: Daemon) -> None:
-    """Return once nothing of any call or session is held."""
+    """Returns once no call or session is left."""
     async with asyncio.timeout(20):
         while daemon.router.accepted or len(daemon.router.sessions) or daemon.mcp._calls._running:
             await asyncio.sleep(0.01)
 
 
 @EVERY
-async def test_each_of_many_calls_gets_its_own_answer(connect: Connect, daemon: Daemon, revision: str) -> None:
-    """A hundred at once, of which thirty fail: each is answered under its own id, and a failure is an answer too."""
+async def test_concurrent_calls_get_their_own_answers(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """A hundred at once, of which thirty fail: each is answered under its id, failures included."""
     client = connect(daemon, revision)
     results = await asyncio.gather(
         *(client.call("either", {"number": number}, request_id=f"id-{number}") for number in range(100))
@@ -97,16 +97,16 @@ async def test_each_of_many_calls_gets_its_own_answer(connect: Connect, daemon: 
     await empty(daemon)
 
 
-async def test_the_same_id_twice(connect: Connect, daemon: Daemon) -> None:
-    """Many clients count from 1: a JSON-RPC id is its request's alone, and no call's."""
+async def test_json_rpc_ids_can_be_reused(connect: Connect, daemon: Daemon) -> None:
+    """Many clients count from 1: a JSON-RPC id belongs to its request only."""
     one, other = connect(daemon), connect(daemon)
     results = await asyncio.gather(one.call("either", {"number": 5}), other.call("either", {"number": 6}))
     assert [result["structuredContent"] for result in results] == [{"number": 5}, {"number": 6}]
 
 
 @EVERY
-async def test_a_tool_that_is_not_there(connect: Connect, daemon: Daemon, revision: str) -> None:
-    """By the specification that is the request's error; it names tools that are close."""
+async def test_an_unknown_tool(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """A JSON-RPC error, as the specification requires, with similar names."""
     status, error = await connect(daemon, revision).error("tools/call", {"name": "eithr", "arguments": {}})
     assert (status, error["code"]) == (400 if revision == STATELESS else 200, -32602)
     assert error["data"]["details"]["suggestions"] == ["either"]
@@ -123,22 +123,22 @@ async def test_a_tool_that_is_not_there(connect: Connect, daemon: Daemon, revisi
         {"name": "either", "_meta": {"toold/timeout_ms": "1"}},
     ],
 )
-async def test_what_is_no_call(connect: Connect, daemon: Daemon, params: dict[str, Any]) -> None:
-    """It is the request's error, which names the parameter."""
+async def test_invalid_params(connect: Connect, daemon: Daemon, params: dict[str, Any]) -> None:
+    """The JSON-RPC error names the parameter."""
     _, error = await connect(daemon, "2025-06-18").error("tools/call", params)
     assert error["code"] == -32602
     assert "params." in error["message"]
 
 
-async def test_a_time_of_its_own(connect: Connect, daemon: Daemon) -> None:
-    """A client may say how long it waits."""
+async def test_a_timeout_in_meta(connect: Connect, daemon: Daemon) -> None:
+    """The client sets the call's timeout."""
     result = await connect(daemon).call("wait", meta={"toold/timeout_ms": 50})
     assert result["structuredContent"]["code"] == "TIMEOUT"
 
 
 @EVERY
 async def test_progress(connect: Connect, daemon: Daemon, revision: str) -> None:
-    """A client that gives a token gets an event a report, and the answer last."""
+    """A client with a progress token gets one event per report, and the answer last."""
     params = {"name": "steps", "arguments": {}, "_meta": {"progressToken": "mine"}}
     answer = await connect(daemon, revision).ask("tools/call", params, request_id=4)
     assert answer.headers["content-type"] == "text/event-stream"
@@ -152,10 +152,8 @@ async def test_progress(connect: Connect, daemon: Daemon, revision: str) -> None
 @pytest.mark.parametrize(
     ("accept", "token"), [("application/json", "mine"), ("application/json, text/event-stream", None)]
 )
-async def test_no_progress_where_none_is_asked_for(
-    connect: Connect, daemon: Daemon, accept: str, token: str | None
-) -> None:
-    """A client without a token is told no progress, and one that takes no events gets plain JSON."""
+async def test_no_progress_without_a_token(connect: Connect, daemon: Daemon, accept: str, token: str | None) -> None:
+    """A client without a token gets no progress, and one that accepts no events gets plain JSON."""
     params = {"name": "steps", "arguments": {}, "_meta": {"progressToken": token} if token else {}}
     answer = await connect(daemon).ask("tools/call", params, headers={"accept": accept})
     assert "notifications/progress" not in answer.text
@@ -164,7 +162,7 @@ async def test_no_progress_where_none_is_asked_for(
 
 
 async def test_a_long_call_keeps_its_stream_alive(connect: Connect, daemon: Daemon, gate: Gate) -> None:
-    """Also where no progress was asked for, so that no proxy takes the connection for dead."""
+    """Also without a progress token, so that proxies do not close the connection."""
     message, headers = request("tools/call", {"name": "wait"}, revision=STATELESS)
     async with connect(daemon).http.stream("POST", "/mcp", json=message, headers=headers) as answer:
         lines = answer.aiter_lines()
@@ -175,8 +173,8 @@ async def test_a_long_call_keeps_its_stream_alive(connect: Connect, daemon: Daem
     assert json.loads(rest[0].removeprefix("data: "))["result"]["content"][0]["text"] == "left"
 
 
-async def test_a_client_that_waits_for_json_alone(connect: Connect, daemon: Daemon, gate: Gate) -> None:
-    """It waits as long as it takes, and gets it."""
+async def test_a_client_that_accepts_only_json(connect: Connect, daemon: Daemon, gate: Gate) -> None:
+    """It waits for the answer."""
     asked = connect(daemon).call("wait", headers={"accept": "application/json"})
     answer = asyncio.create_task(asked)
     await gate.entered.wait()
@@ -186,7 +184,7 @@ async def test_a_client_that_waits_for_json_alone(connect: Connect, daemon: Daem
 
 
 async def hang_up(connect: Connect, daemon: Daemon, revision: str, tool: str, gate: Gate) -> None:
-    """Ask, and leave before there is an answer."""
+    """Sends a request and disconnects before the answer."""
     asked = asyncio.create_task(connect(daemon, revision).call(tool))
     await gate.entered.wait()
     asked.cancel()
@@ -194,16 +192,18 @@ async def hang_up(connect: Connect, daemon: Daemon, revision: str, tool: str, ga
 
 
 @pytest.mark.parametrize("tool", ["wait", "write"])
-async def test_who_hangs_up_has_cancelled(connect: Connect, daemon: Daemon, gate: Gate, tool: str) -> None:
-    """In the stateless revision that ends the call, also one that writes, and nothing is left of it."""
+async def test_disconnecting_cancels_stateless_calls(connect: Connect, daemon: Daemon, gate: Gate, tool: str) -> None:
+    """Even calls that write, and nothing is left of them."""
     await hang_up(connect, daemon, STATELESS, tool, gate)
     async with asyncio.timeout(20):
         await gate.cancelled.wait()
     await empty(daemon)
 
 
-async def test_before_that_a_write_goes_on(connect: Connect, daemon: Daemon, gate: Gate) -> None:
-    """In the older ones a lost connection says nothing: what may write goes on to its end, what only reads does not."""
+async def test_disconnecting_cancels_only_reads_in_older_revisions(
+    connect: Connect, daemon: Daemon, gate: Gate
+) -> None:
+    """Calls that may write continue to their end."""
     await hang_up(connect, daemon, "2025-06-18", "write", gate)
     async with asyncio.timeout(20):
         while len(daemon.router.sessions):  # until the daemon has noticed
@@ -219,8 +219,8 @@ async def test_before_that_a_write_goes_on(connect: Connect, daemon: Daemon, gat
         await gate.cancelled.wait()
 
 
-async def test_cancelling_by_the_id(connect: Connect, daemon: Daemon, gate: Gate) -> None:
-    """A client with a label cancels its own call by the id that it gave it; another's of the same id goes on."""
+async def test_cancelling_by_id(connect: Connect, daemon: Daemon, gate: Gate) -> None:
+    """A client with a label cancels its own call by id; another client's call of the same id continues."""
     client = connect(daemon, "2025-06-18")
     mine, others = [(await client.ask("initialize")).headers["mcp-session-id"] for _ in range(2)]
     calls = [
@@ -241,16 +241,16 @@ async def test_cancelling_by_the_id(connect: Connect, daemon: Daemon, gate: Gate
 
 
 @pytest.mark.parametrize("request_id", [7, "x", None, {}, True])
-async def test_cancelling_what_does_not_run(connect: Connect, daemon: Daemon, request_id: object) -> None:
-    """It is taken without a word, as the specification asks."""
+async def test_cancelling_an_unknown_call(connect: Connect, daemon: Daemon, request_id: object) -> None:
+    """Accepted without an error, as the specification requires."""
     client = connect(daemon, "2025-06-18")
     label = (await client.ask("initialize")).headers["mcp-session-id"]
     note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
     assert (await client.http.post("/mcp", json=note, headers={"mcp-session-id": label})).status_code == 202
 
 
-async def test_a_daemon_that_goes_down(connect: Connect, daemon: Daemon, gate: Gate) -> None:
-    """What runs is answered for, and what comes then is told to come later."""
+async def test_calls_during_shutdown(connect: Connect, daemon: Daemon, gate: Gate) -> None:
+    """Running calls are answered, and new ones get SERVICE_UNAVAILABLE."""
     client = connect(daemon)
     cut = asyncio.create_task(client.call("wait"))
     await gate.entered.wait()

@@ -1,4 +1,4 @@
-"""Reports and answers of one call."""
+"""Progress and answers of one call."""
 
 import json
 from types import SimpleNamespace
@@ -15,15 +15,15 @@ RUNNING: Any = SimpleNamespace(heartbeat=lambda now: Progress(f"at work for {now
 
 
 def told(data: bytes) -> dict[str, Any]:
-    """The one event's parameters."""
+    """Returns the parameters of the only event."""
     message: dict[str, Any] = json.loads(data.split(b"data: ")[1])
     assert message["method"] == "notifications/progress"
     params: dict[str, Any] = message["params"]
     return params
 
 
-def test_reports_for_a_client_that_asked() -> None:
-    """Of several that nobody has taken, the last one is told, and once."""
+def test_only_the_latest_progress_is_sent() -> None:
+    """Once, for a client with a progress token."""
     exchange = McpExchange(1, RequestEnvelope(NEW, progress_token="t"))
     assert exchange.reports() == b""
     assert exchange.progress(RUNNING, Progress("one"))
@@ -33,15 +33,15 @@ def test_reports_for_a_client_that_asked() -> None:
     assert exchange.reports() == b""
 
 
-def test_a_beat_tells_progress_to_those_who_asked() -> None:
-    """A tool that reports nothing is told to be at work."""
+def test_a_heartbeat_reports_progress() -> None:
+    """A silent tool is reported as running."""
     exchange = McpExchange(1, RequestEnvelope(NEW, progress_token="t"))
     exchange.heartbeat([RUNNING], 5.0)
     assert told(exchange.reports())["message"] == "at work for 5 s"
 
 
-def test_a_client_that_did_not_ask() -> None:
-    """It is told nothing between beats, and at a beat nothing but that the stream lives."""
+def test_a_client_without_a_token() -> None:
+    """It gets nothing between heartbeats, and an SSE comment at each."""
     exchange = McpExchange(1, RequestEnvelope(NEW))
     assert not exchange.progress(RUNNING, Progress("one"))
     assert not exchange.changed.is_set()
@@ -50,7 +50,7 @@ def test_a_client_that_did_not_ask() -> None:
 
 
 async def test_the_answer() -> None:
-    """It bears the id of the client's request, and waits to be taken."""
+    """It has the id of the client's request, and waits to be sent."""
     exchange = McpExchange("seven", RequestEnvelope(NEW))
     await exchange.deliver(RUNNING, exchange.render(RUNNING, RESULT))
     assert exchange.changed.is_set()
@@ -59,8 +59,8 @@ async def test_the_answer() -> None:
     assert (message["id"], message["result"]["content"][0]["text"]) == ("seven", "hi")
 
 
-async def test_away() -> None:
-    """Where nobody waits, an answer is measured as it would travel, and goes nowhere."""
+async def test_the_absent_port() -> None:
+    """Without a client, an answer is encoded to measure its size, and dropped."""
     answer = ABSENT_PORT.render(RUNNING, RESULT)
     assert b'"hi"' in answer
     await ABSENT_PORT.deliver(RUNNING, answer)

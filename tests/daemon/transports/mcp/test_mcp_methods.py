@@ -1,4 +1,4 @@
-"""What each method answers, over real sockets."""
+"""The MCP methods, over real sockets."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ async def daemon(serve: Serve, make_tool: Callable[..., Tool]) -> Daemon:
 
 @OLDER
 async def test_initialize(connect: Connect, daemon: Daemon, revision: str) -> None:
-    """It agrees on the revision, and tells who answers, what it can, and what it is for."""
+    """It negotiates the revision and returns the server's name, capabilities and instructions."""
     params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     result = await connect(daemon, revision).result("initialize", params)
     methods.validate_server_result("initialize", revision, result)
@@ -33,22 +33,22 @@ async def test_initialize(connect: Connect, daemon: Daemon, revision: str) -> No
     assert "resources" not in result["capabilities"]
 
 
-async def test_a_version_header_means_nothing_at_initialize(connect: Connect, daemon: Daemon) -> None:
-    """It is where the revision is agreed on: an older client's header is no reason to refuse it."""
+async def test_initialize_ignores_the_version_header(connect: Connect, daemon: Daemon) -> None:
+    """``initialize`` negotiates the revision, so a header is no reason to refuse it."""
     client = connect(daemon, "2024-11-05")
     assert (await client.result("initialize", {"protocolVersion": "2024-11-05"}))["protocolVersion"] == "2025-11-25"
 
 
 async def test_discover(connect: Connect, daemon: Daemon) -> None:
-    """The revisions that need no ``initialize``, and the same account."""
+    """The stateless revisions, and the same description."""
     result = await connect(daemon).result("server/discover")
     methods.validate_server_result("server/discover", "2026-07-28", result)
     assert result["supportedVersions"] == ["2026-07-28"]
     assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "toold"
 
 
-async def test_instructions_are_those_of_every_transport(connect: Connect, join: Any, daemon: Daemon) -> None:
-    """One text, under 2 KB, as hello_ack has it."""
+async def test_instructions_are_equal_on_all_transports(connect: Connect, join: Any, daemon: Daemon) -> None:
+    """One text, under 2 KB, as in hello_ack."""
     told = (await connect(daemon).result("server/discover"))["instructions"]
     older = (await connect(daemon, "2025-06-18").result("initialize"))["instructions"]
     assert told == older == daemon.instructions(daemon.router.catalog.of("full"))
@@ -57,8 +57,8 @@ async def test_instructions_are_those_of_every_transport(connect: Connect, join:
 
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"])
-async def test_the_list(connect: Connect, daemon: Daemon, revision: str) -> None:
-    """The tools by name, with annotations, as the revision's types take them."""
+async def test_tools_list(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """The tools by name, with annotations, valid by the revision's types."""
     result = await connect(daemon, revision).result("tools/list")
     methods.validate_server_result("tools/list", revision, result)
     assert [tool["name"] for tool in result["tools"]] == ["a", "b"]
@@ -67,28 +67,28 @@ async def test_the_list(connect: Connect, daemon: Daemon, revision: str) -> None
     assert ("ttlMs" in result) is (revision == "2026-07-28")
 
 
-async def test_a_cursor_that_is_none(connect: Connect, daemon: Daemon) -> None:
-    """It is the request's fault."""
+async def test_an_invalid_cursor(connect: Connect, daemon: Daemon) -> None:
+    """An error of the request."""
     status, error = await connect(daemon).error("tools/list", {"cursor": "x"})
     assert (status, error["code"]) == (400, -32602)
 
 
 @OLDER
-async def test_ping_and_levels(connect: Connect, daemon: Daemon, revision: str) -> None:
-    """A ping is answered; a wish for logs is taken politely, and none are sent."""
+async def test_ping_and_set_level(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """A ping is answered; a log level is accepted, and no logs are sent."""
     client = connect(daemon, revision)
     assert await client.result("ping") == {}
     assert await client.result("logging/setLevel", {"level": "debug"}) == {}
 
 
 @pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "tasks/result"])
-async def test_what_the_stateless_revision_has_no_more(connect: Connect, daemon: Daemon, method: str) -> None:
-    """It is not found there."""
+async def test_methods_removed_in_the_stateless_revision(connect: Connect, daemon: Daemon, method: str) -> None:
+    """They are not found there."""
     assert (await connect(daemon).error(method))[0] == 404
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-03-26"])
 @pytest.mark.parametrize("method", ["tasks/get", "server/discover", "subscriptions/listen", "resources/list"])
-async def test_what_older_ones_do_not_have_yet(connect: Connect, daemon: Daemon, revision: str, method: str) -> None:
-    """What came later, and what is not offered, is not found."""
+async def test_methods_missing_in_older_revisions(connect: Connect, daemon: Daemon, revision: str, method: str) -> None:
+    """Later methods, and those that are not offered, are not found."""
     assert (await connect(daemon, revision).error(method, {"taskId": "x"}))[1]["code"] == -32601

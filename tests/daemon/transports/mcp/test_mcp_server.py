@@ -1,4 +1,4 @@
-"""``/mcp`` over real sockets: what is refused and how, batches, and who a message is from."""
+"""``/mcp`` over real sockets: rejected requests, batches, and session labels."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ PLAIN = {"accept": ACCEPT, "content-type": "application/json"}
 
 
 async def say(arguments: Any, _: Any) -> Any:
-    """Returns what it is given under ``text``."""
+    """Returns its argument under ``text``."""
     return arguments.model_dump().get("text", "nothing")
 
 
@@ -28,7 +28,7 @@ async def daemon(serve: Serve, make_tool: Callable[..., Tool]) -> Daemon:
 
 
 async def posted(connect: Connect, daemon: Daemon, body: bytes | str, **headers: str) -> httpx.Response:
-    """The answer to a body as it is."""
+    """Sends a raw body; returns the response."""
     return await connect(daemon).http.post("/mcp", content=body, headers=PLAIN | headers)
 
 
@@ -39,14 +39,14 @@ def call(request_id: object, text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"])
 async def test_a_call(connect: Connect, daemon: Daemon, revision: str) -> None:
-    """Each revision's request is answered with plain JSON where nothing is to be told before."""
+    """Each revision's request is answered with plain JSON if nothing precedes the answer."""
     answer = await connect(daemon, revision).ask("tools/call", {"name": "say", "arguments": {"text": "hi"}})
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["result"]["content"] == [{"type": "text", "text": "hi"}]
 
 
 async def test_get_and_delete(connect: Connect, daemon: Daemon) -> None:
-    """There is no stream and no session: 405, with what is taken."""
+    """405 with the allowed method, since there are no streams and no sessions."""
     http = connect(daemon).http
     for method in ("GET", "DELETE"):
         answer = await http.request(method, "/mcp", headers={"accept": "text/event-stream"})
@@ -54,7 +54,7 @@ async def test_get_and_delete(connect: Connect, daemon: Daemon) -> None:
 
 
 async def test_foreign_pages(connect: Connect, daemon: Daemon) -> None:
-    """Another site's page is refused, as on the WebSocket port; and so is a name that was pointed at this machine."""
+    """Pages of other sites are rejected, as on the WebSocket port, and so are rebound names."""
     http = connect(daemon).http
     for headers in ({"origin": "http://evil.example"}, {"host": "evil.example"}):
         answer = await http.post("/mcp", json=call(1, "x"), headers=PLAIN | headers)
@@ -64,7 +64,7 @@ async def test_foreign_pages(connect: Connect, daemon: Daemon) -> None:
 
 
 async def test_the_token(serve: Serve, connect: Connect, make_tool: Callable[..., Tool]) -> None:
-    """Where auth is on, only its bearer is heard."""
+    """With auth on, only the bearer token is accepted."""
     daemon = await serve(make_tool("say", say), TOOLD_AUTH="true", TOOLD_TOKEN="a-token-of-the-operator")
     http = connect(daemon).http
     refused = await http.post("/mcp", json=call(1, "x"), headers=PLAIN)
@@ -76,21 +76,21 @@ async def test_the_token(serve: Serve, connect: Connect, make_tool: Callable[...
 @pytest.mark.parametrize(
     ("body", "code"), [("nonsense", -32700), ("{}", -32600), ("[]", -32600), ("7", -32600), ("", -32700)]
 )
-async def test_what_is_no_message(connect: Connect, daemon: Daemon, body: str, code: int) -> None:
-    """It is answered with 400 and what was wrong."""
+async def test_invalid_messages(connect: Connect, daemon: Daemon, body: str, code: int) -> None:
+    """400 with the reason."""
     answer = await posted(connect, daemon, body)
     assert (answer.status_code, answer.json()["error"]["code"], answer.json()["id"]) == (400, code, None)
 
 
-async def test_a_body_that_is_too_long(connect: Connect, daemon: Daemon) -> None:
-    """It is refused with the bound that it exceeds."""
+async def test_a_body_above_the_limit(connect: Connect, daemon: Daemon) -> None:
+    """The error states the limit."""
     answer = await posted(connect, daemon, b" " * 70_000)
     assert answer.status_code == 413
     assert "65536" in answer.json()["error"]["message"]
 
 
-async def test_a_body_that_does_not_come(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that stops in the middle of its body is told so, and not waited for."""
+async def test_a_body_that_stops(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client gets an error after a timeout."""
     monkeypatch.setattr(http_io, "CHUNK_TIMEOUT_S", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", daemon.http.port)
     head = "".join(f"{name}: {value}\r\n" for name, value in {**PLAIN, "host": "127.0.0.1"}.items())
@@ -100,7 +100,7 @@ async def test_a_body_that_does_not_come(daemon: Daemon, monkeypatch: pytest.Mon
 
 
 async def test_notifications(connect: Connect, daemon: Daemon) -> None:
-    """They are taken and owed nothing; also replies to questions that nobody asked, where those once were allowed."""
+    """Accepted without an answer; also unexpected replies, in the revisions that allowed them."""
     note = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
     for headers in ({}, {"mcp-protocol-version": "2025-11-25"}, {"mcp-protocol-version": STATELESS}):
         answer = await posted(connect, daemon, note, **headers)
@@ -111,22 +111,22 @@ async def test_notifications(connect: Connect, daemon: Daemon) -> None:
     assert (await posted(connect, daemon, note, **{"mcp-protocol-version": "1999-01-01"})).status_code == 400
 
 
-async def test_a_version_that_is_not_spoken(connect: Connect, daemon: Daemon) -> None:
-    """400, and the error names those that are."""
+async def test_unsupported_versions(connect: Connect, daemon: Daemon) -> None:
+    """400, and the error lists the supported ones."""
     answer = await posted(connect, daemon, json.dumps(call(5, "x")), **{"mcp-protocol-version": "1999-01-01"})
     assert (answer.status_code, answer.json()["id"]) == (400, 5)
     assert answer.json()["error"]["data"]["requested"] == "1999-01-01"
 
 
 async def test_headers_that_differ_from_the_body(connect: Connect, daemon: Daemon) -> None:
-    """What those route by who do not read bodies has to be what is done."""
+    """Proxies that route by headers must not be misled."""
     client = connect(daemon)
     status, error = await client.error("tools/call", {"name": "say"}, headers={"mcp-name": "other"})
     assert (status, error["code"]) == (400, -32020)
 
 
-async def test_a_method_that_is_not_there(connect: Connect, daemon: Daemon) -> None:
-    """It is not found: with HTTP's status where the revision says so, with a plain error before."""
+async def test_unknown_methods(connect: Connect, daemon: Daemon) -> None:
+    """Not found: with HTTP's status in the stateless revision, with a plain error before."""
     status, error = await connect(daemon).error("prompts/list")
     assert (status, error["code"]) == (404, -32601)
     status, error = await connect(daemon, "2025-11-25").error("prompts/list")
@@ -134,7 +134,7 @@ async def test_a_method_that_is_not_there(connect: Connect, daemon: Daemon) -> N
 
 
 async def test_a_batch(connect: Connect, daemon: Daemon) -> None:
-    """Its requests are answered together, under their ids; what is no message has an error of its own."""
+    """Its requests are answered together, under their ids; invalid messages have their own errors."""
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     batch = [call(1, "one"), note, call("two", "two"), {"jsonrpc": "2.0", "id": 3}, {**call(4, ""), "method": "x"}]
     answer = await posted(connect, daemon, json.dumps(batch), **{"mcp-protocol-version": "2025-03-26"})
@@ -146,15 +146,15 @@ async def test_a_batch(connect: Connect, daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize(("revision", "length"), [("2025-06-18", 1), ("2026-07-28", 1), ("2025-03-26", 33)])
-async def test_a_batch_that_is_none(connect: Connect, daemon: Daemon, revision: str, length: int) -> None:
-    """One revision has them, and they are bounded."""
+async def test_invalid_batches(connect: Connect, daemon: Daemon, revision: str, length: int) -> None:
+    """Only one revision has batches, of limited length."""
     batch = json.dumps([call(number, "x") for number in range(length)])
     answer = await posted(connect, daemon, batch, **{"mcp-protocol-version": revision})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32600)
 
 
 async def test_toolsets(serve: Serve, connect: Connect, make_tool: Callable[..., Tool], tmp_path: Path) -> None:
-    """A toolset in the path bounds what is listed and what can be called; one that is not there is not found."""
+    """A toolset in the path limits the tools; an unknown one is not found."""
     (tmp_path / "toold.toml").write_text('[toolsets.some]\ninclude = ["echo"]\n')
     daemon = await serve(make_tool("say", say), make_tool("echo", say))
     client = connect(daemon, path="/mcp/some")
@@ -169,8 +169,8 @@ async def test_toolsets(serve: Serve, connect: Connect, make_tool: Callable[...,
     assert (status, "some" in error["message"]) == (404, True)
 
 
-async def test_a_label(connect: Connect, daemon: Daemon) -> None:
-    """``initialize`` gives it, with the client's name in it; what is none is sent back to the beginning."""
+async def test_a_session_label(connect: Connect, daemon: Daemon) -> None:
+    """``initialize`` returns it, with the client's name; with an invalid one, the client has to initialize again."""
     client = connect(daemon, "2025-11-25")
     info = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "an editor", "version": "1"}, "capabilities": {}}
     answer = await client.ask("initialize", info)
@@ -181,8 +181,8 @@ async def test_a_label(connect: Connect, daemon: Daemon) -> None:
     assert (await connect(daemon).ask("tools/list", headers={"mcp-session-id": "another"})).status_code == 200
 
 
-async def test_requests_are_bounded(serve: Serve, connect: Connect, make_tool: Callable[..., Tool]) -> None:
-    """More than may be under way at once are told to come back."""
+async def test_concurrent_requests_are_limited(serve: Serve, connect: Connect, make_tool: Callable[..., Tool]) -> None:
+    """Further requests get 503."""
     entered, leave = asyncio.Event(), asyncio.Event()
 
     async def wait(*_: Any) -> str:

@@ -1,4 +1,4 @@
-"""Calls that outlive their request, in both forms, over real sockets."""
+"""Tasks in both forms, over real sockets."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from .conftest import ASKED, STATELESS, Client, Connect, Serve
 
 
 class Job:
-    """A tool whose end the test decides."""
+    """A tool that the test ends."""
 
     def __init__(self) -> None:
         self.leave = asyncio.Event()
@@ -57,14 +57,14 @@ async def daemon(serve: Serve, make_tool: Callable[..., Tool], job: Job, monkeyp
 
 
 async def offered(client: Client, name: str) -> dict[str, Any]:
-    """The task that a call has become."""
+    """Returns the task that a call has become."""
     task = await client.call(name, tasks=True)
     assert task["resultType"] == "task"
     return task
 
 
 async def ended(client: Client, task_id: str) -> dict[str, Any]:
-    """The task, once it works no more."""
+    """Returns the task once it has ended."""
     async with asyncio.timeout(20):
         while (task := await client.result("tasks/get", {"taskId": task_id}, tasks=True))["status"] == "working":
             await asyncio.sleep(0.01)
@@ -72,7 +72,7 @@ async def ended(client: Client, task_id: str) -> dict[str, Any]:
 
 
 async def test_a_long_call_becomes_a_task(connect: Connect, daemon: Daemon, job: Job) -> None:
-    """Where its client declares that it takes one: it can be asked for at once, and has the result when it is done."""
+    """If its client declares the extension: it can be queried at once, and has the result when it is done."""
     client = connect(daemon)
     task = await offered(client, "work")
     described = {"taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs", "statusMessage"}
@@ -89,15 +89,15 @@ async def test_a_long_call_becomes_a_task(connect: Connect, daemon: Daemon, job:
     assert done["lastUpdatedAt"] >= done["createdAt"] == task["createdAt"]
 
 
-async def test_a_short_call_stays_an_answer(connect: Connect, daemon: Daemon) -> None:
-    """A client that takes tasks is not sent to ask for what is there already; and nothing is kept for it."""
+async def test_a_short_call_is_answered_directly(connect: Connect, daemon: Daemon) -> None:
+    """Also for clients that accept tasks; nothing is retained for it."""
     assert (await connect(daemon).call("quick", tasks=True))["content"][0]["text"] == "quick"
     assert len(daemon.router.sessions) == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"tasks": True, "meta": {"progressToken": 1}}])
-async def test_who_takes_no_task_waits(connect: Connect, daemon: Daemon, job: Job, options: dict[str, Any]) -> None:
-    """So does who asked for progress, which tasks do not have."""
+async def test_clients_without_tasks_wait(connect: Connect, daemon: Daemon, job: Job, options: dict[str, Any]) -> None:
+    """So do clients that requested progress, which tasks do not have."""
     client = connect(daemon)
     meta = {"_meta": options["meta"]} if "meta" in options else {}
     asked = asyncio.create_task(client.ask("tools/call", {"name": "work", **meta}, tasks=options.get("tasks", False)))
@@ -107,8 +107,8 @@ async def test_who_takes_no_task_waits(connect: Connect, daemon: Daemon, job: Jo
     assert '"done":true' in (await asked).text
 
 
-async def test_a_tools_error_is_its_result(connect: Connect, daemon: Daemon, job: Job) -> None:
-    """The task is completed with it: failed is what has no result."""
+async def test_a_tool_error_completes_the_task(connect: Connect, daemon: Daemon, job: Job) -> None:
+    """The error is its result; a failed task would have none."""
     client = connect(daemon)
     task = await offered(client, "fail")
     job.leave.set()
@@ -118,7 +118,7 @@ async def test_a_tools_error_is_its_result(connect: Connect, daemon: Daemon, job
 
 
 async def test_cancelling(connect: Connect, daemon: Daemon) -> None:
-    """It is acknowledged, and the task is cancelled then; again, it is acknowledged and changes nothing."""
+    """It is acknowledged, and the task is then cancelled; cancelling again changes nothing."""
     client = connect(daemon)
     task = await offered(client, "work")
     for _ in range(2):
@@ -128,8 +128,8 @@ async def test_cancelling(connect: Connect, daemon: Daemon) -> None:
         assert "result" not in done
 
 
-async def test_an_update_answers_nothing(connect: Connect, daemon: Daemon) -> None:
-    """No task asks for input; what is sent for one is taken and belongs to no question."""
+async def test_updates_are_ignored(connect: Connect, daemon: Daemon) -> None:
+    """Tasks request no input."""
     client = connect(daemon)
     task = await offered(client, "work")
     params = {"taskId": task["taskId"], "inputResponses": {"x": {}}}
@@ -137,16 +137,16 @@ async def test_an_update_answers_nothing(connect: Connect, daemon: Daemon) -> No
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-async def test_tasks_are_for_those_who_declare_them(connect: Connect, daemon: Daemon, method: str) -> None:
-    """Others are told which capability they would have to declare."""
+async def test_tasks_require_the_extension(connect: Connect, daemon: Daemon, method: str) -> None:
+    """The error names the missing capability."""
     status, error = await connect(daemon).error(method, {"taskId": "x"})
     assert (status, error["code"]) == (400, -32021)
     assert error["data"] == {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
 
 
 @pytest.mark.parametrize("task_id", ["x", "19a-x", "zz-x", "", 7, None, "1" * 300 + "-x"])
-async def test_a_task_that_is_none(connect: Connect, daemon: Daemon, task_id: object) -> None:
-    """An id that was never given is the request's error, in both forms."""
+async def test_unknown_tasks(connect: Connect, daemon: Daemon, task_id: object) -> None:
+    """An error of the request, in both forms."""
     named = {"mcp-name": str(task_id)} if isinstance(task_id, str) else {}
     _, error = await connect(daemon).error("tasks/get", {"taskId": task_id}, tasks=True, headers=named)
     assert error["code"] in {-32602, -32020}
@@ -154,8 +154,8 @@ async def test_a_task_that_is_none(connect: Connect, daemon: Daemon, task_id: ob
         assert (await connect(daemon, ASKED).error(method, {"taskId": task_id}))[1]["code"] == -32602
 
 
-async def test_nobody_elses_task(connect: Connect, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another principal that knows the id finds nothing under it."""
+async def test_tasks_of_other_principals(connect: Connect, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another principal cannot find a task by its id."""
     client = connect(daemon)
     task = await offered(client, "work")
 
@@ -166,8 +166,8 @@ async def test_nobody_elses_task(connect: Connect, daemon: Daemon, monkeypatch: 
     assert (await client.error("tasks/get", {"taskId": task["taskId"]}, tasks=True))[1]["code"] == -32602
 
 
-async def test_a_task_that_was_asked_for(connect: Connect, daemon: Daemon, job: Job) -> None:
-    """The older form: the call's parameter asks, whatever it takes; its result is fetched, and waited for."""
+async def test_a_requested_task(connect: Connect, daemon: Daemon, job: Job) -> None:
+    """The older form: the call's parameter requests it; its result is fetched and waited for."""
     client = connect(daemon, ASKED)
     created = await client.result("tools/call", {"name": "work", "arguments": {}, "task": {"ttl": 60_000}})
     task = asked_types.CreateTaskResult.model_validate(created).task
@@ -184,8 +184,8 @@ async def test_a_task_that_was_asked_for(connect: Connect, daemon: Daemon, job: 
     assert (await client.result("tasks/get", {"taskId": task.task_id}))["status"] == "completed"
 
 
-async def test_a_failed_one_that_was_asked_for(connect: Connect, daemon: Daemon, job: Job) -> None:
-    """There a tool's error is the task's failure, and the result tells it."""
+async def test_a_requested_task_that_fails(connect: Connect, daemon: Daemon, job: Job) -> None:
+    """A tool's error makes the task failed, and the result contains it."""
     client = connect(daemon, ASKED)
     created = await client.result("tools/call", {"name": "fail", "task": {}})
     job.leave.set()
@@ -194,8 +194,8 @@ async def test_a_failed_one_that_was_asked_for(connect: Connect, daemon: Daemon,
     assert (await client.result("tasks/get", params))["status"] == "failed"
 
 
-async def test_cancelling_one_that_was_asked_for(connect: Connect, daemon: Daemon) -> None:
-    """The answer is the cancelled task; one that has ended cannot be cancelled any more."""
+async def test_cancelling_a_requested_task(connect: Connect, daemon: Daemon) -> None:
+    """The answer is the cancelled task; an ended one cannot be cancelled."""
     client = connect(daemon, ASKED)
     created = await client.result("tools/call", {"name": "work", "task": {}})
     params = {"taskId": created["task"]["taskId"]}
@@ -204,14 +204,14 @@ async def test_cancelling_one_that_was_asked_for(connect: Connect, daemon: Daemo
     assert (status, error["code"], "cancelled" in error["message"]) == (200, -32602, True)
 
 
-async def test_a_refused_call_is_no_task(connect: Connect, daemon: Daemon) -> None:
-    """What did not start is answered at once, also where a task was asked for."""
+async def test_a_refused_call_is_not_a_task(connect: Connect, daemon: Daemon) -> None:
+    """A call that did not start is answered at once, also if it requested a task."""
     client = connect(daemon, ASKED)
     assert (await client.error("tools/call", {"name": "none", "task": {}}))[1]["code"] == -32602
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", STATELESS])
-async def test_a_parameter_of_another_revision(connect: Connect, daemon: Daemon, revision: str) -> None:
-    """Where calls cannot be asked for as tasks, that parameter means nothing."""
+async def test_the_task_parameter_in_other_revisions(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """It is ignored in revisions without requested tasks."""
     result = await connect(daemon, revision).result("tools/call", {"name": "quick", "task": {"ttl": 1}})
     assert result["content"][0]["text"] == "quick"

@@ -1,4 +1,4 @@
-"""Who may speak, and in which form."""
+"""Checks of MCP requests by method and headers."""
 
 import pytest
 from pydantic import SecretStr
@@ -18,7 +18,7 @@ GOOD = {
 async def judged(
     method: str = "POST", *, origins: tuple[str, ...] = (), token: str | None = TOKEN, **changed: str | None
 ) -> RequestAdmitted | RequestRefused:
-    """The verdict on a good request with some headers changed, or left out where None."""
+    """Checks a valid request with some headers changed, or omitted if None."""
     headers = GOOD | {name.replace("_", "-"): value for name, value in changed.items()}
     given = {name: value for name, value in headers.items() if value is not None}
     door = Authenticator(SecretStr(token) if token else None, TokenBook)
@@ -29,16 +29,16 @@ def status(verdict: RequestAdmitted | RequestRefused) -> int:
     return 200 if isinstance(verdict, RequestAdmitted) else verdict.status
 
 
-async def test_a_good_request() -> None:
-    """It is the daemon's own principal's, and takes events."""
+async def test_a_valid_request() -> None:
+    """It is the local principal's, and accepts events."""
     verdict = await judged()
     assert isinstance(verdict, RequestAdmitted)
     assert (verdict.access.principal.name, verdict.streams) == ("local", True)
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:8080", "HTTP://127.0.0.1:8080", "https://editor.example"])
-async def test_pages_that_may_ask(origin: str) -> None:
-    """Those of this server itself, and of sites that the operator allows."""
+async def test_allowed_pages(origin: str) -> None:
+    """Those of this server, and of allowed origins."""
     assert status(await judged(origin=origin, origins=("https://editor.example",))) == 200
 
 
@@ -46,8 +46,8 @@ async def test_pages_that_may_ask(origin: str) -> None:
     "origin",
     ["http://evil.example", "http://127.0.0.1:9999", "https://127.0.0.1:8080", "http://127.0.0.1", "null", "", "://"],
 )
-async def test_pages_that_may_not(origin: str) -> None:
-    """Other sites' pages must not reach a loopback daemon, with the right token neither."""
+async def test_refused_pages(origin: str) -> None:
+    """Pages of other sites must not reach a loopback daemon, even with the right token."""
     assert status(await judged(origin=origin)) == 403
 
 
@@ -64,13 +64,13 @@ async def test_pages_that_may_not(origin: str) -> None:
         ("http://localhost:8080", "localhost:8080", 200),
     ],
 )
-async def test_a_page_that_pointed_its_name_here_is_another_sites(origin: str, host: str, expected: int) -> None:
-    """For the browser it is of one origin with the server; addresses and loopback names cannot be pointed anywhere."""
+async def test_rebound_names_are_refused(origin: str, host: str, expected: int) -> None:
+    """For the browser, page and server have one origin; addresses and loopback names cannot be rebound."""
     assert status(await judged(origin=origin, host=host)) == expected
 
 
-async def test_a_challenge_leads_to_the_issuer() -> None:
-    """Where there is one, the refusal has the address of the metadata, whatever is wrong."""
+async def test_the_challenge_has_the_metadata_url() -> None:
+    """With an issuer, every refusal has it."""
     for why, expected in (("missing", 401), ("invalid", 401), ("insufficient_scope", 403)):
         refused = denied(AuthorizationDenied(why, "not good.", "read" if expected == 403 else ""), "https://x/meta")  # type: ignore[arg-type] # one of the three
         challenge = dict(refused.headers)["www-authenticate"]
@@ -83,8 +83,8 @@ async def test_a_challenge_leads_to_the_issuer() -> None:
 @pytest.mark.parametrize(
     ("authorization", "error"), [(None, False), ("Basic abc", False), ("Bearer wrong", True), ("Bearer ", True)]
 )
-async def test_without_the_token(authorization: str | None, error: bool) -> None:
-    """The refusal says how to authenticate, and whether what was sent is wrong."""
+async def test_without_a_valid_token(authorization: str | None, error: bool) -> None:
+    """The refusal says how to authenticate, and whether the token is invalid."""
     verdict = await judged(authorization=authorization)
     assert isinstance(verdict, RequestRefused)
     assert verdict.status == 401
@@ -94,14 +94,14 @@ async def test_without_the_token(authorization: str | None, error: bool) -> None
     assert "toold token" in verdict.message
 
 
-async def test_with_auth_off_everybody_is_local() -> None:
-    """No token is asked for."""
+async def test_with_auth_off_every_caller_is_local() -> None:
+    """No token is required."""
     assert status(await judged(authorization=None, token=None)) == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS"])
 async def test_other_methods(method: str) -> None:
-    """There is no stream to GET and no session to DELETE; a stranger does not even learn that."""
+    """405, but only for authenticated callers."""
     verdict = await judged(method)
     assert isinstance(verdict, RequestRefused)
     assert (verdict.status, dict(verdict.headers)) == (405, {"allow": "POST"})
@@ -118,14 +118,14 @@ async def test_other_methods(method: str) -> None:
         (None, 415),
     ],
 )
-async def test_bodies_are_json(content_type: str | None, expected: int) -> None:
-    """Anything else is refused before it is read: pages can send other types without being asked for leave."""
+async def test_bodies_must_be_json(content_type: str | None, expected: int) -> None:
+    """Other types are rejected before reading: pages can send them without a preflight."""
     assert status(await judged(content_type=content_type)) == expected
 
 
 @pytest.mark.parametrize(("coding", "expected"), [("gzip", 415), ("br, gzip", 415), ("Identity", 200)])
-async def test_bodies_come_as_they_are(coding: str, expected: int) -> None:
-    """What is packed is not unpacked, and its sender is told so (RFC 9110, 15.5.16)."""
+async def test_compressed_bodies_are_rejected(coding: str, expected: int) -> None:
+    """With the accepted coding (RFC 9110, 15.5.16)."""
     verdict = await judged(content_encoding=coding)
     assert status(verdict) == expected
     if isinstance(verdict, RequestRefused):
@@ -142,14 +142,14 @@ async def test_bodies_come_as_they_are(coding: str, expected: int) -> None:
         ("text/event-stream;q=1, application/json", True),
     ],
 )
-async def test_what_the_client_takes(accept: str | None, streams: bool) -> None:
-    """JSON it has to take; events are sent only where they are taken."""
+async def test_accept(accept: str | None, streams: bool) -> None:
+    """JSON is required; events are sent only if accepted."""
     verdict = await judged(accept=accept)
     assert isinstance(verdict, RequestAdmitted)
     assert verdict.streams is streams
 
 
 @pytest.mark.parametrize("accept", ["text/html", "text/event-stream", ""])
-async def test_a_client_that_takes_no_json(accept: str) -> None:
-    """Most answers are JSON, so it would understand none."""
+async def test_clients_that_do_not_accept_json(accept: str) -> None:
+    """Most answers are JSON, so they could read none."""
     assert status(await judged(accept=accept)) == 406

@@ -1,4 +1,4 @@
-"""What ``tools/list`` shows."""
+"""The pages of ``tools/list``."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,22 +29,22 @@ def selection(make_tool: Callable[..., Tool], count: int) -> ToolsetView:
     return ToolCatalog(registry, {FULL_TOOLSET: Toolset(FULL_TOOLSET)}, FULL_TOOLSET).of(FULL_TOOLSET)
 
 
-def test_a_tool_that_clients_would_refuse_is_left_out() -> None:
-    """One whose schema the revision's types do not take must not cost a client all the others."""
+def test_invalid_tools_are_omitted() -> None:
+    """A tool that the revision's types reject must not cost clients the whole list."""
     odd = info({"type": "object", "properties": {"x": "nonsense"}}, "odd")
     with capture_logs() as logs:
         assert [tool["name"] for tool in entries((info(), odd), ASKED)] == ["t"]
     assert [(entry["tool"], entry["revision"]) for entry in logs] == [("odd", "2025-11-25")]
 
 
-def test_without_the_sdk_all_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its types are an extra of the installation; nothing is checked where they are missing."""
+def test_without_the_sdk_all_tools_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its types are an optional dependency; without them nothing is validated."""
     monkeypatch.setattr(tool_listing, "official_types", lambda: None)
     assert len(entries((info(), info({"type": "string"})), ASKED)) == 2
 
 
 async def test_pages(make_tool: Callable[..., Tool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page has the cursor of the next, and the same order each time; the last has none."""
+    """Each page has the next cursor, and the same order each time; the last has none."""
     monkeypatch.setattr(tool_listing, "_PAGE", 4)
     tools, listed, cursor = selection(make_tool, 10), ToolListing(), None
     names: list[str] = []
@@ -58,15 +58,15 @@ async def test_pages(make_tool: Callable[..., Tool], monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("cursor", ["", "x", 7, "0123456789ab-4", "4", {}])
-async def test_a_cursor_that_is_none(make_tool: Callable[..., Tool], cursor: object) -> None:
-    """One of another listing is refused, and the client told to begin again."""
+async def test_invalid_cursors(make_tool: Callable[..., Tool], cursor: object) -> None:
+    """A cursor of another listing is rejected: the client has to list from the start."""
     page = await ToolListing().page(selection(make_tool, 10), NEW, cursor)
     assert isinstance(page, MessageProblem)
     assert "list from the start" in page.message
 
 
-async def test_other_tools_are_another_listing(make_tool: Callable[..., Tool]) -> None:
-    """A listing is made once, for many clients at a time too, and anew when the tools change."""
+async def test_lists_are_rebuilt_when_the_tools_change(make_tool: Callable[..., Tool]) -> None:
+    """Otherwise a list is built once, for all clients."""
     listed = ToolListing()
     few, more = selection(make_tool, 2), selection(make_tool, 3)
     pages = await asyncio.gather(*(listed.page(few, NEW, None) for _ in range(5)))

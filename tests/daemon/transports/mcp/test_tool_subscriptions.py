@@ -1,4 +1,4 @@
-"""Who listens hears when the tools change."""
+"""Notifications of changed tools."""
 
 import asyncio
 import json
@@ -47,8 +47,8 @@ async def listening(client: Client, **wanted: bool) -> AsyncIterator[Listener]:
         yield Listener(answer)
 
 
-async def test_who_listens_hears(connect: Connect, daemon: Daemon, make_tool: Callable[..., Tool]) -> None:
-    """First what will be told, then each change, marked with the id of the request that asked for it."""
+async def test_changes_are_sent(connect: Connect, daemon: Daemon, make_tool: Callable[..., Tool]) -> None:
+    """First the acknowledgement, then each change, with the id of the subscribing request."""
     async with listening(connect(daemon), toolsListChanged=True, promptsListChanged=True) as stream:
         meta = {"io.modelcontextprotocol/subscriptionId": 9}
         first = await stream.next()
@@ -62,8 +62,8 @@ async def test_who_listens_hears(connect: Connect, daemon: Daemon, make_tool: Ca
         }
 
 
-async def test_the_end_is_told(connect: Connect, daemon: Daemon) -> None:
-    """A daemon that goes down answers the request, so that its client knows that it was meant."""
+async def test_shutdown_ends_the_stream_with_an_answer(connect: Connect, daemon: Daemon) -> None:
+    """The client knows that the end was intended."""
     async with listening(connect(daemon), toolsListChanged=True) as stream:
         await stream.next()
         daemon.mcp.close_streams()
@@ -71,10 +71,10 @@ async def test_the_end_is_told(connect: Connect, daemon: Daemon) -> None:
         assert (last["id"], last["result"]["resultType"]) == (9, "complete")
 
 
-async def test_what_nobody_asked_for_is_not_told(
+async def test_only_subscribed_notifications_are_sent(
     connect: Connect, daemon: Daemon, make_tool: Callable[..., Tool]
 ) -> None:
-    """A client that wants to hear of prompts alone hears nothing of tools."""
+    """A client that subscribes to prompts only gets none of tools."""
     async with listening(connect(daemon), promptsListChanged=True) as stream:
         assert (await stream.next())["params"]["notifications"] == {}
         daemon.publish(ToolRegistry([make_tool("b", nothing)]))
@@ -82,8 +82,8 @@ async def test_what_nobody_asked_for_is_not_told(
         assert "result" in await stream.next()
 
 
-async def test_a_sign_of_life(connect: Connect, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing changes, proxies see that the stream lives."""
+async def test_idle_streams_get_comments(connect: Connect, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They keep proxies from closing the connection."""
     monkeypatch.setattr(tool_subscriptions, "_ALIVE_EVERY_S", 0.01)
     async with listening(connect(daemon), toolsListChanged=True) as stream, asyncio.timeout(20):
         async for line in stream.lines:
@@ -91,8 +91,8 @@ async def test_a_sign_of_life(connect: Connect, daemon: Daemon, monkeypatch: pyt
                 break
 
 
-async def test_who_leaves_is_forgotten(connect: Connect, daemon: Daemon) -> None:
-    """Nothing is kept for a client that hung up."""
+async def test_disconnected_listeners_are_removed(connect: Connect, daemon: Daemon) -> None:
+    """Nothing is retained for them."""
     listeners = daemon.mcp._methods.subscriptions._listeners
     async with listening(connect(daemon), toolsListChanged=True) as stream:
         await stream.next()
@@ -103,13 +103,13 @@ async def test_who_leaves_is_forgotten(connect: Connect, daemon: Daemon) -> None
 
 
 @pytest.mark.parametrize("notifications", [None, 7, []])
-async def test_what_is_no_wish(connect: Connect, daemon: Daemon, notifications: object) -> None:
-    """It is the request's fault."""
+async def test_invalid_subscriptions(connect: Connect, daemon: Daemon, notifications: object) -> None:
+    """An error of the request."""
     status, error = await connect(daemon).error("subscriptions/listen", {"notifications": notifications})
     assert (status, error["code"]) == (400, -32602)
 
 
-async def test_a_client_that_takes_no_events(connect: Connect, daemon: Daemon) -> None:
-    """It would hear nothing, and is told so."""
+async def test_a_client_that_accepts_no_events(connect: Connect, daemon: Daemon) -> None:
+    """It could not receive notifications, and gets an error."""
     asked = connect(daemon).error("subscriptions/listen", {"notifications": {}}, headers={"accept": "application/json"})
     assert (await asked)[0] == 400
