@@ -20,15 +20,21 @@ ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed
 """Reasons that are valid in CI too, which runs as root in a container."""
 
 settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("fast", settings.get_profile("same"), max_examples=25)
 settings.load_profile("same")
 # Examples are the same in each run, so that a failure comes from the change under test. `--hypothesis-profile=default`
-# draws new ones. There is no deadline per example: it would depend on the machine's load.
+# draws new ones. There is no deadline per example: it would depend on the machine's load. `make test-fast` tries fewer.
 
 _skips: Counter[str] = Counter()
 
 
-def pytest_configure() -> None:
-    """Restore SIGINT: shells ignore it in background jobs, and the processes that tests start would inherit that."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the hypothesis profile, and restore SIGINT.
+
+    Shells ignore SIGINT in background jobs, and the processes that tests start would inherit that.
+    """
+    if is_fast_run(config) and config.getoption("--hypothesis-profile", None) is None:
+        settings.load_profile("fast")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -173,7 +173,7 @@ def hostile(draw: st.DrawFn) -> Tool:
 TOOLS = st.lists(hostile(), min_size=1, max_size=6, unique_by=lambda tool: tool.name)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=settings().max_examples * 2 // 5, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOLS)
 def test_whatever_a_schema_says_the_stubs_are_python(tools: Sequence[Tool]) -> None:
     """Every module compiles, and every tool has a function of its own there."""
