@@ -1,7 +1,5 @@
-"""The running process: settings, assembly, start, drain.
-
-Who calls it: the command line, and tests that run a daemon. What it knows: every room below it, and how they are
-joined. What it must never know: what a vendor's SDK looks like, or what a tool does.
+"""The running process: settings, wiring, start and drain. The command line and tests use it; it imports every package
+except ``cli`` and ``client``, and knows neither vendors' SDKs nor what tools do.
 """
 
 from .checks.check_result import CheckResult

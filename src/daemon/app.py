@@ -1,9 +1,10 @@
-"""The running daemon: its parts, how they are joined, and in which order they come and go."""
+"""The daemon: creates the components, connects them, and lists them in order."""
 
 import asyncio
 import os
 import secrets
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,6 @@ from typing import Final
 
 import structlog
 
-from ..audit import content_reducer
 from ..protocol.daemon_address import DaemonAddress, is_loopback
 from ..protocol.error_codes import CallError
 from ..protocol.frames import ServerInfo
@@ -20,10 +20,11 @@ from ..sandbox import Sandbox
 from ..serving import HttpServer
 from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store, StoreError, day_of
-from ..tools import BoundValue, FileAccess, ToolCatalog, ToolRegistry, ToolsetView, instructions, mask_of, with_bound
+from ..tools import BoundValue, FileAccess, ToolRegistry, ToolsetView, instructions, mask_of, with_bound
 from ..version import __version__
 from .access import Authenticator, TokenBook, TokenFile
 from .access.authentication import token_check
+from .component import Component
 from .config import settings_mapping
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
@@ -33,7 +34,7 @@ from .dispatch.budget import Budget
 from .observability import status_report
 from .observability.call_recorder import CallRecorder
 from .observability.daemon_view import LiveDaemonView
-from .observability.logging_setup import hide, set_up_logging
+from .observability.logging_setup import hide
 from .observability.metrics import MetricGauges, Metrics
 from .observability.model_availability import ModelAvailability
 from .operator_actions import OperatorActions
@@ -41,20 +42,20 @@ from .persistence.conversation_manager import ConversationManager
 from .persistence.result_files import RESULTS_DIRECTORY, open_results
 from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
-from .provider_setup import ConfiguredProviders, concurrency
+from .provider_setup import ConfiguredProviders
 from .transports.http_port import side_app
 from .transports.mcp import McpServer
 from .transports.operator_api import operator_app
 from .transports.websocket_server import WebSocketServer
 
-_SOURCES_PATIENCE_S: Final = 30.0
-"""Detached calls wait no longer for sources that load."""
+_SOURCES_TIMEOUT_S: Final = 30.0
+"""The longest that detached calls wait for sources to load before they resume."""
 
 _log = structlog.get_logger("toold.daemon")
 
 
 class Daemon:
-    """Every part, joined."""
+    """All components of one daemon."""
 
     def __init__(
         self,
@@ -67,10 +68,11 @@ class Daemon:
     ) -> None:
         self.settings = settings
         self.catalog = catalog
-        self._store = store
+        self.state = state
+        self.store = store
         self.sender = settings_mapping.sender(settings, store)
-        self._vendors = vendors
-        self._files = FileAccess(
+        self.vendors = vendors
+        self.files = FileAccess(
             settings.workspace, denied=settings_mapping.denied(settings), secrets=settings.readable_secrets
         )
         self._certificate = settings_mapping.certificate(settings)
@@ -78,14 +80,14 @@ class Daemon:
             state.path / RESULTS_DIRECTORY, keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes
         )
         self.sandbox = Sandbox(settings_mapping.sandbox_limits(settings), programs=settings.code_programs)
-        self._conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)
+        self.conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()
-        self._installed = registry
-        self._bound = settings_mapping.bound(settings, registry)
+        self._installed_tools = registry
+        self._bound = settings_mapping.bound_values(settings, registry)
         hide(mask_of(self._bound))
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self._sources_changed)
-        self.gates = {
+        self.limiters = {
             name: ProviderLimiter(provider, vendors.limits[name], on_error=self._provider_failed)
             for name, provider in vendors.providers.items()
         }
@@ -100,25 +102,25 @@ class Daemon:
             store=store,
             sender=self.sender,
             vendors=vendors,
-            gates=self.gates,
+            limiters=self.limiters,
             budget=Budget(settings.daily_budget),
-            availability=ModelAvailability(self.gates),
+            availability=ModelAvailability(self.limiters),
             router=lambda: self.router,
             connections=lambda: self.websocket.connections,
             chosen_model=settings_mapping.default_model(settings, catalog, vendors),
             sources=self.sources,
         )
-        self._allowances = PrincipalLimits(self.view.budget)
+        self._principal_limits = PrincipalLimits(self.view.budget)
         self.router = Router(
-            catalog=settings_mapping.offer(settings, with_bound(registry, self._bound)[0]),
-            limiters=self.gates,
+            catalog=settings_mapping.tool_catalog(settings, with_bound(registry, self._bound)[0]),
+            limiters=self.limiters,
             unconfigured=vendors.absent,
             permits=permits,
-            limits=settings_mapping.bounds(settings),
+            limits=settings_mapping.dispatch_limits(settings),
             daemon=self.view,
-            files=self._files,
-            conversations=self._conversations,
-            principal_limits=self._allowances,
+            files=self.files,
+            conversations=self.conversations,
+            principal_limits=self._principal_limits,
             results=self.results,
             rate_limits=RateLimits(self._rate_of),
             sandbox=self.sandbox,
@@ -129,13 +131,13 @@ class Daemon:
         own = (settings.token or state.load_or_create_token()) if settings.auth else None
         self.tokens = TokenFile(state.path, self._tokens_changed)
         resource = settings_mapping.resource(settings)
-        self._door = Authenticator(
+        self._authenticator = Authenticator(
             own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
         )
         self.websocket = WebSocketServer(
             settings_mapping.websocket_options(settings, self._certificate.context if self._certificate else None),
             self.router,
-            authenticate=self._door,
+            authenticate=self._authenticator,
             server=ServerInfo("toold", __version__, epoch),
             instructions=self.instructions,
             health=self.view.health,
@@ -143,7 +145,7 @@ class Daemon:
         self.mcp = McpServer(
             settings_mapping.mcp_options(settings),
             self.router,
-            authenticate=self._door,
+            authenticate=self._authenticator,
             instructions=self.instructions,
             metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
         )
@@ -158,96 +160,102 @@ class Daemon:
             allowed_origins=settings.allowed_origins,
         )
         self.http = HttpServer(app, settings.host, settings.http_port, "--http-port")
+        self.components: Sequence[Component] = ()
+        """In order; set by ``lifecycle.running``."""
 
     def __repr__(self) -> str:
         return f"<Daemon {self.websocket!r} {self.router!r}>"
 
-    # --- the tools ---------------------------------------------------------------------------------------------------
+    # --- tools -------------------------------------------------------------------------------------------------------
 
     @property
     def registry(self) -> ToolRegistry:
-        """The tools that there are now."""
+        """The current tools."""
         return self.router.catalog.registry
 
     def publish(self, registry: ToolRegistry) -> None:
-        """Let these tools take the place of all that there were, in one step.
+        """Replace all tools in one step.
 
-        Calls that run keep their tools. Who is connected and understands it is told, where its own listing changes.
+        Running calls keep their tools. Clients that support it are notified if their listing changes.
         """
         bound, misfits = with_bound(registry, self._bound)
         for misfit in misfits:
-            _log.warning("a tool is left out", why=misfit)
-        self._offer(settings_mapping.offer(self.settings, bound))
+            _log.warning("tool omitted", why=misfit)
+        self.replace_catalog(bound)
 
     def _rate_of(self, source: str) -> SourceRate | None:
-        """How often a source may be called now; None for the daemon's own tools, and those of packages."""
+        """The rate limit of a source; None for the daemon's tools and those of packages."""
         settings = self.settings.sources.get(source)
         return None if settings is None else settings.rate
 
     def _taken(self, source: str) -> set[str]:
-        """The names of all tools but this source's."""
-        own = {tool.name for tool in self._installed.tools}
+        """The names of all tools except this source's."""
+        own = {tool.name for tool in self._installed_tools.tools}
         return own | {tool.name for tool in self.sources.tools if tool.source != source}
 
     def _sources_changed(self) -> None:
-        self.publish(self._installed.with_more(self.sources.tools))
+        self.publish(self._installed_tools.with_more(self.sources.tools))
 
-    def instructions(self, selection: ToolsetView) -> str:
-        """What a client is told that has this selection, whichever transport it came by."""
-        return instructions(selection, simulated=self.view.simulated)
+    def instructions(self, view: ToolsetView) -> str:
+        """The instructions for clients with this toolset, on every transport."""
+        return instructions(view, simulated=self.view.simulated)
 
-    def _offer(self, offer: ToolCatalog) -> None:
-        self.router.catalog = offer
+    def replace_catalog(self, registry: ToolRegistry) -> None:
+        """Show these tools in the toolsets of the current settings, and notify clients."""
+        self.router.catalog = settings_mapping.tool_catalog(self.settings, registry)
         self.websocket.tools_changed()
         self.mcp.tools_changed()
 
-    # --- who may come in ---------------------------------------------------------------------------------------------
+    # --- access ------------------------------------------------------------------------------------------------------
 
     def close_unauthorized(self) -> None:
-        """Close the connections of those who were let in by what is not good any more."""
-        self.websocket.close_unauthorized(self._door.denial_reason)
-        self.mcp.close_unauthorized(self._door.denial_reason)
+        """Close the connections whose token is no longer valid."""
+        self.websocket.close_unauthorized(self._authenticator.denial_reason)
+        self.mcp.close_unauthorized(self._authenticator.denial_reason)
 
     def _tokens_changed(self, book: TokenBook) -> None:
-        self._allowances.apply(
+        self._principal_limits.apply(
             PrincipalLimit(token.principal, token.max_running, token.daily_budget) for token in book.tokens
         )
 
-    async def recall_today(self) -> None:
-        """Reckon with what was spent today before the start.
+    # --- state from before the start ---------------------------------------------------------------------------------
+
+    async def restore_usage(self) -> None:
+        """Load what was spent today before the start into the metrics and budgets.
 
         Raises:
-            StoreError: it cannot be read.
+            StoreError: the database cannot be read.
         """
         today = day_of(time.time())
-        sums = await self._store.audit.spent_since(today)
+        sums = await self.store.audit.spent_since(today)
         self.metrics.restore(sums)
         self.view.budget.restore(today, status_report.cost_of(sums))
         for principal in {one.principal for one in sums}:
             spent = status_report.cost_of([one for one in sums if one.principal == principal])
-            self._allowances.restore(principal, today, spent)
+            self._principal_limits.restore(principal, today, spent)
 
-    async def recall_detached(self) -> None:
-        """Look which detached calls are to go on.
+    async def load_detached(self) -> None:
+        """Load the detached calls that are to be resumed.
 
         Raises:
-            StoreError: it cannot be read.
+            StoreError: the database cannot be read.
         """
         try:
             await self.router.load_detached()
         except CallError as error:
             raise StoreError(error.message, error.message) from error
 
-    async def go_on_detached(self) -> None:
-        """Let them go on, as soon as the sources have their tools, or are too late."""
+    async def resume_detached(self) -> None:
+        """Resume the detached calls when the sources have loaded, or after a timeout."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_SOURCES_PATIENCE_S):
+            async with asyncio.timeout(_SOURCES_TIMEOUT_S):
                 await self.sources.loaded()
         await self.router.resume_detached()
 
-    # --- for the operator --------------------------------------------------------------------------------------------
+    # --- operator ----------------------------------------------------------------------------------------------------
 
     def address(self) -> DaemonAddress:
+        """The address to publish."""
         settings = self.settings
         return DaemonAddress(
             os.getpid(),
@@ -261,30 +269,32 @@ class Daemon:
         )
 
     async def reload(self) -> SettingsChanges:
-        """Read the settings again and go by what can change now, all of it or nothing.
+        """Load the settings again and apply those that can change, all of them or none.
 
         Raises:
-            SettingsError: they cannot be used; everything is as it was.
+            SettingsError: the settings are invalid; nothing has changed.
         """
         async with self._reloading:
             try:
                 changes = compare(self.settings, await asyncio.to_thread(self.settings.load_again))
-                bound = await asyncio.to_thread(settings_mapping.bound, changes.settings, self._installed)
+                bound = await asyncio.to_thread(settings_mapping.bound_values, changes.settings, self._installed_tools)
                 renewed = self._renew_certificate(changes)
             except SettingsError as error:
                 _log.error("the new configuration is refused; the old one stays in effect", reason=str(error))
                 self.view.reload_error = str(error)
                 raise
             self.view.reload_error = None
-            self._go_by(changes.settings)
+            self.settings = changes.settings
+            for component in self.components:
+                component.apply(changes.settings)
             rebound = self._bind(bound) and "bind" not in changes.reloaded
-        beside = [name for name, changed in ((BOUND_VALUES, rebound), (CERTIFICATE, renewed)) if changed]
-        reloaded = (*changes.reloaded, *beside)
+        extra = [name for name, changed in ((BOUND_VALUES, rebound), (CERTIFICATE, renewed)) if changed]
+        reloaded = (*changes.reloaded, *extra)
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
         return replace(changes, reloaded=reloaded)
 
     def _bind(self, bound: tuple[BoundValue, ...]) -> bool:
-        """Whether they are others than before."""
+        """Apply the bound values; returns whether they have changed."""
         if bound == self._bound:
             return False
         self._bound = bound
@@ -293,7 +303,7 @@ class Daemon:
         return True
 
     def _renew_certificate(self, changes: SettingsChanges) -> bool:
-        """Whether its files have another content now; files of another name wait for a restart."""
+        """Reload the certificate; returns whether it has changed. Other file names need a restart."""
         if self._certificate is None or not {"tls_cert", "tls_key"}.isdisjoint(changes.needs_restart):
             return False
         try:
@@ -301,41 +311,15 @@ class Daemon:
         except OSError as error:
             raise SettingsError(f"tls_cert and tls_key: must be a certificate and its key ({error})") from None
 
-    def _go_by(self, settings: Settings) -> None:
-        old, self.settings = self.settings, settings
-        if (settings.log_format, settings.log_level) != (old.log_format, old.log_level):
-            set_up_logging(settings.log_format, settings.log_level)
-        self.router.limits = settings_mapping.bounds(settings)
-        self.router.permits.resize(settings.max_running)
-        for name, gate in self.gates.items():
-            gate.permits.resize(concurrency(settings)[name])
-        self._files.look_below(
-            settings.workspace, denied=settings_mapping.denied(settings), secrets=settings.readable_secrets
-        )
-        self._conversations.max_tokens = settings.conversation_tokens
-        self.results.go_by(keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes)
-        self.sandbox.limits = settings_mapping.sandbox_limits(settings)
-        self.view.chosen_model = settings_mapping.default_model(settings, self.catalog, self._vendors)
-        self.view.budget.amounts = settings.daily_budget
-        if settings_mapping.offering(settings) != settings_mapping.offering(old):
-            self._offer(settings_mapping.offer(settings, self.registry))
-        self.sources.apply(settings.sources)
-        self.sources.refresh()
-        self._store.apply(
-            content_reducer(settings.audit_content),
-            settings_mapping.retention(settings),
-            copy_conversations=settings_mapping.copies_conversations(settings),
-        )
-
     def _provider_failed(self, provider: str, code: str) -> None:
         self.metrics.provider_failed(provider, code)
         _log.warning("provider failed", provider=provider, code=code)
 
     def _gauges(self, permits: Permits) -> MetricGauges:
         return MetricGauges(
-            limits={"running": permits, **{name: gate.permits for name, gate in self.gates.items()}},
+            limits={"running": permits, **{name: limiter.permits for name, limiter in self.limiters.items()}},
             connections=lambda: self.websocket.connections,
-            rows_written=lambda: self._store.audit.rows_written,
-            rows_dropped=lambda: self._store.audit.rows_dropped,
+            rows_written=lambda: self.store.audit.rows_written,
+            rows_dropped=lambda: self.store.audit.rows_dropped,
             rows_unsent=lambda: self.sender.backlog if self.sender else 0,
         )

@@ -142,7 +142,7 @@ async def test_status_shows_the_whole_daemon(run_with: Any) -> None:
     daemon = await run_with()
     for _ in range(3):
         await call(daemon, "echo", text="x")
-    await daemon._store.flush()
+    await daemon.store.flush()
     shown = await daemon.view.status(recent=2, days=7)
     assert (shown["status"], shown["problems"], shown["simulated"]) == ("ready", [], True)
     assert {row["name"] for row in shown["providers"]} == {"kimi", "glm"}
@@ -161,7 +161,7 @@ async def test_a_store_that_cannot_be_read_is_a_problem_and_no_failure(
     async def refuse() -> None:
         raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
 
-    monkeypatch.setattr(daemon._store.audit, "totals", refuse)
+    monkeypatch.setattr(daemon.store.audit, "totals", refuse)
     shown = await daemon.view.status(recent=5, days=7)
     assert shown["problems"] == ["the database cannot be read (disk I/O error)"]
     assert shown["status"] == "ready"
@@ -181,7 +181,7 @@ async def test_a_disk_that_refuses_is_told_with_what_follows_from_it(
 async def test_a_damaged_database_is_a_problem_until_it_is_mended(run_with: Any) -> None:
     """What a read has found broken is told by ``health``, ``status`` and ``self-check`` from then on."""
     daemon = await run_with()
-    daemon._store._reader.damage = "the database is damaged: mend it"
+    daemon.store._reader.damage = "the database is damaged: mend it"
     assert daemon.view.health()["problems"] == ["the database is damaged: mend it"]
     shown = await daemon.view.status(recent=0, days=0)
     assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: mend it"]
@@ -299,12 +299,12 @@ async def test_reloaded_audit_content_counts_for_the_next_row(run_with: Any, con
     """What is written down of a call's arguments is what was set when it ended."""
     daemon = await run_with()
     await call(daemon, "echo", text="first")
-    await daemon._store.flush()
+    await daemon.store.flush()
     configure('audit_content = "full"\n')
     await daemon.reload()
     await call(daemon, "echo", text="second")
-    await daemon._store.flush()
-    kept = [row.arguments for row in await daemon._store.audit.recent(2)]
+    await daemon.store.flush()
+    kept = [row.arguments for row in await daemon.store.audit.recent(2)]
     assert kept[0] == {"text": "second"}
     assert "first" not in str(kept[1])
 

@@ -67,7 +67,7 @@ async def daemon(settings_with: Any) -> AsyncIterator[Daemon]:
 
 @pytest.fixture
 def operations(daemon: Daemon) -> OperatorActions:
-    return OperatorActions(daemon.router, daemon._store, daemon.reload, daemon.sources)
+    return OperatorActions(daemon.router, daemon.store, daemon.reload, daemon.sources)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_the_last_calls_come_from_the_store(operations: OperatorActions, d
         call = {"op": "call_tool", "request_id": number, "name": "echo", "arguments": {"text": "the argument"}}
         await peer.send(json.dumps(call))
         await until(peer, "call_tool_res")
-    await daemon._store.flush()
+    await daemon.store.flush()
     shown = await operations.calls(2)
     assert shown["running"] == []
     assert [row["tool"] for row in shown["recent"]] == ["echo", "echo"]
@@ -153,7 +153,7 @@ async def test_a_database_that_cannot_be_read_is_said(
     async def refuse(_: int) -> None:
         raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
 
-    monkeypatch.setattr(daemon._store.audit, "recent", refuse)
+    monkeypatch.setattr(daemon.store.audit, "recent", refuse)
     with pytest.raises(ServiceUnavailableError, match="disk I/O error"):
         await operations.calls(1)
     assert await operations.calls(0) == {"running": [], "recent": []}

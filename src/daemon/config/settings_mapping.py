@@ -60,12 +60,12 @@ def copies_conversations(settings: Settings) -> bool:
 
 def denied(settings: Settings) -> tuple[Path, ...]:
     """Paths that no call may read: the state directory, and files that may contain keys."""
-    bound = (binding.file for binding in _bindings(settings))
-    files = (settings.config, settings.tls_key, *bound, *(root / CONFIG_FILE for root in settings.workspace))
+    bound_files = (binding.file for binding in _bindings(settings))
+    files = (settings.config, settings.tls_key, *bound_files, *(root / CONFIG_FILE for root in settings.workspace))
     return (settings.state_dir, *(file for file in files if file is not None))
 
 
-def bound(settings: Settings, registry: ToolRegistry) -> tuple[BoundValue, ...]:
+def bound_values(settings: Settings, registry: ToolRegistry) -> tuple[BoundValue, ...]:
     """The bound arguments with their current values.
 
     Raises:
@@ -86,13 +86,13 @@ def _bindings(settings: Settings) -> list[Binding]:
     return [*(one for source in settings.sources.values() for one in source.bind), *settings.bind]
 
 
-def offer(settings: Settings, registry: ToolRegistry) -> ToolCatalog:
+def tool_catalog(settings: Settings, registry: ToolRegistry) -> ToolCatalog:
     """The catalog of these tools in the shipped toolsets and the operator's."""
     toolsets = {**shipped_toolsets(), **settings.toolsets}
     return ToolCatalog(registry, toolsets, settings.default_toolset, list_init=settings.list_init)
 
 
-def offering(settings: Settings) -> tuple[object, ...]:
+def catalog_settings(settings: Settings) -> tuple[object, ...]:
     """The settings that the catalog depends on."""
     return settings.toolsets, settings.default_toolset, settings.list_init
 
@@ -116,7 +116,7 @@ def issuer(resource: ProtectedResource | None, toolsets: Callable[[], Collection
     return OAuthIssuer(resource, toolsets)
 
 
-def bounds(settings: Settings) -> DispatchLimits:
+def dispatch_limits(settings: Settings) -> DispatchLimits:
     return DispatchLimits(
         max_running_per_session=settings.max_running_per_session,
         max_accepted_per_session=settings.max_accepted_per_session,

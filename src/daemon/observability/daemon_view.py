@@ -42,7 +42,7 @@ class LiveDaemonView:
     store: Store
     sender: AuditSender | None
     vendors: ConfiguredProviders
-    gates: Mapping[str, ProviderLimiter]
+    limiters: Mapping[str, ProviderLimiter]
     budget: Budget
     availability: ModelAvailability
     router: Callable[[], Router]
@@ -98,14 +98,16 @@ class LiveDaemonView:
         problem, newest, remote = await self._probe_store()
         free = await asyncio.to_thread(_free_bytes, self.store.path)
         model = None if self.chosen_model is None else self.catalog.resolve(self.chosen_model)
-        available = [one for one in self.catalog.models if one.provider in self.gates and self.listed(one) is not False]
+        available = [
+            one for one in self.catalog.models if one.provider in self.limiters and self.listed(one) is not False
+        ]
         checks = [
             self_checks.store(self.store.problem, self.store.damage, dropped=self.store.audit.rows_dropped),
             self_checks.journal(problem),
             *(
-                self_checks.provider(row["label"], row["missing"], gate.state if gate else None)
+                self_checks.provider(row["label"], row["missing"], limiter.state if limiter else None)
                 for row in self.providers()
-                for gate in [self.gates.get(row["name"])]
+                for limiter in [self.limiters.get(row["name"])]
             ),
             self_checks.disk(free),
             self_checks.clock(now, expected=expected, newest=newest),
@@ -152,7 +154,7 @@ class LiveDaemonView:
             "simulated": self.simulated,
             "default_model": self.chosen_model,
             "tools": len(self.registry.tools),
-            "limits": status_report.limits(self.router(), self.gates),
+            "limits": status_report.limits(self.router(), self.limiters),
             "providers": self.providers(),
             "sources": msgspec.to_builtins(self.sources.states),
             "audit": {

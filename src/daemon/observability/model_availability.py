@@ -22,8 +22,8 @@ _log = structlog.get_logger(__name__)
 class ModelAvailability:
     """The vendors' latest model lists. A list that could not be fetched is unknown."""
 
-    def __init__(self, gates: Mapping[str, ProviderLimiter]) -> None:
-        self._gates = gates
+    def __init__(self, limiters: Mapping[str, ProviderLimiter]) -> None:
+        self._limiters = limiters
         self._lists: dict[str, frozenset[str]] = {}
 
     def listed(self, model: Model) -> bool | None:
@@ -33,23 +33,23 @@ class ModelAvailability:
 
     async def keep(self) -> None:
         """Keep the lists up to date, all vendors concurrently. Runs until cancelled."""
-        await asyncio.gather(*(self._keep(gate) for gate in self._gates.values()))
+        await asyncio.gather(*(self._keep(limiter) for limiter in self._limiters.values()))
 
-    async def _keep(self, gate: ProviderLimiter) -> None:
-        await gate.provider.warm_up()  # takes seconds, during which no permit should be taken
+    async def _keep(self, limiter: ProviderLimiter) -> None:
+        await limiter.provider.warm_up()  # takes seconds, during which no permit should be taken
         while True:
-            fetched = await self.fetch(gate)
+            fetched = await self.fetch(limiter)
             await asyncio.sleep(REFRESH_S if fetched else RETRY_S)
 
-    async def fetch(self, gate: ProviderLimiter) -> bool:
+    async def fetch(self, limiter: ProviderLimiter) -> bool:
         """Fetch one vendor's list, which is free of charge; returns whether it succeeded.
 
         Takes one of the provider's permits. Does not affect its circuit breaker, because no caller waits.
         """
-        name = gate.provider.name
+        name = limiter.provider.name
         try:
-            async with gate.permits:
-                self._lists[name] = frozenset(await gate.provider.models.ids(timeout_s=TIMEOUT_S))
+            async with limiter.permits:
+                self._lists[name] = frozenset(await limiter.provider.models.ids(timeout_s=TIMEOUT_S))
         except CallError as error:
             self._lists.pop(name, None)
             _log.info("vendor's model list not available", provider=name, code=error.code.value)

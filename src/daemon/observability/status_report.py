@@ -29,9 +29,11 @@ def health(
     return state
 
 
-def limits(router: Router, gates: Mapping[str, ProviderLimiter]) -> dict[str, Any]:
+def limits(router: Router, limiters: Mapping[str, ProviderLimiter]) -> dict[str, Any]:
     """Every concurrency limit, with the permits in use and the waiting calls."""
-    providers = {name: {**_permits(gate.permits), "abandoned": gate.abandoned} for name, gate in gates.items()}
+    providers = {
+        name: {**_permits(limiter.permits), "abandoned": limiter.abandoned} for name, limiter in limiters.items()
+    }
     return {
         "running": _permits(router.permits),
         "accepted": router.accepted,

@@ -46,7 +46,7 @@ class ResultFiles:
     def __repr__(self) -> str:
         return f"<ResultFiles keep_s={self._directory.keep_s:g} keep_bytes={self._directory.keep_bytes}>"
 
-    def go_by(self, *, keep_s: float, keep_bytes: int) -> None:
+    def apply(self, *, keep_s: float, keep_bytes: int) -> None:
         """Keep files for so long, and so many bytes, from now on."""
         self._directory.keep_s = keep_s
         self._directory.keep_bytes = keep_bytes

@@ -137,7 +137,7 @@ async def test_a_token_expires_during_a_connection(
     token = make_token(state_dir, "ci", expires_at=4_000_000_000.0)
     async with connect(url(daemon)) as socket:
         assert (await hello(socket, token=token))["ok"]
-        monkeypatch.setattr(daemon._door, "_clock", lambda: 4_000_000_000.0)
+        monkeypatch.setattr(daemon._authenticator, "_clock", lambda: 4_000_000_000.0)
         with pytest.raises(ConnectionClosed) as closed:
             async with asyncio.timeout(20):
                 await socket.recv()

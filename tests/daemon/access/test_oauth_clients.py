@@ -85,9 +85,9 @@ async def test_a_token_expires_during_a_connection(
     daemon: Daemon, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its authorization is then no longer valid."""
-    access = await daemon._door(issuer.token(scope="read", exp=4_000_000_000))
-    monkeypatch.setattr(daemon._door, "_clock", lambda: 4_000_000_001.0)
-    assert daemon._door.denial_reason(access) == "its token has expired"  # type: ignore[arg-type] # it was let in
+    access = await daemon._authenticator(issuer.token(scope="read", exp=4_000_000_000))
+    monkeypatch.setattr(daemon._authenticator, "_clock", lambda: 4_000_000_001.0)
+    assert daemon._authenticator.denial_reason(access) == "its token has expired"  # type: ignore[arg-type] # admitted above
 
 
 async def test_an_unreachable_issuer_is_not_a_401(daemon: Daemon, issuer: Issuer) -> None:

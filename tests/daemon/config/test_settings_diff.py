@@ -33,7 +33,7 @@ def test_each_setting_is_of_one_class() -> None:
 def test_the_documents_name_what_changes_at_once() -> None:
     """docs/configuration.md says which settings a reload changes: these, and no others."""
     text = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
-    section = text.partition("\n## Reading it again\n")[2].partition("\n## ")[0]
+    section = text.partition("\n## Reload\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(\w+)`", section)) & set(Settings.model_fields)
     assert named - {"tls_cert", "tls_key"} == AT_ONCE
 

@@ -45,7 +45,7 @@ async def test_what_is_not_there_is_told_apart(results: ResultFiles) -> None:
         await results.read(LOCAL, "e-2")
     with pytest.raises(NotFoundError):
         await results.read(Principal("somebody"), "e-1")
-    results.go_by(keep_s=-1, keep_bytes=1000)
+    results.apply(keep_s=-1, keep_bytes=1000)
     with pytest.raises(ResultExpiredError):
         await results.read(LOCAL, "e-1")
 
@@ -79,7 +79,7 @@ async def test_tidying_goes_on(results: ResultFiles, tmp_path: Path, monkeypatch
     """What is too old is removed while the daemon runs."""
     monkeypatch.setattr("toold.daemon.persistence.result_files.TIDY_EVERY_S", 0.001)
     await results.keep(LOCAL, "e-1", 1, None, "json")
-    results.go_by(keep_s=-1, keep_bytes=1000)
+    results.apply(keep_s=-1, keep_bytes=1000)
     tidying = asyncio.create_task(results.tidy())
     async with asyncio.timeout(20):
         while (tmp_path / "results" / "local" / "e-1.json").exists():

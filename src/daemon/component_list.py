@@ -1,0 +1,157 @@
+"""The list of the daemon's components. A new component is one entry here."""
+
+import asyncio
+import gc
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from ..audit import content_reducer
+from .app import Daemon
+from .component import Component
+from .config import settings_mapping
+from .config.config_watcher import watch_config
+from .config.settings import Settings
+from .observability.logging_setup import set_up_logging
+from .provider_setup import concurrency
+
+_SENDING_GRACE_S: Final = 2.0
+"""The time at shutdown to send the last audit rows to Supabase; the rest is sent after the next start."""
+_SDK_GRACE_S: Final = 2.0
+"""The time at shutdown for SDK calls whose callers are already answered."""
+_GARBAGE_THRESHOLDS: Final = (10_000, 20, 20)
+"""New objects, and collections of the younger generation, before a generation is collected."""
+
+
+class ComponentList:
+    """Creates the list of a daemon's components."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    def components(self) -> list[Component]:
+        """The components in the order in which they start and apply settings. They close in reverse order."""
+        daemon = self._daemon
+        apply_to_logging = _if_changed(
+            daemon.settings,
+            lambda settings: (settings.log_format, settings.log_level),
+            lambda settings: set_up_logging(settings.log_format, settings.log_level),
+        )
+        apply_to_catalog = _if_changed(
+            daemon.settings, settings_mapping.catalog_settings, lambda _: daemon.replace_catalog(daemon.registry)
+        )
+        config = daemon.settings.config_place
+        return [
+            Component("logging", apply=apply_to_logging),
+            Component("store", apply=self._apply_to_store),
+            Component("results", run=daemon.results.tidy, apply=self._apply_to_results, close=self._close_results),
+            Component("sandbox", apply=self._apply_to_sandbox, close=daemon.sandbox.close),
+            Component("audit sender", run=self._start_sender, close=self._close_sender),
+            Component("dispatch", run=daemon.router.send_heartbeats, apply=self._apply_to_dispatch),
+            Component("provider limiters", apply=self._apply_to_limiters, close=self._close_limiters),
+            Component("sessions", run=daemon.router.sessions.unload_idle),
+            Component("files", apply=self._apply_to_files),
+            Component("conversations", apply=self._apply_to_conversations),
+            Component("default model", apply=self._apply_to_model),
+            Component("budget", start=daemon.restore_usage, apply=self._apply_to_budget),
+            Component("detached calls", start=daemon.load_detached, run=daemon.resume_detached),
+            Component("http", start=daemon.http.start, close=daemon.http.close),
+            Component("websocket", start=daemon.websocket.start, close=daemon.websocket.close),
+            Component("tokens", run=partial(daemon.tokens.watch, daemon.close_unauthorized)),
+            Component("model availability", run=daemon.view.availability.keep),
+            # The imports of the SDKs take seconds; a call that comes first waits for its SDK.
+            Component("warm up", run=self._warm_up),
+            Component("configuration", run=None if config is None else partial(watch_config, config, daemon.reload)),
+            Component("tool catalog", apply=apply_to_catalog),
+            Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
+            Component("address file", start=self._write_address, close=self._remove_address),
+        ]
+
+    def _apply_to_store(self, settings: Settings) -> None:
+        self._daemon.store.apply(
+            content_reducer(settings.audit_content),
+            settings_mapping.retention(settings),
+            copy_conversations=settings_mapping.copies_conversations(settings),
+        )
+
+    def _apply_to_results(self, settings: Settings) -> None:
+        self._daemon.results.apply(keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes)
+
+    async def _close_results(self) -> None:
+        self._daemon.results.close()
+
+    def _apply_to_sandbox(self, settings: Settings) -> None:
+        self._daemon.sandbox.limits = settings_mapping.sandbox_limits(settings)
+
+    async def _start_sender(self) -> None:
+        if self._daemon.sender:
+            self._daemon.sender.start()
+
+    async def _close_sender(self) -> None:
+        if self._daemon.sender:
+            await self._daemon.sender.close(_SENDING_GRACE_S)
+
+    def _apply_to_dispatch(self, settings: Settings) -> None:
+        self._daemon.router.limits = settings_mapping.dispatch_limits(settings)
+        self._daemon.router.permits.resize(settings.max_running)
+
+    def _apply_to_limiters(self, settings: Settings) -> None:
+        for name, limiter in self._daemon.limiters.items():
+            limiter.permits.resize(concurrency(settings)[name])
+
+    async def _close_limiters(self) -> None:
+        for limiter in reversed(self._daemon.limiters.values()):
+            await limiter.close(_SDK_GRACE_S)
+
+    def _apply_to_files(self, settings: Settings) -> None:
+        self._daemon.files.look_below(
+            settings.workspace, denied=settings_mapping.denied(settings), secrets=settings.readable_secrets
+        )
+
+    def _apply_to_conversations(self, settings: Settings) -> None:
+        self._daemon.conversations.max_tokens = settings.conversation_tokens
+
+    def _apply_to_model(self, settings: Settings) -> None:
+        self._daemon.view.chosen_model = settings_mapping.default_model(
+            settings, self._daemon.catalog, self._daemon.vendors
+        )
+
+    def _apply_to_budget(self, settings: Settings) -> None:
+        self._daemon.view.budget.amounts = settings.daily_budget
+
+    async def _warm_up(self) -> None:
+        await asyncio.gather(
+            self._daemon.mcp.warm_up(), *(one.warm_up() for one in self._daemon.vendors.providers.values())
+        )
+        # Objects of the SDKs' modules are permanent; frozen, they do not slow down garbage collection. A call creates
+        # dozens of objects that need no collection; the default threshold (700) would collect every few calls.
+        gc.freeze()
+        gc.set_threshold(*_GARBAGE_THRESHOLDS)
+
+    async def _start_sources(self) -> None:
+        self._daemon.sources.apply(self._daemon.settings.sources)
+
+    def _apply_to_sources(self, settings: Settings) -> None:
+        self._daemon.sources.apply(settings.sources)
+        self._daemon.sources.refresh()
+
+    async def _write_address(self) -> None:
+        self._daemon.state.write_address(self._daemon.address())
+
+    async def _remove_address(self) -> None:
+        self._daemon.state.remove_address()
+
+
+def _if_changed(
+    settings: Settings, part: Callable[[Settings], object], apply: Callable[[Settings], None]
+) -> Callable[[Settings], None]:
+    """An ``apply`` function that does nothing if this part of the settings has not changed."""
+    current = part(settings)
+
+    def apply_if_changed(new: Settings) -> None:
+        nonlocal current
+        if part(new) != current:
+            current = part(new)
+            apply(new)
+
+    return apply_if_changed
