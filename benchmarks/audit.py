@@ -1,4 +1,4 @@
-"""``python -m benchmarks.audit``: what ``echo`` costs while Supabase is up, down, slow or refusing, in one run.
+"""``python -m benchmarks.audit``: the cost of ``echo`` while Supabase is up, down, slow or rejecting, in one run.
 
 All daemons run at once and are loaded in turn, so that what the machine does besides falls on all alike. Two of them
 send nothing: what lies between those two is what this machine cannot tell apart.
@@ -25,24 +25,24 @@ _WARM_UP_S: Final = 0.3
 _SATURATE_S: Final = 1.5
 _PACE_S: Final = 1.0
 _LEAST_NOISE: Final = 0.1
-"""Two daemons that are the same differ by less on a good day only."""
+"""The smallest assumed noise; two identical daemons rarely differ by less."""
 _DOWN: Final = "http://127.0.0.1:9"
-"""The discard port, where nobody listens."""
+"""The discard port, on which no server listens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Medians of the rounds of one daemon."""
+    """The medians of one daemon's rounds."""
 
     cpu_us_per_call: float
     to_off: tuple[float, ...]
-    """CPU time a call to that of ``off`` in the same round, since the machine changes between rounds."""
+    """CPU time per call relative to ``off``, per round, since the machine's load changes between rounds."""
     p50_ms: float
     p99_ms: float
 
 
 def main() -> int:
-    """Measure and print; 1 where a daemon that sends costs more than the noise."""
+    """Measure and print. Returns 1 if a sending daemon costs more than the noise."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
     console = Console()
     try:
@@ -94,8 +94,8 @@ def _measure(servers: Sequence[Server], load: LoadGenerator, say: Callable[[str]
 
 def _show(seen: Mapping[str, Figures], noise: float, console: Console) -> None:
     table = Table(
-        title=f"echo beside the audit's way to Supabase (a stand-in), medians of {_ROUNDS} rounds",
-        caption=f"noise: {noise:.0%}, what two that send nothing differ by in a round, {_LEAST_NOISE:.0%} at least",
+        title=f"echo by the state of Supabase (a stand-in), medians of {_ROUNDS} rounds",
+        caption=f"noise: {noise:.0%}, the difference of two daemons that send nothing, at least {_LEAST_NOISE:.0%}",
         title_justify="left",
         caption_justify="left",
         box=SIMPLE_HEAD,

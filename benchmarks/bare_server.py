@@ -1,4 +1,4 @@
-"""What the daemon is held against: the same ``websockets`` on the same loop, saying back every frame, and nothing else.
+"""The bare server: ``websockets`` on the same loop as the daemon, which echoes every frame and does nothing else.
 
 ``python -m benchmarks.bare_server`` prints its port and serves until it is terminated.
 """
@@ -13,7 +13,7 @@ WAIT_S: Final = 0.05
 
 
 async def echo(connection: ServerConnection) -> None:
-    """Send each message back; 50 ms after it came, where ``/wait`` was asked for."""
+    """Echo each message, after 50 ms on the path ``/wait``."""
     assert connection.request is not None
     wait = connection.request.path == "/wait"
     async for message in connection:
@@ -23,7 +23,7 @@ async def echo(connection: ServerConnection) -> None:
 
 
 async def main() -> None:
-    """Serve on a free port of the loopback interface, with the daemon's settings for pings, sizes and compression."""
+    """Serve on a free loopback port, with the daemon's settings for pings, sizes and compression."""
     async with serve(
         echo, "127.0.0.1", 0, compression=None, ping_interval=20, ping_timeout=20, max_size=20 * 1024 * 1024
     ) as server:

@@ -1,4 +1,4 @@
-"""Clients with one call in flight each, over a WebSocket or over HTTP; failures are exceptions, for others to count."""
+"""Clients with one call in flight each, over a WebSocket or over HTTP; failures are exceptions."""
 
 import asyncio
 import json
@@ -8,18 +8,18 @@ from typing import Final, Protocol, cast
 from .wire import HELLO, TEXT, Connection, masked
 
 NUMBER: Final = b"%010d"
-"""What makes each call's text another one."""
+"""The format of the number that makes each text unique."""
 _PLACE: Final = NUMBER % 0
 _REVISION: Final = "2025-06-18"
 _FAILED: Final = re.compile(rb'"error":\s*\{|"isError":\s*true')
 _ENDS: Final = 300
-"""Bytes at both ends of an answer, where an error says that it is one."""
+"""The bytes at each end of an answer that are searched for an error."""
 _ANSWER: Final = b'{"op":"call_tool'
-"""How the daemon's answer begins, and what the bare server says back; signs of life do not."""
+"""The beginnings of answers by the daemon and the bare server, unlike heartbeats."""
 
 
 class CallFailedError(Exception):
-    """An answer came, and is not what was asked for."""
+    """The answer is wrong."""
 
 
 class Client(Protocol):
@@ -87,7 +87,7 @@ class SocketClient:
 
 
 class HttpClient(asyncio.Protocol):
-    """Calls as requests of MCP to ``/mcp``, in a session where the server gives one."""
+    """Calls as MCP requests to ``/mcp``, in a session if the server opens one."""
 
     def __init__(self, port: int, tool: str, arguments: dict[str, int], payload: int) -> None:
         self._port, self._payload = port, payload
@@ -123,7 +123,7 @@ class HttpClient(asyncio.Protocol):
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one by what it does, not by descent
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -145,7 +145,7 @@ class HttpClient(asyncio.Protocol):
             self._answer.set_exception(ConnectionError(f"the connection was closed within a call: {exc}"))
 
     async def _ask(self, pieces: list[bytes]) -> tuple[bytes, bytes]:
-        """The answer's head and body."""
+        """Returns the head and body of the answer."""
         if self._transport is None:
             raise ConnectionError("the connection was closed between calls")
         self._answer = asyncio.get_running_loop().create_future()
@@ -162,7 +162,7 @@ class HttpClient(asyncio.Protocol):
 
 
 def _text(payload: int) -> str:
-    """So many characters of ASCII, the number's place first."""
+    """An ASCII text of this length that starts with a placeholder for the number."""
     words = "a line of text to be echoed, "
     return (_PLACE.decode() + " " + words * (payload // len(words) + 1))[:payload]
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.code_mode``: one task by calls of the client's own, and by one program; a minute.
+"""``python -m benchmarks.code_mode``: one task as single calls and as one program; takes a minute.
 
 The task: of the models that each vendor offers ask the three largest for something, and keep two fields of each
 answer. By calls the client lists the models, asks six times and picks the fields itself; by a program it asks once. In
@@ -24,9 +24,9 @@ from .servers import daemon
 
 ROUNDS: Final = 15
 ASKED: Final = 3
-"""Models of each vendor."""
+"""The number of models per vendor."""
 ANSWER_S: Final = 0.2
-"""That a vendor takes."""
+"""The simulated vendor's latency."""
 _PROMPT: Final = f"Say in one word what you are for. [[sim:delay={ANSWER_S}]]"
 _ids = count(1)
 _HELLO: Final = {"op": "hello", "session_id": "benchmark"}
@@ -46,16 +46,16 @@ return [{{"model": name, "chars": len(str(answer))}} for name, answer in zip(cho
 
 @dataclass
 class Wire:
-    """One connection, whose frames are counted."""
+    """A connection that counts its frames."""
 
     socket: ClientConnection
     trips: int = 0
-    """Times that the client sent something and had to wait for what came back."""
+    """Round trips: how often the client sent a request and waited for the answer."""
     received: int = 0
-    """Bytes of what came back."""
+    """Received bytes."""
 
     def ask(self, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
-        """Call tools side by side; the data of their answers, or the text where there is none.
+        """Call tools concurrently. Returns the data of their answers, or the text if an answer has no data.
 
         Raises:
             RuntimeError: one failed.
@@ -82,13 +82,13 @@ class Wire:
 
 
 def classic(wire: Wire) -> list[dict[str, Any]]:
-    """As a model does without code: it sees each answer, and writes each call."""
+    """One call at a time, as a model without code mode."""
     chosen = _chosen(wire.ask(("listmodels", {}))[0])
     return _told(chosen, [wire.ask(_question(name))[0] for name in chosen])
 
 
 def side_by_side(wire: Wire) -> list[dict[str, Any]]:
-    """The same, by a client that sends several calls at once."""
+    """Concurrent calls by the client."""
     chosen = _chosen(wire.ask(("listmodels", {}))[0])
     return _told(chosen, wire.ask(*map(_question, chosen)))
 
@@ -109,7 +109,7 @@ def _told(chosen: list[str], answers: list[Any]) -> list[dict[str, Any]]:
 
 
 def program(wire: Wire) -> list[dict[str, Any]]:
-    """In one call."""
+    """One program."""
     (answer,) = wire.ask(("execute_code", {"code": PROGRAM}))
     value: list[dict[str, Any]] = answer["value"]
     return value
@@ -117,7 +117,7 @@ def program(wire: Wire) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Medians of the rounds."""
+    """The medians of the rounds."""
 
     what: str
     ms: float
@@ -133,7 +133,7 @@ WAYS: Final[dict[str, Callable[[Wire], list[dict[str, Any]]]]] = {
 
 
 def measure() -> list[Timed]:
-    """All ways in turn, round by round; the first is not counted.
+    """Runs all ways in turn, round by round; the first round is not counted.
 
     Raises:
         RuntimeError: the daemon did not start, a call failed, or two ways came to different results.
@@ -161,7 +161,7 @@ def show(timed: list[Timed], console: Console) -> None:
     title = f"ask {2 * ASKED} models that take {ANSWER_S:g} s each; medians of {ROUNDS} rounds"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
-    for heading in ("ms", "round trips", "bytes back", "of the first"):
+    for heading in ("ms", "round trips", "bytes received", "relative"):
         table.add_column(heading, justify="right")
     for one in timed:
         share = one.received / timed[0].received
@@ -171,7 +171,7 @@ def show(timed: list[Timed], console: Console) -> None:
 
 def main() -> int:
     """Measure and print."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     console = Console()
     try:
         with console.status("measuring"):

@@ -1,6 +1,6 @@
-"""Many clients that call as fast as they are answered, and what they saw. Part of the load generator's process.
+"""Clients that make calls back to back, and their results. Part of the load generator's process.
 
-A call that fails ends nothing: it is counted, and where its connection broke another one is opened.
+A failed call is counted and does not end the run; a broken connection is replaced.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ from .clients import NUMBER, CallFailedError, Client, HttpClient, SocketClient
 _NUMBERS: Final = count(1)
 _POLL_S: Final = 0.01
 _AGAIN_S: Final = 0.05
-"""Between two attempts to connect."""
+"""The pause between two attempts to connect."""
 _TOLD_CHARS: Final = 120
 _OPENED_AT_ONCE: Final = 50
-"""Below any server's backlog of connections to accept."""
+"""Concurrent connects, below the accept backlog of every server."""
 
-Road: TypeAlias = Literal["socket", "http"]
+ClientTransport: TypeAlias = Literal["socket", "http"]
 
 
 class Drive(msgspec.Struct, tag=True, frozen=True):
-    """Have so many clients call, with texts of ``payload`` bytes and ``arguments`` beside them.
+    """An order for ``clients`` that send texts of ``payload`` bytes and ``arguments``.
 
-    Counted are ``seconds`` after ``warm_up_s``; more, up to ``longest_s``, until there are as many answers as clients.
-    What is not answered ``longest_s`` after that has failed.
+    The measurement lasts ``seconds`` after ``warm_up_s``, or longer, up to ``longest_s``, until there is one answer per
+    client. Calls without an answer ``longest_s`` later have failed.
     """
 
-    road: Road
+    transport: ClientTransport
     port: int
     pid: int
     clients: int
@@ -42,31 +42,31 @@ class Drive(msgspec.Struct, tag=True, frozen=True):
     tool: str
     arguments: dict[str, int]
     path: str
-    """Where a WebSocket is asked for."""
+    """The path of the WebSocket."""
     warm_up_s: float
     seconds: float
     longest_s: float
 
 
 class Driven(msgspec.Struct, frozen=True):
-    """``calls`` were answered rightly within ``seconds``; the server's CPU worked ``cpu_s`` for them."""
+    """The results: ``calls`` correct answers in ``seconds``, with ``cpu_s`` of the server's CPU time."""
 
     calls: int
     seconds: float
     cpu_s: float
     client_cpu_s: float
-    """Of the process that called."""
+    """CPU time of the calling process."""
     p50_ms: float | None
-    """From sending to the whole answer; None with less than two answers."""
+    """From sending to the complete answer; None with fewer than two answers."""
     p99_ms: float | None
     errors: dict[str, int]
-    """What was wrong → how often, from the first call to the last."""
+    """The number of failures by reason."""
     reconnects: int
-    """Connections that had to be opened anew."""
+    """The number of reconnects."""
 
 
 class _Tally:
-    """What all clients have seen so far."""
+    """The results of all clients so far."""
 
     def __init__(self) -> None:
         self.over = False
@@ -76,7 +76,7 @@ class _Tally:
 
 
 async def drive(order: Drive, server_cpu_s: Callable[[], float]) -> Driven:
-    """Carry out an order. ``server_cpu_s`` says what the server has worked so far."""
+    """Carry out an order. ``server_cpu_s`` returns the server's CPU time so far."""
     tally = _Tally()
     places = asyncio.Semaphore(_OPENED_AT_ONCE)
     workers = [asyncio.create_task(_work(_client(order), tally, places)) for _ in range(order.clients)]
@@ -111,13 +111,13 @@ async def drive(order: Drive, server_cpu_s: Callable[[], float]) -> Driven:
 
 
 def _client(order: Drive) -> Client:
-    if order.road == "http":
+    if order.transport == "http":
         return HttpClient(order.port, order.tool, order.arguments, order.payload)
     return SocketClient(order.port, order.path, order.tool, order.arguments, order.payload)
 
 
 async def _work(client: Client, tally: _Tally, places: asyncio.Semaphore) -> None:
-    """One client's calls, until it is over; over a new connection where the last one broke."""
+    """Make one client's calls until the end, with a new connection after a break."""
     numbers: Iterator[int] = _NUMBERS
     opened = False
     try:
@@ -146,7 +146,7 @@ async def _until(enough: Callable[[], bool], longest_s: float) -> None:
 
 
 def _told(error: Exception) -> str:
-    """Without what differs from call to call, so that equal errors are counted together."""
+    """The error without its variable parts, so that equal errors are counted together."""
     return re.sub(r"\d{4,}|[0-9a-f]{12}-[0-9a-f]+", "…", str(error) or type(error).__name__)[:_TOLD_CHARS]
 
 

@@ -1,8 +1,8 @@
-"""What ``/mcp`` is held against: a FastMCP server that answers with plain JSON, stateless or with sessions.
+"""The comparison for ``/mcp``: a FastMCP server that answers with plain JSON, stateless or with sessions.
 
-``.venv/peers/fastmcp/bin/python -P benchmarks/fastmcp_server.py stateless|sessions`` prints its port and what it is,
-and serves until it is terminated. It imports nothing of toold: its interpreter has FastMCP alone. ``-P`` keeps this
-directory's ``mcp.py`` from standing for the SDK.
+``.venv/peers/fastmcp/bin/python -P benchmarks/fastmcp_server.py stateless|sessions`` prints its port and a description,
+and serves until it is terminated. It imports nothing of toold: its environment has only FastMCP. ``-P`` prevents the
+import of this directory's ``mcp.py`` instead of the SDK.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ async def echo(text: str) -> str:
 
 @server.tool(output_schema=None)  # type: ignore[untyped-decorator]  # as above
 async def wait(text: str) -> str:
-    """Say it back after 50 ms."""
+    """Echo after 50 ms."""
     await asyncio.sleep(0.05)
     return text
 
@@ -31,7 +31,7 @@ async def wait(text: str) -> str:
 def main() -> None:
     """Serve on a free port of the loopback interface, as ``FastMCP.run`` does: on asyncio's own loop."""
     mode = sys.argv[1]
-    # Named as TCP: asyncio sends small pieces at once (TCP_NODELAY) only where it sees that, as on sockets of its own.
+    # With the protocol TCP: asyncio sets TCP_NODELAY only on such sockets.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     about = f"FastMCP {version('fastmcp')} on mcp {version('mcp')}, {mode}, JSON answers; uvicorn, h11, asyncio"

@@ -1,7 +1,7 @@
-"""The load generator, a process of its own: orders on stdin, a JSON object a line, what was seen on stdout.
+"""The load generator, a separate process: orders on stdin, results on stdout, one JSON object per line.
 
-Each call has an id of its own, and each answer is matched by it: one that is missing, comes twice, or is an error ends
-the run. Where other servers are to be compared, failures are counted instead (``driving``).
+Each call has a unique id, which identifies its answer. A missing, duplicate or error answer ends the run. In
+comparisons with other servers, failures are counted instead (``driving``).
 """
 
 import asyncio
@@ -29,9 +29,9 @@ _ID_KEY: Final = b'"request_id":"'
 _ERROR: Final = b'"error":{'
 _AT_ONCE: Final = 16
 _DRAIN_S: Final = 30.0
-"""A server that leaves calls unanswered for so long has lost them."""
+"""Calls without an answer after this are lost."""
 _ORDER_S: Final = 120.0
-"""No order takes so long, unless a server does not answer at all."""
+"""The limit of an order; only a server that never answers exceeds it."""
 
 
 class Saturate(msgspec.Struct, tag=True, frozen=True):
@@ -47,7 +47,7 @@ class Saturate(msgspec.Struct, tag=True, frozen=True):
 
 
 class Saturated(msgspec.Struct, frozen=True):
-    """``calls`` were answered within ``seconds``; the server's CPU worked ``cpu_s`` for them, user and system."""
+    """``calls`` answers in ``seconds``, with ``cpu_s`` of the server's CPU time, user and system."""
 
     calls: int
     seconds: float
@@ -55,7 +55,7 @@ class Saturated(msgspec.Struct, frozen=True):
 
 
 class Pace(msgspec.Struct, tag=True, frozen=True):
-    """Send ``rate`` calls a second, whether or not earlier ones are answered, for ``seconds``."""
+    """Send ``rate`` calls per second for ``seconds``, whether or not earlier calls are answered."""
 
     port: int
     connections: int
@@ -72,20 +72,20 @@ class Paced(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, tag=True, frozen=True):
-    """Open so many connections and leave them alone, until the next ``Hold``."""
+    """Hold this number of idle connections, until the next ``Hold``."""
 
     port: int
     connections: int
 
 
 class Held(msgspec.Struct, frozen=True):
-    """So many connections are open."""
+    """The number of open connections."""
 
     connections: int
 
 
 class Age(msgspec.Struct, tag=True, frozen=True):
-    """Call on one connection until so many calls are answered, 16 at once, and look at each of these marks."""
+    """Call on one connection, 16 at once, and sample at each of these numbers of answers."""
 
     port: int
     pid: int
@@ -93,7 +93,7 @@ class Age(msgspec.Struct, tag=True, frozen=True):
 
 
 class Aged(msgspec.Struct, frozen=True):
-    """At each mark: what the server's CPU had worked since the first call, and its bytes in memory."""
+    """At each mark: the server's CPU time since the first call, and its memory in bytes."""
 
     cpu_s: tuple[float, ...]
     rss: tuple[int, ...]
@@ -103,7 +103,7 @@ Order = Saturate | Pace | Hold | Drive | Age
 
 
 class Caller:
-    """The calls of one connection: what is out, what came back."""
+    """The calls of one connection, and their answers."""
 
     def __init__(
         self, connection: Connection, ids: Iterator[int], latencies: list[float] | None = None, call: bytes = _CALL
@@ -117,7 +117,7 @@ class Caller:
         self.repeat = False
         """Whether each answer is followed by a new call."""
         self.wrong: bytes | None = None
-        """An answer that should not have come."""
+        """An unexpected answer."""
         connection.on_text = self._on_text
 
     def call(self) -> None:
@@ -140,7 +140,7 @@ class Caller:
         """Wait until every call is answered.
 
         Raises:
-            RuntimeError: one was not, or an answer was wrong.
+            RuntimeError: an answer is missing or wrong.
         """
         self.repeat = False
         give_up = time.perf_counter() + _DRAIN_S
@@ -161,7 +161,7 @@ def _request_id(payload: bytes) -> bytes:
 
 
 class Generator:
-    """Carries out orders, one after the other."""
+    """Carries out orders sequentially."""
 
     def __init__(self) -> None:
         self._ids = itertools.count(1)
@@ -232,7 +232,7 @@ class Generator:
             connection.close()
         self._held = []
         while len(self._held) < order.connections:
-            batch = min(50, order.connections - len(self._held))  # below any server's backlog of connections to accept
+            batch = min(50, order.connections - len(self._held))  # below the accept backlog of every server
             self._held += await asyncio.gather(*(Connection.open(order.port, HELLO) for _ in range(batch)))
         return Held(len(self._held))
 
@@ -248,7 +248,7 @@ async def _opened(port: int, count: int) -> AsyncIterator[list[Connection]]:
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Seconds that the process has worked so far, user and system."""
+    """The CPU time of the process in seconds, user and system."""
     times = process.cpu_times()
     return times.user + times.system
 

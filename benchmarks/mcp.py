@@ -1,11 +1,11 @@
-"""``python -m benchmarks.mcp``: ``echo`` over MCP, the daemon beside other servers, in one run and in turns.
+"""``python -m benchmarks.mcp``: ``echo`` over MCP, compared with other servers, in turns within one run.
 
-The others are the SDK's own server and FastMCP's, which run in environments of their own. All are asked in the same
-revision, for plain JSON, by the same plain sockets; each connection has one call in flight, as HTTP/1.1 has it, and no
-two calls have the same text. The load is made in this process: what it costs falls on all alike.
+The others are the servers of the MCP SDK and FastMCP, in separate environments. All use the same protocol revision,
+plain JSON and the same client sockets; each connection has one call in flight, as HTTP/1.1 requires, and every text is
+unique. This process generates the load, at the same cost for all.
 
-The daemon has the same SDK's server as a source as well, over stdio: calls through it are held against calls of that
-server by the SDK's client, without a daemon, its journal and its audit between them.
+The daemon also has the SDK's server as a source over stdio: calls through it are compared with direct calls by the
+SDK's client, without the daemon, its journal and its audit trail.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ _ROUNDS: Final = 5
 _CONNECTIONS: Final = 16
 _WARM_UP_S: Final = 0.3
 _SECONDS: Final = 1.0
-_AIM: Final = 10.0
-"""Times FastMCP's calls a second."""
+_TARGET: Final = 10.0
+"""The target, as a multiple of FastMCP's calls per second."""
 _REVISION: Final = "2025-06-18"
 _TEXT: Final = "a line of text to be echoed, %09d"
 _NUMBERS: Final = count()
-"""What makes each text another one."""
+"""The number that makes each text unique."""
 _ABOUT: Final = "toold, stateless, JSON answers, journal and audit on; uvicorn, httptools, uvloop"
 _UPSTREAM: Final = "upstream_echo"
-"""The source's ``echo``: the daemon has one of its own."""
+"""The source's ``echo``; the daemon has a built-in one."""
 _ROOT: Final = Path(__file__).parents[1]
 _COMMAND: Final = [sys.executable, "-m", "benchmarks.mcp_sdk_server", "stdio"]
 _CONFIG: Final = f"""
@@ -60,19 +60,19 @@ _LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)\r")
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one server did in one turn."""
+    """The results of one server in one turn."""
 
     calls: int
     seconds: float
     cpu_s: float
-    """Of the server's process."""
+    """CPU time of the server's process."""
     client_cpu_s: float
-    """Of this one."""
+    """CPU time of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Medians of a server's rounds; times in microseconds a call."""
+    """The medians of a server's rounds; times in microseconds per call."""
 
     calls_per_s: float
     wall_us: float
@@ -81,8 +81,8 @@ class Figures:
 
 
 def main() -> int:
-    """Measure and print. A missed aim is no failure: machines are noisy."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended on the way out
+    """Measure and print. A missed target does not fail the run: machines are noisy."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     console = Console()
     try:
         with console.status("measuring"):
@@ -95,16 +95,16 @@ def main() -> int:
 
 
 def _measure() -> tuple[dict[str, list[Round]], dict[str, str]]:
-    """Each server's rounds, and what each HTTP server is.
+    """Returns each server's rounds, and a description of each HTTP server.
 
     Raises:
-        RuntimeError: a server did not start, or did not answer with what it was sent.
+        RuntimeError: a server did not start, or sent a wrong answer.
     """
     with ExitStack() as stack:
         ours = stack.enter_context(daemon(config=_CONFIG))
         modes: tuple[Mode, ...] = ("stateless", "sessions")
         theirs = [stack.enter_context(start(mode)) for start in (mcp_sdk_server, fastmcp_server) for mode in modes]
-        uvloop.run(_upstream_is_there(ours))
+        uvloop.run(_wait_for_upstream(ours))
         for server in (ours, *theirs):
             server.settle()
         turns: dict[str, Callable[[], Coroutine[Any, Any, Round]]] = {
@@ -113,7 +113,7 @@ def _measure() -> tuple[dict[str, list[Round]], dict[str, str]]:
         seen: dict[str, list[Round]] = {name: [] for name in turns}
         for number in range(_ROUNDS):
             order = list(turns.items())
-            for name, saturate in order if number % 2 == 0 else reversed(order):  # who begins changes
+            for name, saturate in order if number % 2 == 0 else reversed(order):  # alternate the order
                 seen[name].append(uvloop.run(saturate()))
         return seen, {ours.name: _ABOUT} | {server.name: server.about for server in theirs}
 
@@ -150,8 +150,8 @@ def _show(figures: dict[str, Figures], about: dict[str, str], console: Console) 
     for name in about:
         if name.startswith("FastMCP"):
             ratio = ours.calls_per_s / figures[name].calls_per_s
-            verdict = "reached" if ratio >= _AIM else "missed"
-            console.print(f"aim: {_AIM:.0f} times the calls of {name}: {ratio:.1f}, {verdict}", highlight=False)
+            verdict = "met" if ratio >= _TARGET else "missed"
+            console.print(f"target: {_TARGET:.0f} times the calls of {name}: {ratio:.1f}, {verdict}", highlight=False)
     upstream, direct = figures["upstream"].calls_per_s, figures["direct"].calls_per_s
     console.print(
         f"through the daemon to a server over stdio: {upstream:,.0f} calls/s; without it: {direct:,.0f}; "
@@ -162,11 +162,11 @@ def _show(figures: dict[str, Figures], about: dict[str, str], console: Console) 
     console.print(f"{_CONNECTIONS} connections, one call in flight each; medians of {_ROUNDS} rounds", highlight=False)
 
 
-async def _upstream_is_there(server: Server) -> None:
+async def _wait_for_upstream(server: Server) -> None:
     """Wait for the source's tool.
 
     Raises:
-        RuntimeError: it did not come.
+        RuntimeError: it was not listed in time.
     """
     give_up = time.perf_counter() + _START_S
     while True:
@@ -185,7 +185,7 @@ async def _upstream_is_there(server: Server) -> None:
 
 
 async def _saturate(server: Server, tool: str) -> Round:
-    """Call on all connections at once."""
+    """Call on all connections concurrently."""
     process = psutil.Process(server.process.pid)
     connections = [await _Connection.open(server.http_port, tool) for _ in range(_CONNECTIONS)]
     try:
@@ -201,7 +201,7 @@ async def _saturate(server: Server, tool: str) -> Round:
 
 
 async def _saturate_directly() -> Round:
-    """Call the source's server, as often at once, by the SDK's client; what the server's CPU did is not taken."""
+    """Call the source's server with the SDK's client at the same concurrency, without the server's CPU time."""
     command = StdioServerParameters(command=_COMMAND[0], args=_COMMAND[1:], cwd=_ROOT)
     async with Client(command) as client:
 
@@ -220,7 +220,7 @@ async def _saturate_directly() -> Round:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection to ``/mcp``, with a session where the server gives one. It costs as little as it can."""
+    """One connection to ``/mcp``, with a session if the server opens one, at minimal cost."""
 
     def __init__(self, port: int, tool: str) -> None:
         self._port = port
@@ -228,7 +228,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._answer = bytearray()
         self._answered: asyncio.Future[bytes] | None = None
-        # While it calls: until when, how often it has, what its next answer has to hold, and who is told of the end.
+        # During the calls: the end time, the count, the expected text, and the future of the end.
         self._end, self._calls, self._awaited = 0.0, 0, b""
         self._done: asyncio.Future[int] | None = None
         params = {"name": tool, "arguments": {"text": _TEXT}}
@@ -249,10 +249,10 @@ class _Connection(asyncio.Protocol):
         return self
 
     async def call_until(self, end: float) -> int:
-        """Call until the instant ``end``, once at least; how often.
+        """Call until the instant ``end``, at least once. Returns the number of calls.
 
         Raises:
-            RuntimeError: an answer is not the text that was sent.
+            RuntimeError: an answer has a wrong text.
         """
         self._end, self._calls = end, 0
         self._done = asyncio.get_running_loop().create_future()
@@ -260,11 +260,11 @@ class _Connection(asyncio.Protocol):
         return await self._done
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's have no such base
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
 
     def data_received(self, data: bytes) -> None:
         self._answer += data
@@ -289,7 +289,7 @@ class _Connection(asyncio.Protocol):
         self._fail("the server closed the connection")
 
     def _next(self) -> None:
-        """Send the next call, where there is time for one."""
+        """Send the next call, if there is time left."""
         assert self._done is not None
         if self._calls and time.perf_counter() >= self._end:
             self._done.set_result(self._calls)
@@ -311,7 +311,7 @@ class _Connection(asyncio.Protocol):
         return head.encode() + self._label + b"\r\n" + body.encode()
 
     async def _ask(self, request: bytes) -> bytes:
-        """The whole answer."""
+        """Process the complete answer."""
         answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._answered = answered
         self._transport.write(request)

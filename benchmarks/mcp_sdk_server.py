@@ -1,7 +1,7 @@
-"""What ``/mcp`` is held against: the MCP SDK's server, which answers with plain JSON, stateless or with sessions.
+"""The comparison for ``/mcp``: the MCP SDK's server, which answers with plain JSON, stateless or with sessions.
 
-``python -m benchmarks.mcp_sdk_server stateless|sessions`` prints its port and what it is, and serves until it is
-terminated; with ``stdio`` it serves whoever started it. It imports nothing of toold, so that an environment with the
+``python -m benchmarks.mcp_sdk_server stateless|sessions`` prints its port and a description, and serves until it is
+terminated; with ``stdio`` it serves its parent process. It imports nothing of toold, so that an environment with the
 SDK alone can run it too: ``.venv/peers/sdk/bin/python -P benchmarks/mcp_sdk_server.py``.
 """
 
@@ -26,7 +26,7 @@ async def echo(text: str) -> str:
 
 @server.tool(structured_output=False)
 async def wait(text: str) -> str:
-    """Say it back after 50 ms."""
+    """Echo after 50 ms."""
     await asyncio.sleep(0.05)
     return text
 
@@ -39,7 +39,7 @@ def main() -> None:
         server.run("stdio")
         return
     app = server.streamable_http_app(stateless_http=mode == "stateless", json_response=True)
-    # Named as TCP: asyncio sends small pieces at once (TCP_NODELAY) only where it sees that, as on sockets of its own.
+    # With the protocol TCP: asyncio sets TCP_NODELAY only on such sockets.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     loop = "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"

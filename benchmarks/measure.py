@@ -1,4 +1,4 @@
-"""What is measured, and how: both servers in one run, rounds in turn, medians, since machines are noisy."""
+"""The measurement: both servers in one run, in turns, with medians, since machines are noisy."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,15 +14,15 @@ from .servers import LoadGenerator, Server, bare_server, daemon
 CONNECTIONS: Final = 16
 IN_FLIGHT: Final = 8
 RATE: Final = 1000
-"""Calls a second at which latency is taken: so few that hardly one waits for another."""
+"""Calls per second for the latency: few enough that calls rarely wait for each other."""
 IDLE_CONNECTIONS: Final = 1000
 _WARM_CONNECTIONS: Final = 20
-"""Opened and closed before memory is first read, so that what a server allocates once is booked on no connection."""
+"""Connections opened and closed before the first memory reading, so that one-time allocations do not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long to measure; seconds are per round and server."""
+    """The durations; seconds are per round and server."""
 
     rounds: int
     warm_up_s: float
@@ -36,7 +36,7 @@ QUICK: Final = Plan(rounds=2, warm_up_s=0.3, saturate_s=0.5, pace_rounds=1, pace
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """One server's figures, medians of the rounds."""
+    """The medians of one server's rounds."""
 
     calls_per_s: float
     cpu_us_per_call: float
@@ -49,7 +49,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Rounds:
-    """What the load generator saw of one server, a record a round."""
+    """The results of the load generator for one server, one per round."""
 
     saturated: list[Saturated] = field(default_factory=list)
     paced: list[Paced] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Start-up in seconds, and KiB a connection, of a server that did nothing but hold connections."""
+    """Start time in seconds, and KiB per idle connection, of a server with idle connections only."""
 
     start_s: float
     rss_kib: float
@@ -65,7 +65,7 @@ class Idle:
 
 
 def measure(plan: Plan, load: LoadGenerator, say: Callable[[str], None]) -> tuple[Figures, Figures]:
-    """The bare server's figures and the daemon's. ``say`` gets what is being done."""
+    """The figures of the bare server and the daemon. ``say`` gets the current step."""
     say("starting both servers")
     with bare_server() as bare, daemon() as toold:
         bare_rounds, toold_rounds = _rounds(plan, load, (bare, toold), say)
@@ -84,11 +84,11 @@ def _rounds(
     sides = (servers[0], Rounds()), (servers[1], Rounds())
     for number in range(plan.rounds):
         say(f"round {number + 1} of {plan.rounds}: {CONNECTIONS} connections × {IN_FLIGHT} calls in flight")
-        for server, seen in sides if number % 2 == 0 else reversed(sides):  # who begins changes
+        for server, seen in sides if number % 2 == 0 else reversed(sides):  # alternate the order
             order = Saturate(server.port, server.process.pid, CONNECTIONS, IN_FLIGHT, plan.warm_up_s, plan.saturate_s)
             seen.saturated.append(load.ask(order, Saturated))
     for number in range(plan.pace_rounds):
-        say(f"round {number + 1} of {plan.pace_rounds}: {RATE} calls a second")
+        say(f"round {number + 1} of {plan.pace_rounds}: {RATE} calls per second")
         for server, seen in sides if number % 2 == 0 else reversed(sides):
             seen.paced.append(load.ask(Pace(server.port, CONNECTIONS, RATE, plan.pace_s), Paced))
     return sides[0][1], sides[1][1]

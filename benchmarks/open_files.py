@@ -1,10 +1,10 @@
-"""How many files, and so connections, a process may have open."""
+"""The limit of open files, and so of connections."""
 
 import resource
 
 
 def raise_file_limit() -> int:
-    """Allow this process and those that it starts as many open files as the system lets them; how many."""
+    """Raise the limit of open files to the system's maximum for this process and its children. Returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = 2**16 if hard == resource.RLIM_INFINITY else hard
     if soft == resource.RLIM_INFINITY or soft >= allowed:

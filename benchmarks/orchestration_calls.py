@@ -1,4 +1,4 @@
-"""What a pipeline of 20 steps costs beside 20 calls, and what shaping saves of an answer of 1 MB."""
+"""The cost of a pipeline of 20 steps compared with 20 calls, and the savings of shaping an answer of 1 MB."""
 
 import json
 import time
@@ -19,14 +19,14 @@ STEPS: Final = 20
 ROUNDS: Final = 60
 LARGE_ROUNDS: Final = 5
 ROWS: Final = 8000
-"""Of some 130 bytes each: 1 MB."""
+"""Rows of some 130 bytes: 1 MB."""
 _HELLO: Final = {"op": "hello", "session_id": "benchmark"}
 _ids = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """``ms`` is the median of the rounds; ``answer`` are the bytes of the last answer."""
+    """``ms`` is the median of the rounds, ``answer`` the size of the last answer in bytes."""
 
     what: str
     ms: float
@@ -34,7 +34,7 @@ class Timed:
 
 
 def measure() -> tuple[list[Timed], list[Timed]]:
-    """The road's cost of 20 calls, and what comes back of 1 MB, over one connection to a daemon of its own.
+    """The cost of 20 calls, and the size of shaped answers of 1 MB, over one connection to a separate daemon.
 
     Raises:
         RuntimeError: the daemon did not start, or a call failed.
@@ -54,7 +54,7 @@ def show(road: list[Timed], large: list[Timed], console: Console) -> None:
 
 
 def _call(socket: ClientConnection, name: str, **arguments: Any) -> int:
-    """Call a tool; the bytes of its answer."""
+    """Call a tool. Returns the size of its answer in bytes."""
     request_id = next(_ids)
     socket.send(json.dumps({"op": "call_tool", "request_id": request_id, "name": name, "arguments": arguments}))
     while True:
@@ -68,7 +68,7 @@ def _call(socket: ClientConnection, name: str, **arguments: Any) -> int:
 
 
 def _timed(ways: dict[str, Callable[[], int]], rounds: int) -> list[Timed]:
-    """All in turn, round by round."""
+    """Runs all ways in turn, round by round."""
     seen: dict[str, list[float]] = {what: [] for what in ways}
     answers: dict[str, int] = {}
     for _ in range(rounds):
@@ -80,7 +80,7 @@ def _timed(ways: dict[str, Callable[[], int]], rounds: int) -> list[Timed]:
 
 
 def _road(socket: ClientConnection) -> list[Timed]:
-    """The same 20 calls of ``echo``: by the caller, in a chain, side by side, and in a batch."""
+    """20 calls of ``echo``: by the client, in a chain, concurrently, and in a batch."""
     chain = [{"id": "s0", "tool_name": "echo", "args": {"text": "x"}}]
     chain += [{"id": f"s{n}", "tool_name": "echo", "args": {"text": f"{{{{s{n - 1}}}}}"}} for n in range(1, STEPS)]
     beside = [{"id": f"s{n}", "tool_name": "echo", "args": {"text": "x"}} for n in range(STEPS)]
@@ -94,7 +94,7 @@ def _road(socket: ClientConnection) -> list[Timed]:
 
 
 def _large(socket: ClientConnection) -> list[Timed]:
-    """What comes back of 1 MB: all of it, or what was asked for."""
+    """Answers of 1 MB: whole and shaped."""
     rows = [
         {"id": number, "name": f"row {number}", "status": "open" if number % 100 == 0 else "done", "text": "x" * 80}
         for number in range(ROWS)
@@ -116,7 +116,7 @@ def _large(socket: ClientConnection) -> list[Timed]:
 def _show(title: str, timed: list[Timed], console: Console, per: int | None = None) -> None:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
-    for heading in ("ms", *(["ms each"] if per else []), "bytes back", "of the first"):
+    for heading in ("ms", *(["ms each"] if per else []), "bytes received", "relative"):
         table.add_column(heading, justify="right")
     for one in timed:
         each = [f"{one.ms / per:.2f}"] if per else []

@@ -1,4 +1,4 @@
-"""The processes: the daemon, the bare server and the load generator, each started here and ended here, by its pid."""
+"""Starts and ends the processes: the daemon, the other servers and the load generator."""
 
 import os
 import subprocess
@@ -21,37 +21,37 @@ from .wire import HELLO
 
 _ROOT: Final = Path(__file__).parents[1]
 _PEERS: Final = _ROOT / ".venv" / "peers"
-"""Environments of other projects, which ``make .venv/.peer-<name>`` makes by the lock files in tests/peers/."""
+"""Environments of other projects, created by ``make .venv/.peer-<name>`` with the lock files in tests/peers/."""
 _START_S: Final = 60.0
 _STOP_S: Final = 15.0
 _POLL_S: Final = 0.002
 _QUIET_S: Final = 0.4
 _QUIET_SHARE: Final = 0.05
-"""A server that uses less of one core than this for so long does nothing."""
+"""A server that uses less of one core than this for this long is idle."""
 _OURS: Final = ("TOOLD_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_", "EXAI_")
-"""Settings of the person who runs this are no part of what is timed."""
+"""Prefixes of variables that are removed, so that the user's settings do not affect the benchmark."""
 
 Mode: TypeAlias = Literal["stateless", "sessions"]
-"""How an MCP server over HTTP keeps its clients apart."""
+"""Whether an MCP server over HTTP has sessions."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that answers hello on ``port`` of the loopback interface."""
+    """A server that answers hello on a loopback port."""
 
     name: str
     process: "subprocess.Popen[str]"
     port: int
     start_s: float
-    """Seconds from its start as a process to its first answer."""
+    """Seconds from the start of the process to its first answer."""
     http_port: int = 0
-    """Of the daemon's HTTP side."""
+    """The daemon's HTTP port."""
     about: str = ""
-    """What it is, in its own words."""
+    """The server's own description."""
 
     def settle(self) -> None:
-        """Wait until the server does nothing, such as importing what it did not need for its first answer."""
+        """Wait until the server is idle; it may still import modules after its first answer."""
         process = psutil.Process(self.process.pid)
         give_up = time.perf_counter() + _START_S
         used = cpu_s(process)
@@ -63,18 +63,18 @@ class Server:
         raise RuntimeError(f"the {self.name} server is still busy {_START_S:.0f} s after its first answer")
 
     def cpu_s(self) -> float:
-        """Seconds that it has worked so far, user and system."""
+        """The CPU time so far in seconds, user and system."""
         return cpu_s(psutil.Process(self.process.pid))
 
     def memory(self) -> tuple[int, int]:
-        """Bytes in memory now: all that is resident, and what it shares with nobody."""
+        """The current memory in bytes: resident, and unshared."""
         info = psutil.Process(self.process.pid).memory_full_info()
         return info.rss, info.uss
 
 
 @contextmanager
 def bare_server() -> Iterator[Server]:
-    """The echo server that the daemon is held against."""
+    """The bare echo server."""
     began = time.perf_counter()
     with _process([sys.executable, "-m", "benchmarks.bare_server"], cwd=_ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -85,7 +85,7 @@ def bare_server() -> Iterator[Server]:
 
 @contextmanager
 def supabase_stand_in() -> Iterator[int]:
-    """A stand-in for Supabase, which accepts, delays or refuses by the path it is asked under; its port."""
+    """The port of a stand-in for Supabase, which accepts, delays or rejects depending on the path."""
     command = [sys.executable, "-m", "benchmarks.supabase_stand_in"]
     with _process(command, cwd=_ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -94,12 +94,12 @@ def supabase_stand_in() -> Iterator[int]:
 
 @contextmanager
 def daemon(name: str = "daemon", *, config: str = "", **settings: str) -> Iterator[Server]:
-    """The daemon as it is shipped, with a state directory of its own, the simulator, and no token.
+    """The daemon with default settings, a temporary state directory, the simulator, and no token.
 
-    ``config`` is its toold.toml, ``settings`` are variables of its environment.
+    ``config`` is its toold.toml, ``settings`` are environment variables.
 
     Raises:
-        RuntimeError: it did not start; the message has what it said.
+        RuntimeError: it did not start; the message has its output.
     """
     with tempfile.TemporaryDirectory(prefix="toold-bench-") as temporary, (Path(temporary) / "log").open("w") as log:
         directory = Path(temporary)
@@ -117,24 +117,24 @@ def daemon(name: str = "daemon", *, config: str = "", **settings: str) -> Iterat
 
 
 def mcp_sdk_server(mode: Mode) -> AbstractContextManager[Server]:
-    """The MCP SDK's own server, with an ``echo``."""
+    """The MCP SDK's server with an ``echo``."""
     return _mcp_server(f"SDK, {mode}", [sys.executable, "-m", "benchmarks.mcp_sdk_server", mode])
 
 
 def fastmcp_server(mode: Mode) -> AbstractContextManager[Server]:
-    """A FastMCP server with an ``echo``, in its own environment.
+    """A FastMCP server with an ``echo``, in a separate environment.
 
     Raises:
-        RuntimeError: that environment is not there.
+        RuntimeError: the environment does not exist.
     """
     return _mcp_server(f"FastMCP, {mode}", [_python_of("fastmcp"), "-P", "benchmarks/fastmcp_server.py", mode])
 
 
 def mcp_sdk_server_alone(mode: Mode) -> AbstractContextManager[Server]:
-    """The same as ``mcp_sdk_server``, in an environment that has the SDK alone, and so asyncio's own loop.
+    """Like ``mcp_sdk_server``, in an environment with only the SDK, and so with asyncio's loop.
 
     Raises:
-        RuntimeError: that environment is not there.
+        RuntimeError: the environment does not exist.
     """
     return _mcp_server(f"SDK, {mode}", [_python_of("sdk"), "-P", "benchmarks/mcp_sdk_server.py", mode])
 
@@ -158,16 +158,16 @@ def _mcp_server(name: str, command: list[str]) -> Iterator[Server]:
 
 
 class LoadGenerator:
-    """The process that carries out orders; see ``load``."""
+    """The process that carries out orders (``load``)."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
     def ask(self, order: Order, kind: type[T]) -> T:
-        """Have the order carried out.
+        """Carry out an order.
 
         Raises:
-            RuntimeError: the generator gave up; what it said is on stderr.
+            RuntimeError: the generator failed; its message is on stderr.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

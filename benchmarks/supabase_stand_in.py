@@ -1,6 +1,6 @@
-"""A stand-in for Supabase's API: it stores nothing, and answers as the path says.
+"""A stand-in for Supabase's API: it stores nothing, and the path determines the answer.
 
-``/accepts/…`` takes all rows at once, ``/slow/…`` after 5 s, ``/refuses/…`` none of them.
+``/accepts/…`` accepts all rows at once, ``/slow/…`` after 5 s; ``/refuses/…`` rejects them.
 ``python -m benchmarks.supabase_stand_in`` prints its port and serves until it is terminated.
 """
 
@@ -18,26 +18,26 @@ SLOW_S: Final = 5.0
 
 
 async def accepts(request: Request) -> Response:
-    """As PostgREST answers an insert whose rows nobody wants back."""
+    """The answer of PostgREST to an insert that returns no rows."""
     await request.body()
     return Response(status_code=201)
 
 
 async def slow(request: Request) -> Response:
-    """The same, late."""
+    """The same after a delay."""
     await request.body()
     await asyncio.sleep(SLOW_S)
     return Response(status_code=201)
 
 
 async def refuses(request: Request) -> Response:
-    """As PostgREST answers rows that break a rule of their table."""
+    """The answer of PostgREST to rows that violate a constraint."""
     await request.body()
     return JSONResponse({"code": "23514", "message": "violates check constraint", "details": None, "hint": None}, 400)
 
 
 async def main() -> None:
-    """Serve on a free port of the loopback interface."""
+    """Serve on a free loopback port."""
     routes = [
         Route(f"/{name}/{{rest:path}}", endpoint, methods=["GET", "POST"])
         for name, endpoint in (("accepts", accepts), ("slow", slow), ("refuses", refuses))

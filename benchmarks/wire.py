@@ -1,7 +1,7 @@
-"""A WebSocket client that costs next to nothing: what is timed is the server.
+"""A minimal WebSocket client, so that the server dominates the time.
 
-It sends whole text frames with a mask of zeros (the server unmasks them as any other) and looks at nothing but the
-length of what comes back. Good for loopback and for servers that behave; a real client is ``toold.client``.
+It sends unfragmented text frames with a mask of zeros, which the server unmasks as usual, and reads only the length of
+the answers. For loopback and well-behaved servers only; ``toold.client`` is a real client.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ PONG: Final = 0xA
 
 
 def masked(opcode: int, payload: bytes) -> bytes:
-    """One final frame from a client, its mask all zeros."""
+    """A final client frame with a mask of zeros."""
     size = len(payload)
     if size < 126:
         header = struct.pack("!BB", 0x80 | opcode, 0x80 | size)
@@ -31,7 +31,7 @@ def masked(opcode: int, payload: bytes) -> bytes:
 
 
 def next_frame(buffer: bytearray, position: int) -> tuple[int, int, int] | None:
-    """Opcode, start and end of the payload of the server's frame at ``position``; None until it is there whole."""
+    """Opcode, start and end of the payload of the server's frame at ``position``; None if it is incomplete."""
     available = len(buffer) - position
     if available < 2:
         return None
@@ -55,7 +55,7 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self.on_text: Callable[[bytes], None] = lambda _: None
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """Done when the server ends the connection; its result is the reason that the server gave."""
+        """Done when the server closes the connection; its result is the server's reason."""
         self._upgraded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, port: int, hello: bytes, path: str = "/") -> "Connection":
-        """Connect to this port of the loopback interface, send ``hello`` and wait for the first frame.
+        """Connect to a loopback port, send ``hello`` and wait for the first frame.
 
         Raises:
             ConnectionError: the server refused the upgrade, or closed the connection.
@@ -85,18 +85,18 @@ class Connection(asyncio.Protocol):
         return connection
 
     def send(self, frame: bytes) -> None:
-        """Send a whole frame, see ``masked``."""
+        """Send a complete frame (``masked``)."""
         assert self._transport is not None
         self._transport.write(frame)
 
     def close(self) -> None:
-        """Say that it was enough (1000), and go without waiting for the answer."""
+        """Send a close frame (1000), and close without waiting for the answer."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(masked(CLOSE, struct.pack("!H", 1000)))
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one by what it does, not by descent
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
                 self.send(masked(PONG, payload))
             elif opcode == CLOSE:
                 self._reason = f"closed by the server: {payload[:2].hex()} {payload[2:].decode(errors='replace')}"
-                self.send(masked(CLOSE, payload))  # the server hangs up on it
+                self.send(masked(CLOSE, payload))  # the server closes it
         del self._buffer[:position]
 
     def _upgrade(self) -> bool:

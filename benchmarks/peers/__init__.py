@@ -1,4 +1,5 @@
-"""The daemon beside a bare ``websockets`` echo, FastMCP's server and the MCP SDK's: ``python -m benchmarks.peers``.
+"""The daemon compared with a bare ``websockets`` echo server, FastMCP's server and the MCP SDK's: ``python -m
+benchmarks.peers``.
 
 ``__main__`` begins, ``measure`` runs the rounds, ``report`` shows them; what calls is ``benchmarks.driving``, in the
 load generator's process.

@@ -1,11 +1,11 @@
-"""What is measured, and how: all servers at once, loaded in turn, round by round, by the same clients."""
+"""The measurement: all servers run, and the same clients load them in turn, round by round."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ..driving import Drive, Driven, Road
+from ..driving import ClientTransport, Drive, Driven
 from ..servers import LoadGenerator, Server, bare_server, daemon, fastmcp_server, mcp_sdk_server_alone
 
 CLIENTS: Final = (1, 16, 256)
@@ -13,21 +13,21 @@ WAIT_MS: Final = 50
 _SMALL: Final = 64
 PAYLOADS: Final = {"64 B": _SMALL, "4 KiB": 4 * 1024, "1 MiB": 1024 * 1024}
 WAITING: Final = f"waits {WAIT_MS} ms"
-"""The workload of a tool that does so, with the smallest payload."""
+"""The workload of a waiting tool, with the smallest payload."""
 WORKLOADS: Final = (*PAYLOADS, WAITING)
-"""What is called: ``echo`` with texts of these sizes, and the tool that waits."""
+"""The workloads: ``echo`` with texts of these sizes, and the waiting tool."""
 
 _OUT_OF_THE_WAY: Final = {
     "TOOLD_MAX_RUNNING": "1024",
     "TOOLD_MAX_WAITING": "4096",
     "TOOLD_SPILL_BYTES": str(8 * 1024 * 1024),
 }
-"""The daemon's limits: no call waits for its turn, and no answer is kept as a file instead of sent."""
+"""The daemon's limits, so that no call waits for a permit and no answer spills to a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long to measure; seconds are per round, server, workload and number of clients."""
+    """The durations; seconds are per round, server, workload and number of clients."""
 
     rounds: int
     warm_up_s: float
@@ -41,21 +41,21 @@ QUICK: Final = Plan(rounds=1, warm_up_s=0.1, seconds=0.3, longest_s=4.0)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One server by one road; the daemon has two."""
+    """A server with one transport; the daemon has two."""
 
     name: str
     server: Server
-    road: Road
+    transport: ClientTransport
     about: str
 
     def order(self, cell: "Cell", plan: Plan) -> Drive:
-        """What the load generator is told."""
+        """The order for the load generator."""
         workload, clients = cell
         waits = workload == WAITING
         ours = self.name in OURS
         return Drive(
-            self.road,
-            self.server.http_port if self.road == "http" else self.server.port,
+            self.transport,
+            self.server.http_port if self.transport == "http" else self.server.port,
             self.server.process.pid,
             clients,
             _SMALL if waits else PAYLOADS[workload],
@@ -76,14 +76,14 @@ SDK: Final = "mcp SDK"
 FASTMCP: Final = "FastMCP"
 
 Cell: TypeAlias = tuple[str, int]
-"""A workload, and by how many clients."""
+"""A workload and the number of clients."""
 Seen: TypeAlias = dict[Cell, dict[str, list[Driven]]]
-"""Cell → name of a side → its rounds."""
+"""The rounds by cell and name of a side."""
 
 
 @contextmanager
 def sides() -> Iterator[list[Side]]:
-    """All servers, started and at rest.
+    """Starts all servers, and waits until they are idle.
 
     Raises:
         RuntimeError: one did not start.
@@ -105,12 +105,12 @@ def sides() -> Iterator[list[Side]]:
 
 
 def measure(servers: Sequence[Side], plan: Plan, load: LoadGenerator, say: Callable[[str], None]) -> Seen:
-    """All rounds of all cells. ``say`` gets what is being done."""
+    """Runs all rounds of all cells. ``say`` gets the current step."""
     cells = [(workload, clients) for workload in WORKLOADS for clients in CLIENTS]
     seen: Seen = {cell: {side.name: [] for side in servers} for cell in cells}
     for number in range(plan.rounds):
         for cell in cells:
-            for side in servers if number % 2 == 0 else reversed(servers):  # who begins changes
+            for side in servers if number % 2 == 0 else reversed(servers):  # alternate the order
                 say(f"round {number + 1} of {plan.rounds}: {cell[0]} by {cell[1]}, {side.name}")
                 seen[cell][side.name].append(load.ask(side.order(cell, plan), Driven))
     return seen

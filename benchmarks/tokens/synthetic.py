@@ -1,6 +1,6 @@
-"""Made-up tools of realistic size: ten services, each with five kinds of records and five things to do with them.
+"""Synthetic tools of realistic size: ten services, each with five kinds of records and five operations.
 
-Their listing takes about as many tokens a tool as that of the daemon's own tools (docs/code-mode.md has both figures).
+They take about as many tokens per tool in the listing as the built-in tools (docs/code-mode.md has both figures).
 """
 
 from itertools import islice, product
@@ -25,17 +25,17 @@ _RECORDS: Final = {
 }
 _VERBS: Final = ("search", "create", "get", "update", "delete")
 SIZES: Final = (30, 100, 250)
-"""Small enough that each service has something, a usual setup of several servers, and all there are."""
+"""A few tools per service, a usual setup of several servers, and all tools."""
 
 
 def synthetic_tools(count: int) -> list[Tool]:
-    """The first ``count`` of 250: what comes first of every service is there before what comes second of any."""
+    """The first ``count`` of 250 tools, taken evenly from all services."""
     places = islice(product(range(5), _VERBS, _RECORDS), count)
     return [_tool(service, _RECORDS[service][place], verb) for place, verb, service in places]
 
 
 async def _nothing(arguments: dict[str, Any], context: ToolContext) -> None:
-    """What these tools do: they are only listed."""
+    """Does nothing; the tools are only listed."""
 
 
 def _tool(service: str, record: str, verb: str) -> Tool:
@@ -72,7 +72,7 @@ def _text(says: str, **more: Any) -> Schema:
 
 
 def _fields(record: str) -> dict[str, Schema]:
-    """What one can say of a record."""
+    """The writable fields of a record."""
     return {
         "name": _text(f"The display name of the {record}, unique within its owner's records.", maxLength=200),
         "description": _text(f"What the {record} is about, as Markdown; shown on its page."),
@@ -100,7 +100,7 @@ def _fields(record: str) -> dict[str, Schema]:
 
 
 def _row(record: str) -> Schema:
-    """What is known of a record."""
+    """The schema of a returned record."""
     known = ("name", "status", "owner_id", "due_at", "labels")
     fields = {
         name: {key: value for key, value in _fields(record)[name].items() if key != "description"} for name in known

@@ -1,8 +1,8 @@
-"""One task, three tools of many: find a contact, look for her open tickets, make an appointment. By each presentation.
+"""A task with three of many tools, by presentation: find a contact, list her open tickets, make an appointment.
 
-Everything is counted once, when it enters the model's context: the instructions; the listing as model APIs take it
-(name, description, input schema); what the model writes; what comes back. A conversation of several turns sends its
-beginning again with each, so in the long run the listing weighs more, and code mode saves more, than is shown here.
+Everything counts once, when it enters the model's context: the instructions, the listing in the form of model APIs
+(name, description, input schema), the model's output, and the results. A conversation sends its beginning again with
+every turn, so in practice the listing weighs more, and code mode saves more, than shown here.
 """
 
 import json
@@ -28,10 +28,10 @@ from toold.tools.toolsets import CODE_TOOLS, INIT_TOOL
 from .synthetic import synthetic_tools
 
 AIMS: Final = {100: 0.90, 250: 0.96}
-"""What code mode saves of the whole cost of ``classic``, at least, with so many tools."""
+"""The minimum share of the cost of ``classic`` that code mode saves, by number of tools."""
 WAYS: Final[tuple[Presentation, ...]] = ("classic", "hybrid", "code")
 _LISTED: Final = ("crm_search_contact", "files_search_document", "messages_create_channel")
-"""What ``hybrid`` lists beside the tools of ``code``; one of the three that the task needs."""
+"""The tools that ``hybrid`` lists in addition to those of ``code``; the task needs one of them."""
 
 _PERSON: Final = {"id": "C-4", "name": "Ada Lovelace", "status": "open", "owner_id": "U-7", "labels": ["vip", "uk"]}
 _TICKETS: Final = [
@@ -58,16 +58,16 @@ return {"event": event["id"], "tickets": [ticket["id"] for ticket in found]}
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What enters the model's context."""
+    """The texts that enter the model's context."""
 
     listing: list[str]
-    """What is there before anything was asked."""
+    """The instructions and the listing."""
     use: list[str]
-    """Finding the three tools, calling them, and what comes back."""
+    """The searches, the calls and their results."""
 
 
 async def texts(presentation: Presentation, count: int) -> Texts:
-    """By this presentation, with ``count`` synthetic tools and those of the daemon that it needs."""
+    """The texts of a presentation with ``count`` synthetic tools and the built-in tools that it needs."""
     selection = _selection(presentation, count)
     listing = [instructions(selection, simulated=False), *map(definition, selection.infos)]
     if presentation == "classic":
@@ -88,7 +88,7 @@ def _selection(presentation: Presentation, count: int) -> ToolsetView:
 
 
 def definition(info: ToolInfo) -> str:
-    """A tool as model APIs take it."""
+    """A tool in the form of model APIs."""
     return json.dumps({"name": info.name, "description": info.description, "input_schema": info.input_schema})
 
 
@@ -97,7 +97,7 @@ def _call(name: str, arguments: dict[str, Any]) -> str:
 
 
 async def _found(selection: ToolsetView) -> list[str]:
-    """A search for each tool, and the three signatures, as the tools themselves answer."""
+    """A search for each tool, and the three signatures, with the tools' real answers."""
     asked: list[tuple[str, dict[str, Any]]] = [("search_tools", {"query": query}) for query in _SEARCHES]
     asked.append(("read_stubs", {"names": [name for name, _, _ in _CALLS]}))
     said = []
@@ -119,6 +119,6 @@ def _ran() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """As much of a running call as tools have that only look at tools."""
+    """The part of a tool context that the search tools use."""
 
     toolset_view: ToolsetView
