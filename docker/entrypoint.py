@@ -1,4 +1,4 @@
-"""The container's first program: checks its environment, writes nginx's configuration, and becomes supervisor."""
+"""The container's entrypoint: validates the environment, writes nginx's configuration, and executes supervisor."""
 
 import os
 import secrets
@@ -14,13 +14,13 @@ HERE = Path(__file__).resolve().parent
 
 
 def main() -> None:
-    """Become supervisor; what prevents that is one line on stderr, and the exit code 1."""
+    """Execute supervisor. A failure is one line on stderr and exit code 1."""
     try:
         this = container(with_secrets(os.environ, lambda path: Path(path).read_text("utf-8")))
         _check_readable(this.certificate or ())
         supervisor, nginx = _program("supervisord"), _program("nginx")
         _write_configuration(this)
-        _keep_token(this.daemon)
+        _write_token(this.daemon)
     except (ContainerError, OSError) as error:
         sys.exit(f"container: cannot start: {error}")
     environment = {
@@ -32,7 +32,7 @@ def main() -> None:
         "STOP_WAIT_S": str(this.stop_wait_s),
         "START_RETRIES": str(this.start_retries),
     }
-    os.execve(supervisor, [supervisor, "-c", str(HERE / "supervisord.conf")], environment)  # noqa: S606 - it is the point
+    os.execve(supervisor, [supervisor, "-c", str(HERE / "supervisord.conf")], environment)  # noqa: S606 - replaces this process
 
 
 def _check_readable(paths: tuple[str, ...]) -> None:
@@ -42,8 +42,8 @@ def _check_readable(paths: tuple[str, ...]) -> None:
 
 
 def _program(name: str) -> str:
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    local = Path(sys.executable).with_name(name)
+    found = str(local) if local.exists() else shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if found is None:
         raise ContainerError(f"{name} is not installed")
     return found
@@ -54,7 +54,7 @@ def _write_configuration(this: Container) -> None:
     run = Path(this.run)
     run.mkdir(mode=0o700, parents=True, exist_ok=True)
     values = {
-        # As root, nginx would give its workers to somebody who cannot read this container's files.
+        # As root, nginx would run its workers as a user that cannot read this container's files.
         "user": "user root;\n" if os.getuid() == 0 else "",
         "run": this.run,
         "container": str(HERE),
@@ -72,8 +72,8 @@ def _write_configuration(this: Container) -> None:
         (run / name).write_text(text, "utf-8")
 
 
-def _keep_token(env: Mapping[str, str]) -> None:
-    """Put a token that was given where the commands in this container look for it, as they have another environment."""
+def _write_token(env: Mapping[str, str]) -> None:
+    """Write a given token to the state directory, for commands in this container, which have another environment."""
     if env.get("TOOLD_TOKEN"):
         directory = default_state_dir(env)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

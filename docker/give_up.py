@@ -1,6 +1,6 @@
-"""Ends supervisor, and with it the container, where a program could not be started however often it was tried.
+"""A supervisor event listener that ends supervisor, and so the container, when a program repeatedly fails to start.
 
-A supervisor event listener: it reads events from standard input and says READY and RESULT on standard output.
+It reads events from standard input and writes READY and RESULT to standard output.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 
 
 def main() -> None:
-    """Wait for the first event, which is the end."""
+    """Wait for the first event, then end supervisor."""
     sys.stdout.write("READY\n")
     sys.stdout.flush()
     header = dict(word.split(":", 1) for word in sys.stdin.readline().split())
@@ -17,7 +17,9 @@ def main() -> None:
         return  # supervisor has ended
     payload = sys.stdin.read(int(header["len"]))
     event = dict(word.split(":", 1) for word in payload.split())
-    sys.stderr.write(f"container: {event['processname']} cannot be started; ending. What it said stands above.\n")
+    sys.stderr.write(
+        f"container: {event['processname']} failed to start; stopping the container. Its output is above.\n"
+    )
     sys.stderr.flush()
     os.kill(os.getppid(), signal.SIGTERM)
     sys.stdout.write("RESULT 2\nOK")

@@ -1,4 +1,4 @@
-"""The container's health check: greets the daemon through nginx, as a client would, and has it answer a call."""
+"""The container's health check: connects to the daemon through nginx, as a client does, and makes a call."""
 
 import asyncio
 import os
@@ -14,15 +14,15 @@ TIMEOUT_S = 8.0
 
 
 async def check() -> None:
-    """Return where the daemon answers.
+    """Return if the daemon answers.
 
     Raises:
-        CallError, OSError, TimeoutError: it does not.
-        ContainerError: the environment is not one that it runs with.
+        CallError, OSError, TimeoutError: it does not answer.
+        ContainerError: the environment is invalid.
     """
     env = with_secrets(os.environ, lambda path: Path(path).read_text("utf-8"))
     this = container(env)
-    # The certificate speaks for the name that the world knows, and this asks 127.0.0.1 whether it lives, no more.
+    # The certificate is for the public host name; this connects to 127.0.0.1.
     tls = ssl._create_unverified_context() if this.certificate else None  # noqa: S323
     async with (
         asyncio.timeout(TIMEOUT_S),

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the secrets that compose.yaml names, in docker/secrets/, each in a file of its own. Those that are there stay.
+"""Creates the secrets for compose.yaml in docker/secrets/, one file per secret. Existing files stay.
 
-They are readable to all on the machine who may enter the directory, which is nobody but its owner: the containers read
-them as users of their own.
+The files are world-readable, because the containers read them as other users; only the owner can enter the directory.
 """
 
 import base64
@@ -17,16 +16,16 @@ DIRECTORY = Path(__file__).resolve().parent / "secrets"
 
 
 def make(directory: Path) -> list[str]:
-    """Make what is missing below ``directory``; returns the names of what was made."""
+    """Create the missing files in ``directory``; returns their names."""
     directory.mkdir(mode=0o700, exist_ok=True)
-    made: list[str] = []
+    created: list[str] = []
 
     def secret(name: str, value: str) -> str:
         path = directory / name
         if not path.exists():
             path.write_text(value, "utf-8")
             path.chmod(0o444)
-            made.append(name)
+            created.append(name)
         return path.read_text("utf-8")
 
     secret("token", secrets.token_urlsafe(32))
@@ -36,11 +35,11 @@ def make(directory: Path) -> list[str]:
     secret("postgrest_uri", f"postgresql://authenticator:{password}@postgres:5432/postgres")
     signing = secret("jwt_secret", secrets.token_urlsafe(48))
     secret("service_role_key", signed({"role": "service_role", "iss": "toold"}, signing))
-    return made
+    return created
 
 
 def signed(claims: dict[str, str], secret: str) -> str:
-    """A JSON Web Token, HS256: what Supabase's keys are, and PostgREST takes."""
+    """A JSON Web Token (HS256), the format of Supabase's keys, which PostgREST accepts."""
     head, body = (_base64(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
     mac = hmac.new(secret.encode(), f"{head}.{body}".encode(), hashlib.sha256).digest()
     return f"{head}.{body}.{_base64(mac)}"
@@ -52,4 +51,4 @@ def _base64(data: bytes) -> str:
 
 if __name__ == "__main__":
     new = make(DIRECTORY)
-    sys.stdout.write(f"{DIRECTORY}: {', '.join(new) if new else 'all are there'}\n")
+    sys.stdout.write(f"{DIRECTORY}: {', '.join(new) if new else 'all secrets exist'}\n")

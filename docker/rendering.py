@@ -1,4 +1,4 @@
-"""What the container's environment comes to: pure, without files. entrypoint.py and health.py read and write them."""
+"""Derives the container's configuration from its environment. Pure; entrypoint.py and health.py access the files."""
 
 import base64
 import hashlib
@@ -13,47 +13,47 @@ SECRETS = (
     "GLM_API_KEY",
     "SUPABASE_SERVICE_ROLE_KEY",
 )
-"""Each may be given in a file instead, named by the variable with ``_FILE`` at its end."""
+"""Secrets, each of which may be in a file named by the variable with the suffix ``_FILE``."""
 
 FALSE = frozenset({"0", "false", "no", "off", "f", "n"})
 
 
 class ContainerError(Exception):
-    """The container cannot run with this environment; the message says what to change."""
+    """The environment is invalid; the message says what to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """How this container runs."""
+    """The configuration of this container."""
 
     run: str
-    """Directory of what is made at each start."""
+    """The directory of files that each start writes."""
     public_port: int
     port: int
     http_port: int
     stop_wait_s: int
-    """How long a program has to end; the daemon's grace period and some."""
+    """The time for a program to exit: longer than the daemon's grace period."""
     start_retries: int
-    """How often what cannot be started is tried again, after a second, two, three …"""
+    """The number of retries of a failed start, after 1 s, 2 s, 3 s …"""
     certificate: tuple[str, str] | None
-    """Certificate chain and key for the public port, PEM files."""
+    """The PEM files of the certificate chain and key for the public port."""
     pages_user: str
     pages_password: str | None = field(repr=False)
-    """For ``/``, ``/readyz`` and ``/metrics``; without it they are closed."""
+    """The password for ``/``, ``/readyz`` and ``/metrics``; without it they are closed."""
     daemon: Mapping[str, str] = field(repr=False)
     """The daemon's environment."""
 
     @property
     def url(self) -> str:
-        """Where clients in this container reach the daemon as those outside do."""
+        """The public URL, for clients in this container."""
         return f"{'wss' if self.certificate else 'ws'}://127.0.0.1:{self.public_port}/ws"
 
 
 def with_secrets(env: Mapping[str, str], read: Callable[[str], str]) -> dict[str, str]:
-    """The environment with the secrets that it names files of; ``read`` gives a file's text.
+    """The environment with the secrets from the files that it names; ``read`` returns a file's text.
 
     Raises:
-        ContainerError: a file cannot be read or is empty, or a secret is given twice.
+        ContainerError: a file is unreadable or empty, or a secret is set twice.
     """
     filled = dict(env)
     for name in SECRETS:
@@ -72,24 +72,24 @@ def with_secrets(env: Mapping[str, str], read: Callable[[str], str]) -> dict[str
 
 
 def container(env: Mapping[str, str]) -> Container:
-    """How the container runs, from its environment with the secrets in it.
+    """The container's configuration, from its environment including the secrets.
 
     Raises:
-        ContainerError: it cannot.
+        ContainerError: the environment is invalid.
     """
     if env.get("TOOLD_AUTH", "true").strip().lower() in FALSE:
-        raise ContainerError("TOOLD_AUTH is false, and this container's port is public: unset it")
+        raise ContainerError("TOOLD_AUTH is false, but this container's port is public: unset it")
     certificate, key = env.get("TOOLD_TLS_CERT", ""), env.get("TOOLD_TLS_KEY", "")
     if bool(certificate) != bool(key):
-        raise ContainerError("TOOLD_TLS_CERT and TOOLD_TLS_KEY belong together; set both or none")
+        raise ContainerError("TOOLD_TLS_CERT and TOOLD_TLS_KEY belong together; set both or neither")
     user = env.get("TOOLD_PAGES_USER") or "operator"
     if ":" in user or not user.isprintable():
         raise ContainerError("TOOLD_PAGES_USER must have no colon and no control characters")
     port, http_port = _port(env, "TOOLD_PORT", 8079), _port(env, "TOOLD_HTTP_PORT", 8081)
     public = _port(env, "TOOLD_PUBLIC_PORT", 8080)
     if len({port, http_port, public}) < 3:
-        raise ContainerError("TOOLD_PUBLIC_PORT, TOOLD_PORT and TOOLD_HTTP_PORT must be three ports")
-    # The daemon is behind nginx: TLS ends there, and nobody else may reach its ports.
+        raise ContainerError("TOOLD_PUBLIC_PORT, TOOLD_PORT and TOOLD_HTTP_PORT must differ")
+    # The daemon is behind nginx, which terminates TLS; its ports are not reachable from outside.
     ours = {"TOOLD_TLS_CERT", "TOOLD_TLS_KEY", "TOOLD_PAGES_USER", "TOOLD_PAGES_PASSWORD"}
     ours |= {"TOOLD_PUBLIC_PORT", "TOOLD_START_RETRIES", "TOOLD_RUN_DIR"}
     daemon = {name: value for name, value in env.items() if name not in ours}
@@ -114,7 +114,7 @@ def container(env: Mapping[str, str]) -> Container:
 
 
 def listen_conf(this: Container) -> str:
-    """The public port's part of nginx's configuration."""
+    """nginx's configuration of the public port."""
     addresses = (f"{this.public_port}", f"[::]:{this.public_port}")
     if this.certificate is None:
         return "".join(f"listen {address};\n" for address in addresses)
@@ -125,15 +125,15 @@ def listen_conf(this: Container) -> str:
 
 
 def pages_conf(this: Container) -> str:
-    """Who may see the pages for people."""
+    """nginx's access configuration of the pages."""
     if this.pages_password is None:
-        return 'return 403 "closed: give the container TOOLD_PAGES_PASSWORD_FILE\\n";\n'
+        return 'return 403 "closed: set TOOLD_PAGES_PASSWORD_FILE for this container\\n";\n'
     return f'auth_basic "toold";\nauth_basic_user_file {this.run}/htpasswd;\n'
 
 
 def htpasswd(user: str, password: str, salt: bytes) -> str:
-    """The line that nginx checks basic auth against: salted, so that the password does not stand on a second disk."""
-    digest = hashlib.sha1(password.encode() + salt).digest()  # noqa: S324 - what nginx can check without a library
+    """The line of nginx's password file, with a salted hash."""
+    digest = hashlib.sha1(password.encode() + salt).digest()  # noqa: S324 - a format that nginx supports everywhere
     return f"{user}:{{SSHA}}{base64.b64encode(digest + salt).decode()}\n"
 
 
@@ -141,7 +141,7 @@ def fill_in(template: str, values: Mapping[str, str]) -> str:
     """The template with ``@name@`` replaced.
 
     Raises:
-        KeyError: the template has a name that is not among the values.
+        KeyError: the template has an unknown name.
     """
     return re.sub(r"@([a-z_]+)@", lambda found: values[found[1]], template)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a PostgreSQL what the audit's migrations expect of a Supabase project, and applies them. May be run again.
+# Prepares PostgreSQL like a Supabase project, as the audit's migrations expect, and applies them. Idempotent.
 # Usage: prepare.sh DIRECTORY_OF_MIGRATIONS, with libpq's variables, and passwords in the files that
 # POSTGRES_PASSWORD_FILE and AUTHENTICATOR_PASSWORD_FILE name.
 set -eu
@@ -10,7 +10,7 @@ fi
 AUTHENTICATOR_PASSWORD=$(cat "$AUTHENTICATOR_PASSWORD_FILE")
 export AUTHENTICATOR_PASSWORD
 
-# The password is read from the environment: on a command line, everybody on the machine would see it.
+# The password is in the environment, because command lines are visible to all users.
 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 <<'SQL'
 \getenv password AUTHENTICATOR_PASSWORD
 SELECT format('CREATE ROLE %I NOLOGIN NOINHERIT %s', name, flags)
@@ -29,5 +29,5 @@ SQL
 for migration in "$1"/*.sql; do
     psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --single-transaction --file="$migration"
 done
-# PostgREST reads the tables once; it is told to look again.
+# PostgREST caches the schema; make it reload.
 psql --no-psqlrc --quiet --command="NOTIFY pgrst, 'reload schema'"

@@ -305,7 +305,7 @@ def test_a_daemon_that_cannot_start_ends_the_container(start_stack: Callable[...
     """After some attempts the container gives up, and its log says what was wrong."""
     stack = start_stack(TOOLD_MAX_RUNNING="many", TOOLD_START_RETRIES="1")
     stack.process.wait(timeout=300)
-    assert "daemon cannot be started; ending" in stack.logged()
+    assert "daemon failed to start; stopping the container" in stack.logged()
     assert "TOOLD_MAX_RUNNING" in stack.logged()
 
 

@@ -90,7 +90,7 @@ def test_the_port_speaks_tls_where_there_is_a_certificate() -> None:
 
 def test_without_a_password_the_pages_are_closed() -> None:
     """They say what to do; with a password they ask for it."""
-    assert pages_conf(container({})).startswith('return 403 "closed: give the container TOOLD_PAGES_PASSWORD_FILE')
+    assert pages_conf(container({})).startswith('return 403 "closed: set TOOLD_PAGES_PASSWORD_FILE')
     assert "auth_basic_user_file /run/toold/htpasswd;" in pages_conf(container({"TOOLD_PAGES_PASSWORD": "x"}))
 
 
