@@ -54,7 +54,7 @@ def running_rows(calls: Sequence[Call]) -> list[Row]:
             tool,
             cell(call["state"]),
             duration(call["age_s"]),
-            duration(call["left_s"]),
+            duration(call["remaining_s"]),
             cell(call["id"]),
             _progress(call["progress"]),
         )

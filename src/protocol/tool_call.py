@@ -146,7 +146,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cost: Cost | None = None
     simulated: bool | None = None
     """True if the simulator answered."""
-    chosen_because: str | None = None
+    model_choice_reason: str | None = None
     """Why ``model`` was asked, where the choice was left to the daemon."""
     provider_calls: int = 0
     """Requests sent to vendors: completions, uploads, searches; failed ones included."""

@@ -114,7 +114,7 @@ class Model:
         return min(reversed(near), key=lambda depth: abs(order.index(depth) - order.index(wanted)), default=None)
 
     @property
-    def takes_addresses(self) -> bool:
+    def accepts_image_urls(self) -> bool:
         """Whether an image may be given by its ``https:`` address. Moonshot takes the image itself alone."""
         return self.provider != "kimi"
 

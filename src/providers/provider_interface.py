@@ -50,7 +50,7 @@ class Provider(ProviderAbilities, Protocol):
     simulated: bool
 
     @property
-    def road(self) -> str:
+    def transport_name(self) -> str:
         """What carries the call, such as ``openai 3.54.0``, ``zhipuai 2.1.5`` or ``httpx 0.28.1``; for people."""
         ...
 

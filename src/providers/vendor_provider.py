@@ -56,10 +56,10 @@ class VendorProvider:
         self.search = None if searching is None else VendorSearch(exchange, searching)
 
     def __repr__(self) -> str:
-        return f"<VendorProvider {self.name} over {self.road}{' (simulated)' if self.simulated else ''}>"
+        return f"<VendorProvider {self.name} over {self.transport_name}{' (simulated)' if self.simulated else ''}>"
 
     @property
-    def road(self) -> str:
+    def transport_name(self) -> str:
         return self._opening.name
 
     def preview(self, request: CompletionRequest, *, stream: bool = False) -> Body:

@@ -19,7 +19,7 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     state: CallState
     tool: str | None = None
     started_at: float | None = None
-    left_s: float | None = None
+    remaining_s: float | None = None
     """Until its deadline, while it has no answer."""
     progress: Progress | None = None
     outcome: str | None = None

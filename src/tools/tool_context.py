@@ -49,7 +49,7 @@ class DaemonView(Protocol):
         ...
 
     async def self_check(self) -> list[dict[str, Any]]:
-        """One object per check: check, ok, status, why, what_to_do. Has no side effects and calls no vendor."""
+        """One object per check: check, ok, status, message, remedy. Has no side effects and calls no vendor."""
         ...
 
     def running(self, principal: Principal) -> list[dict[str, Any]]:
@@ -118,11 +118,11 @@ class ToolContext(Protocol):
         ...
 
     async def complete(
-        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, chosen_because: str | None = None
+        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, model_choice_reason: str | None = None
     ) -> Completion:
         """Ask the model that the request names, within this call's deadline and its provider's permits.
 
-        Usage, cost, provider and duration are recorded with the call, and so is ``chosen_because``, the tool's
+        Usage, cost, provider and duration are recorded with the call, and so is ``model_choice_reason``, the tool's
         reason for choosing this model.
 
         Raises:

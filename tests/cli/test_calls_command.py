@@ -26,7 +26,7 @@ def running(**fields: Any) -> dict[str, Any]:
         "state": "running",
         "started_at": 1.0,
         "age_s": 65.2,
-        "left_s": 264.8,
+        "remaining_s": 264.8,
         "progress": None,
         **fields,
     }

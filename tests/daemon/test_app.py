@@ -186,7 +186,7 @@ async def test_a_damaged_database_is_a_problem_until_it_is_mended(run_with: Any)
     shown = await daemon.view.status(recent=0, days=0)
     assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: mend it"]
     (told,) = [check for check in await daemon.view.self_check() if check["check"] == "store"]
-    assert (told["status"], told["what_to_do"]) == ("fail", "mend it")
+    assert (told["status"], told["remedy"]) == ("fail", "mend it")
 
 
 @pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])

@@ -104,7 +104,7 @@ async def test_calls_that_run_are_shown_without_their_arguments(operations: Oper
     assert (first["session"], first["principal"], first["tool"]) == ("an-editor", "local", "echo")
     assert first["session_id"] == second["session_id"]
     assert 0 <= first["age_s"] < 90
-    assert 0 < first["left_s"] <= 90
+    assert 0 < first["remaining_s"] <= 90
     assert "the argument" not in json.dumps([first, second])
 
 

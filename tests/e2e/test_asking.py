@@ -124,12 +124,12 @@ async def test_files_that_do_not_fit_are_named(tmp_path: Path, start_daemon: Cal
     daemon = start_daemon(TOOLD_WORKSPACE=str(tmp_path))
     async with daemon.peer() as peer:
         frame = await peer.call("1", "chat", prompt="?", model="moonshot-v1-8k", files=["long.txt", "short.txt"])
-        assert [part["what"] for part in frame["structured"]["left_out"]] == ["long.txt"]
+        assert [part["what"] for part in frame["structured"]["omitted"]] == ["long.txt"]
         assert "1 file attached: short.txt" in frame["outputs"][0]["text"]
         frame = await peer.call("2", "chat", prompt="?", model="moonshot-v1-8k", files=["long.txt"])
         assert frame["error"]["code"] == "CONTEXT_LENGTH_EXCEEDED"
         assert frame["error"]["details"]["context_window"] == 8_192
         assert frame["error"]["details"]["models"]
         frame = await peer.call("3", "chat", prompt="?", model="auto", files=["long.txt"])
-        assert "the cheapest of the" in frame["structured"]["chosen_because"]
-        assert frame["metadata"]["chosen_because"] == frame["structured"]["chosen_because"]
+        assert "the cheapest of the" in frame["structured"]["model_choice_reason"]
+        assert frame["metadata"]["model_choice_reason"] == frame["structured"]["model_choice_reason"]

@@ -34,9 +34,9 @@ async def test_an_sdk_that_cannot_be_imported_is_passed_over(bench: "Bench") -> 
     """An installed but broken SDK gives way to the next road, and the provider says which it took."""
     choices = (TransportChoice("openai", "openai", _broken), TransportChoice("httpx", "httpx", HttpTransport))
     provider = _provider(bench, *choices)
-    assert provider.road.startswith("openai ")
+    assert provider.transport_name.startswith("openai ")
     await provider.warm_up()
-    assert provider.road.startswith("httpx ")
+    assert provider.transport_name.startswith("httpx ")
     deltas: list[Delta] = []
     asking = CompletionRequest(bench.model("kimi"), (Message("user", "Hi."),))
     completion = await provider.complete(asking, timeout_s=30, on_delta=deltas.append)
@@ -67,7 +67,7 @@ async def test_roads_are_opened_one_at_a_time(bench: "Bench") -> None:
 async def test_without_any_road_the_error_names_the_package(bench: "Bench") -> None:
     """Warming up never raises; asking says which package to install."""
     provider = _provider(bench, TransportChoice("no-sdk", "toold_no_such_sdk", _broken))
-    assert provider.road == "no-sdk (not installed)"
+    assert provider.transport_name == "no-sdk (not installed)"
     await provider.warm_up()
     with pytest.raises(ServiceUnavailableError, match="needs the package no-sdk"):
         await provider.complete(CompletionRequest(bench.model("kimi"), (Message("user", "Hi."),)), timeout_s=30)

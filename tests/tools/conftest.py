@@ -149,7 +149,7 @@ class Context:
     asked: list[CompletionRequest] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
-    chosen_because: str | None = None
+    model_choice_reason: str | None = None
     """Of the last completion."""
     threads: dict[str, Thread] = field(default_factory=dict)
     """What is stored."""
@@ -255,9 +255,9 @@ class Context:
         self.threads[thread.id] = thread
 
     async def complete(
-        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, chosen_because: str | None = None
+        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, model_choice_reason: str | None = None
     ) -> Completion:
-        self.chosen_because = chosen_because
+        self.model_choice_reason = model_choice_reason
         self.asked.append(request)
         if on_delta is not None:
             for delta in self.deltas:

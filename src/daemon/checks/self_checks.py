@@ -25,8 +25,8 @@ def as_data(check: CheckResult) -> dict[str, Any]:
         "check": check.name,
         "ok": check.status == "ok",
         "status": check.status,
-        "why": check.message,
-        "what_to_do": check.remedy,
+        "message": check.message,
+        "remedy": check.remedy,
     }
 
 

@@ -173,10 +173,10 @@ class CallContext:
         )
 
     async def complete(
-        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, chosen_because: str | None = None
+        self, request: CompletionRequest, *, on_delta: OnDelta | None = None, model_choice_reason: str | None = None
     ) -> Completion:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
-        meter.model, meter.chosen_because = request.model.id, chosen_because
+        meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
         budgets = self._services.budgets_of(self.principal)
         limited = any(budget.amounts for budget in budgets) and not limiter.provider.simulated
         estimate = await asyncio.to_thread(completion_cost.estimated_cost, request) if limited else None

@@ -50,9 +50,9 @@ class CallLookup:
             return _info_of(call)
         waiting = self._detached.waiting.get(call_id)
         if waiting is not None and waiting.session.principal == principal.name:
-            left_s = max(0.0, waiting.deadline_at - time.time())
+            remaining_s = max(0.0, waiting.deadline_at - time.time())
             return CallInfo(
-                id=call_id, state="waiting", tool=waiting.tool, started_at=waiting.started_at, left_s=left_s
+                id=call_id, state="waiting", tool=waiting.tool, started_at=waiting.started_at, remaining_s=remaining_s
             )
         return await self._finished_detached(principal, call_id) or await self._finished(principal, call_id)
 
@@ -103,7 +103,7 @@ def _info_of(call: RunningCall) -> CallInfo:
         state=call.public_state,
         tool=call.tool.name,
         started_at=call.started_at,
-        left_s=max(0.0, call.deadline - time.monotonic()),
+        remaining_s=max(0.0, call.deadline - time.monotonic()),
         progress=call.last_progress,
     )
 

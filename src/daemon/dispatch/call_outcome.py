@@ -52,7 +52,7 @@ def _metadata(meter: UsageMeter, latency_ms: float, shaping: dict[str, Json] | N
         usage=meter.usage,
         cost=meter.cost,
         simulated=meter.simulated or None,
-        chosen_because=meter.chosen_because,
+        model_choice_reason=meter.model_choice_reason,
         provider_calls=meter.provider_calls,
         usage_by_model=meter.usage_by_model if len(meter.usage_by_model) > 1 else (),
         shaping=shaping,

@@ -15,7 +15,7 @@ class UsageMeter(msgspec.Struct):
     """Requests sent to a vendor."""
     provider: str | None = None
     model: str | None = None
-    chosen_because: str | None = None
+    model_choice_reason: str | None = None
     by_model: dict[tuple[str, str], ModelUsage] | None = None
     """Usage of the completions by provider and model; None without completions."""
     simulated: bool = False
@@ -36,7 +36,7 @@ class UsageMeter(msgspec.Struct):
         self.provider_s += other.provider_s
         self.provider_calls += other.provider_calls
         if other.provider is not None:
-            self.provider, self.model, self.chosen_because = other.provider, other.model, other.chosen_because
+            self.provider, self.model, self.model_choice_reason = other.provider, other.model, other.model_choice_reason
         for usage in other.usage_by_model:
             self.add_usage(usage)
         self.simulated = self.simulated or other.simulated

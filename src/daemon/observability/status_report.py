@@ -56,7 +56,7 @@ def provider_rows(
                 "label": vendor.label,
                 "available": provider is not None,
                 "simulated": provider.simulated if provider else False,
-                "transport": provider.road if provider else None,
+                "transport": provider.transport_name if provider else None,
                 "missing": absent.get(vendor.name, ""),
                 "lists_all": vendor.lists_all,
             }
@@ -100,7 +100,7 @@ def running_row(running: RunningCall, now: float) -> dict[str, Any]:
         "state": running.public_state,
         "started_at": running.started_at,
         "age_s": round(now - running.started, 3),
-        "left_s": round(max(0.0, running.deadline - now), 3),
+        "remaining_s": round(max(0.0, running.deadline - now), 3),
         "progress": None if latest is None else msgspec.to_builtins(latest),
     }
 

@@ -1,4 +1,4 @@
-"""``activity``: what the caller's own calls are at, session by session."""
+"""``activity``: the caller's own calls, grouped by session."""
 
 import time
 from collections.abc import Iterable
@@ -11,16 +11,16 @@ from ..tool_context import ToolContext
 
 
 class ActivityArguments(Arguments):
-    """How much of the past."""
+    """How many ended calls to list."""
 
-    recent: int = Field(default=10, ge=0, le=100, description="How many of the calls that ended last.")
+    recent: int = Field(default=10, ge=0, le=100, description="Number of recently ended calls to list.")
 
 
 @tool("activity", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def activity(arguments: ActivityArguments, context: ToolContext) -> dict[str, Any]:
-    """Show your own calls by session: those that run or wait, with age, time left and progress, and those that ended.
+    """List your running, waiting and recently ended calls by session, with age, remaining time and progress.
 
-    Only calls of your own principal are shown; their arguments and answers are not.
+    Shows only calls of your own principal, without their arguments and answers.
     """
     daemon, principal = context.daemon, context.principal
     running = [_running(row) for row in daemon.running(principal) if row["id"] != context.call_id]
@@ -29,8 +29,8 @@ async def activity(arguments: ActivityArguments, context: ToolContext) -> dict[s
 
 
 def _running(row: dict[str, Any]) -> dict[str, Any]:
-    kept = ("id", "tool", "state", "age_s", "left_s", "progress")
-    return {"session": row["session"], "session_id": row["session_id"], **{name: row[name] for name in kept}}
+    fields = ("id", "tool", "state", "age_s", "remaining_s", "progress")
+    return {"session": row["session"], "session_id": row["session_id"], **{name: row[name] for name in fields}}
 
 
 def _ended(row: dict[str, Any], now: float) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _ended(row: dict[str, Any], now: float) -> dict[str, Any]:
 
 
 def _by_session(calls: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The calls in their order, each session where its first one stands."""
+    """Groups the calls by session. Sessions are in the order of their first call."""
     sessions: dict[str, dict[str, Any]] = {}
     for call in calls:
         label, session_id = call.pop("session"), call.pop("session_id")

@@ -1,4 +1,4 @@
-"""``consensus``: the same question to several models side by side, then one synthesis of what they said."""
+"""``consensus``: one question to several models in parallel, then one synthesis of their answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,58 +16,60 @@ from ..tool_context import ToolContext
 from .chat import MAX_FILES, MAX_IMAGES
 
 TIMEOUT_S: Final = 660.0
-"""Two answers, one after the other, of models that may take 300 s each."""
+"""Two answers in sequence, each from a model that may take 300 s."""
 MODELS_SHARE: Final = 0.6
-"""Of the call's time; a model that has not answered then is reported as failed, and there is time for the synthesis."""
+"""Share of the call's time. A model that has not answered by then counts as failed; the rest is for the synthesis."""
 
 Stance = Literal["for", "against", "neutral"]
 
 _STANCES: Final[dict[Stance, str]] = {
     "for": (
-        "Argue for what is proposed: make the strongest honest case for it, and say how its difficulties can be met. "
+        "Argue for the proposal: make the strongest honest case for it and say how its problems can be solved. "
         "If it is harmful or cannot work at all, say so instead."
     ),
     "against": (
-        "Argue against what is proposed: make the strongest honest case against it, the weightiest risk first, and say "
-        "what would be better. If it is plainly right, say so instead."
+        "Argue against the proposal: make the strongest honest case against it, most serious risk first, and say what "
+        "would be better. If it is clearly right, say so instead."
     ),
-    "neutral": "Weigh both sides by what they are worth, and decide; balance is not a value in itself.",
+    "neutral": "Weigh both sides on their merits and decide. Do not aim for balance.",
 }
 _ANSWER: Final = (
-    "Several models are asked this side by side, and their answers will be compared. Give your own judgement, with its "
-    "reasons and how sure you are of them. Say what your judgement rests on and what would change it."
+    "Several models get this question, and their answers will be compared. Give your own judgement, your reasons and "
+    "your confidence. State the assumptions behind your judgement and what would change it."
 )
 _SYNTHESIS: Final = """\
-Several models were asked the same question. Their answers are attached, each under its model's name; some were told \
-to argue for or against. Write the synthesis:
+Several models answered the same question. Their answers are attached, each under its model's name; some models were \
+instructed to argue for or against. Write a synthesis:
 
-1. what they agree on;
-2. where they differ, and which side has the better reasons, whoever and however many hold it;
-3. what all of them overlooked, if anything;
-4. the recommendation that follows, and the next steps.
+1. points of agreement;
+2. points of disagreement, and which side has the better reasons, regardless of how many models hold it;
+3. anything that all of them overlooked;
+4. the resulting recommendation and next steps.
 
-Name the models where it matters who said it. Where one argues as it was told to, weigh its reasons, not its verdict."""
+Name a model if it matters who made a point. For a model with an assigned stance, weigh its reasons, not its verdict."""
 
 
 class Participant(Arguments):
-    """One of the models."""
+    """One model to ask, and its stance."""
 
-    model: str = Field(min_length=1, description="A model's id or alias, or auto.")
-    stance: Stance = Field(default="neutral", description="Which side to argue.")
+    model: str = Field(min_length=1, description="Model id or alias, or auto.")
+    stance: Stance = Field(default="neutral", description="Side to argue.")
 
 
 class ConsensusArguments(Arguments):
-    """A question, and whom to ask."""
+    """A question, and the models to ask."""
 
-    prompt: str = Field(min_length=1, description="The question, or the proposal to judge.")
+    prompt: str = Field(min_length=1, description="The question or proposal to judge.")
     models: Annotated[list[str | Participant], Field(min_length=2, max_length=8)] = Field(
-        description="Two to eight: ids or aliases, or objects with a stance."
+        description="Two to eight models: ids or aliases, or objects with a stance."
     )
-    synthesis_model: str | None = Field(default=None, description="Who writes the synthesis; else the default model.")
-    files: list[str] = Field(default=[], max_length=MAX_FILES, description="Paths of text files below the workspace.")
-    images: list[str] = Field(default=[], max_length=MAX_IMAGES, description="Paths below the workspace, or URLs.")
-    thinking: bool | Depth | None = Field(default=None, description="Whether to reason first, or how deeply.")
-    continuation_id: str | None = Field(default=None, description="Goes on with the conversation of this id.")
+    synthesis_model: str | None = Field(
+        default=None, description="Model that writes the synthesis. Default: the default model."
+    )
+    files: list[str] = Field(default=[], max_length=MAX_FILES, description="Paths of text files in the workspace.")
+    images: list[str] = Field(default=[], max_length=MAX_IMAGES, description="Paths in the workspace, or URLs.")
+    thinking: bool | Depth | None = Field(default=None, description="Whether to think first, or how deeply.")
+    continuation_id: str | None = Field(default=None, description="Conversation to continue.")
 
     @property
     def participants(self) -> tuple[Participant, ...]:
@@ -75,24 +77,24 @@ class ConsensusArguments(Arguments):
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What came of asking one of the models."""
+class _Outcome:
+    """The result or the error of one model."""
 
     participant: Participant
-    asked: QuestionResult | None = None
+    result: QuestionResult | None = None
     error: CallError | None = None
 
     @property
     def title(self) -> str:
         stance = self.participant.stance
-        model = self.asked.model.id if self.asked else self.participant.model
-        return model if stance == "neutral" else f"{model} (told to argue {stance})"
+        model = self.result.model.id if self.result else self.participant.model
+        return model if stance == "neutral" else f"{model} (assigned stance: {stance})"
 
     def row(self) -> dict[str, Any]:
-        """What ``structured`` says of it."""
-        row: dict[str, Any] = {"asked": self.participant.model, "stance": self.participant.stance}
-        if self.asked is not None:
-            row |= self.asked.with_text()
+        """The outcome as an item of ``structured``."""
+        row: dict[str, Any] = {"requested_model": self.participant.model, "stance": self.participant.stance}
+        if self.result is not None:
+            row |= self.result.with_text()
         if self.error is not None:
             row |= {"code": self.error.code.value, "message": self.error.message}
         return row
@@ -100,14 +102,14 @@ class _Said:
 
 @tool("consensus", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
 async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answer:
-    """Ask several models the same question side by side, some for or against if told so, then write one synthesis.
+    """Ask several models the same question in parallel, optionally with a stance for or against, then synthesize.
 
-    The text is the synthesis; `structured` has each `answers`, and which models `failed`, which is no error as long as
-    one answers. It makes one completion a model, and one more.
+    The text is the synthesis. `structured` has all `answers` and the models that `failed`; the call succeeds if at
+    least one model answers. Makes one completion per model, plus one.
     """
-    _require_different(arguments.participants, context)
+    _require_distinct(arguments.participants, context)
     if arguments.synthesis_model is not None:
-        _require_known(arguments.synthesis_model, "synthesis_model", context)
+        _resolve(arguments.synthesis_model, "synthesis_model", context)
     files = await read_files(arguments.files, context)
     images = await read_images(arguments.images, context)
     async with context.conversation(arguments.continuation_id) as conversation:
@@ -119,11 +121,11 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answ
             thinking=arguments.thinking,
             cache_key=conversation.id,
         )
-        said = await _ask_all(question, arguments.participants, context)
-        answered = [one for one in said if one.asked is not None]
-        failed = [one for one in said if one.error is not None]
+        outcomes = await _ask_all(question, arguments.participants, context)
+        answered = [one for one in outcomes if one.result is not None]
+        failed = [one for one in outcomes if one.error is not None]
         if not answered:
-            raise _all_failed(failed)
+            raise _combined_error(failed)
         synthesis = await _synthesis(arguments, answered, context)
         names = tuple(file.name for file in files)
         conversation.add(Turn("user", arguments.prompt, tool="consensus", files=names))
@@ -137,20 +139,20 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answ
     return Answer(synthesis.text, data)
 
 
-def _require_different(participants: Sequence[Participant], context: ToolContext) -> None:
-    """Two names of one model are one model, which would be paid for twice and told to agree with itself."""
+def _require_distinct(participants: Sequence[Participant], context: ToolContext) -> None:
+    """Rejects the same model with the same stance twice, also under two aliases: it would be paid for twice."""
     seen = set()
     for index, one in enumerate(participants):
         field = f"models.{index}"
-        model = _require_known(one.model, field, context)
+        model = _resolve(one.model, field, context)
         if (model, one.stance) in seen:
-            what = f"{model} stands there already with the same stance"
-            raise InvalidArgumentsError(f"{field}: {what}.", details={"fields": {field: what}})
+            problem = f"{model} is already listed with the same stance"
+            raise InvalidArgumentsError(f"{field}: {problem}.", details={"fields": {field: problem}})
         seen.add((model, one.stance))
 
 
-def _require_known(name: str, field: str, context: ToolContext) -> str:
-    """The model's id. A wrong name is the caller's mistake, told before anybody is asked and paid for."""
+def _resolve(name: str, field: str, context: ToolContext) -> str:
+    """Returns the model's id. An unknown name is reported before any model is asked and paid for."""
     if name.strip().lower() == AUTO:
         return AUTO
     try:
@@ -161,39 +163,45 @@ def _require_known(name: str, field: str, context: ToolContext) -> str:
         raise InvalidArgumentsError(f"{field}: {hint}", details=details) from error
 
 
-async def _ask_all(question: ModelQuestion, participants: Sequence[Participant], context: ToolContext) -> list[_Said]:
-    """Ask all at once; how each ended, in their order."""
+async def _ask_all(
+    question: ModelQuestion, participants: Sequence[Participant], context: ToolContext
+) -> list[_Outcome]:
+    """Asks all models at once. Returns the outcomes in the order of ``participants``."""
     time_s = context.remaining() * MODELS_SHARE
     ended = 0
 
-    async def ask_one(participant: Participant) -> _Said:
+    async def ask_one(participant: Participant) -> _Outcome:
         nonlocal ended
-        said = await _ask_one(question, participant, context, time_s)
+        outcome = await _ask_one(question, participant, context, time_s)
         ended += 1
-        outcome = "answered" if said.asked else f"failed ({said.error.code.value})" if said.error else ""
-        context.progress(f"{said.title} {outcome}", ended, len(participants) + 1)
-        return said
+        state = "answered" if outcome.result else f"failed ({outcome.error.code.value})" if outcome.error else ""
+        context.progress(f"{outcome.title} {state}", ended, len(participants) + 1)
+        return outcome
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(ask_one(participant)) for participant in participants]
     return [task.result() for task in tasks]
 
 
-async def _ask_one(question: ModelQuestion, participant: Participant, context: ToolContext, time_s: float) -> _Said:
+async def _ask_one(question: ModelQuestion, participant: Participant, context: ToolContext, time_s: float) -> _Outcome:
     system = f"{_ANSWER}\n\n{_STANCES[participant.stance]}"
     try:
         async with asyncio.timeout(time_s):
-            asked = await ask(replace(question, model=participant.model, system=system), context, stream=False)
+            result = await ask(replace(question, model=participant.model, system=system), context, stream=False)
     except TimeoutError:
-        return _Said(participant, error=CallTimeoutError(f"{participant.model} did not answer within {time_s:.0f} s."))
+        return _Outcome(
+            participant, error=CallTimeoutError(f"{participant.model} did not answer within {time_s:.0f} s.")
+        )
     except CallError as error:
-        return _Said(participant, error=error)
-    return _Said(participant, asked)
+        return _Outcome(participant, error=error)
+    return _Outcome(participant, result)
 
 
-async def _synthesis(arguments: ConsensusArguments, answered: Sequence[_Said], context: ToolContext) -> QuestionResult:
-    # As files, so that what does not fit into the window is left out whole, and named.
-    answers = tuple(AttachedFile(one.title, one.asked.text) for one in answered if one.asked)
+async def _synthesis(
+    arguments: ConsensusArguments, answered: Sequence[_Outcome], context: ToolContext
+) -> QuestionResult:
+    # Attached as files: an answer that does not fit into the window is omitted as a whole and reported.
+    answers = tuple(AttachedFile(one.title, one.result.text) for one in answered if one.result)
     question = ModelQuestion(
         f"The question was:\n\n{tagged('question', arguments.prompt)}",
         system=_SYNTHESIS,
@@ -203,7 +211,7 @@ async def _synthesis(arguments: ConsensusArguments, answered: Sequence[_Said], c
     try:
         return await ask(question, context)
     except CallError as error:
-        # They were paid for.
+        # The answers were paid for, so the error carries them.
         details = {**(error.details or {}), "answers": [one.row() for one in answered]}
         raise type(error)(
             f"The models answered (details.answers), but the synthesis failed: {error.message}",
@@ -214,13 +222,13 @@ async def _synthesis(arguments: ConsensusArguments, answered: Sequence[_Said], c
         ) from error
 
 
-def _all_failed(failed: Sequence[_Said]) -> CallError:
-    """One error for all: of the kind that they have in common, if they do."""
+def _combined_error(failed: Sequence[_Outcome]) -> CallError:
+    """Returns one error for all: of their common type, else a ProviderError."""
     errors = [one.error for one in failed if one.error is not None]
     kind = type(errors[0]) if len({type(error) for error in errors}) == 1 else ProviderError
-    told = "; ".join(f"{one.title}: {one.error.message}" for one in failed if one.error)
+    messages = "; ".join(f"{one.title}: {one.error.message}" for one in failed if one.error)
     return kind(
-        f"No model answered. {told}",
+        f"No model answered. {messages}",
         executed="no" if all(error.executed == "no" for error in errors) else "maybe",
         transient=all(error.transient for error in errors),
         retry_after_ms=max((error.retry_after_ms or 0 for error in errors), default=0) or None,

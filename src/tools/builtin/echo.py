@@ -1,4 +1,4 @@
-"""``echo``: says back what it is told. For trying a connection, and for timing the road without a vendor."""
+"""``echo``: returns its input. For testing a connection, and for timing the call path without a vendor."""
 
 import asyncio
 from typing import Any, Final
@@ -9,15 +9,15 @@ from ..tool import Answer, Arguments, tool
 from ..tool_context import ToolContext
 
 _REPORT_FROM_S: Final = 5.0
-"""A shorter delay is over before the caller would wonder."""
+"""A shorter delay needs no progress report."""
 
 
 class EchoArguments(Arguments):
     """Either ``text`` or ``value``."""
 
-    text: str = Field(default="", description="Comes back as the answer's text.")
-    value: Any = Field(default=None, description="Any JSON, null included; comes back in `structured` as it went in.")
-    delay_ms: float = Field(default=0, ge=0, le=600_000, description="Milliseconds to wait before answering.")
+    text: str = Field(default="", description="Text to return.")
+    value: Any = Field(default=None, description="Any JSON, null included, to return unchanged in `structured`.")
+    delay_ms: float = Field(default=0, ge=0, le=600_000, description="Delay before the answer, in milliseconds.")
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "EchoArguments":
@@ -31,7 +31,7 @@ class EchoArguments(Arguments):
 
 @tool("echo", read_only=True, open_world=False, idempotent=True)
 async def echo(arguments: EchoArguments, context: ToolContext) -> str | Answer:
-    """Give back `text`, or any JSON as `value`, as it came, after `delay_ms` milliseconds if given."""
+    """Return `text`, or any JSON as `value`, unchanged, optionally after `delay_ms` milliseconds."""
     if arguments.delay_ms:
         if arguments.delay_ms >= _REPORT_FROM_S * 1000:
             context.progress(f"echo answers in {arguments.delay_ms / 1000:g} s")

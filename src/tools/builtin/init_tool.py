@@ -1,4 +1,4 @@
-"""``00_INIT``: what a client is told when it connects, for models whose client does not pass that on."""
+"""``00_INIT``: toold's instructions, for models whose client does not pass them on."""
 
 from ..client_instructions import instructions
 from ..orchestration_context import LookupContext
@@ -8,7 +8,5 @@ from ..toolsets import INIT_TOOL
 
 @tool(INIT_TOOL, read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def init(_arguments: Arguments, context: LookupContext) -> str:
-    """How to use the tools of this daemon. If you have not been given toold's instructions yet, they are here; skip it
-    if you have.
-    """
+    """Get the instructions for using this daemon's tools. Skip this call if you already have toold's instructions."""
     return instructions(context.toolset_view, simulated=context.daemon.simulated)

@@ -1,4 +1,4 @@
-"""``listmodels``: every model that the daemon knows, and whether it can be asked."""
+"""``listmodels``: the models of the catalog, and whether each is available."""
 
 import dataclasses
 import datetime as dt
@@ -13,17 +13,17 @@ from ..tool_context import DaemonView, ToolContext
 
 
 class ListModelsArguments(Arguments):
-    """Which provider's."""
+    """An optional filter by provider."""
 
-    provider: ProviderName | None = Field(default=None, description="Only the models of this provider.")
+    provider: ProviderName | None = Field(default=None, description="List only this provider's models.")
 
 
 @tool("listmodels", read_only=True, open_world=False, idempotent=True)
 async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> Answer:
-    """List the models with window, output limit, inputs, thinking, price, aliases, and whether they are available.
+    """List models with context window, output limit, inputs, thinking, price, aliases and availability.
 
-    What makes one unavailable, such as a key that is not set, stands in `missing`. `listed` says whether its vendor
-    lists it for the key in use; null where that is not known.
+    `missing` says why a model is unavailable, such as a missing API key. `listed` says whether the vendor lists the
+    model for the key in use (null if unknown).
     """
     providers = {provider["name"]: provider for provider in context.daemon.providers()}
     models = [
@@ -39,7 +39,7 @@ async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> An
 
 
 def _default_model(daemon: DaemonView) -> str | None:
-    """The model that ``chat`` uses when none is named; None where no provider is configured."""
+    """Returns the default model's id, or None if no provider is configured."""
     try:
         return daemon.default_model()
     except ServiceUnavailableError:
@@ -49,7 +49,7 @@ def _default_model(daemon: DaemonView) -> str | None:
 def _row(model: Model, provider: dict[str, Any], listed: bool | None) -> dict[str, Any]:
     missing = str(provider["missing"])
     if not missing and listed is False and provider["lists_all"]:
-        missing = f"{provider['label']} does not list it for the key in use"
+        missing = f"{provider['label']} does not list it for the API key in use"
     return {
         "id": model.id,
         "provider": model.provider,
@@ -73,21 +73,21 @@ def _row(model: Model, provider: dict[str, Any], listed: bool | None) -> dict[st
 
 
 def _line(row: dict[str, Any], *, is_default: bool, today: dt.date) -> str:
-    """One model in words."""
+    """Describes one model in one line."""
     price, retired = row["price_per_million"], row["retired"]
     depths = "" if row["thinking"] == "none" else ", ".join(row["depths"])
     facts = [
         f"{row['id']} ({row['provider']})",
         "the default" if is_default else "",
         f"{row['context_window']:,} tokens",
-        f"answers up to {row['max_output']:,}" if row["max_output"] else "",
-        f"takes {', '.join(row['inputs'])}",
-        {"none": "", "switch": "can think: ", "always": "always thinks: "}[row["thinking"]] + depths,
-        "searches the web" if row["web_search"] else "",
-        f"{price['input']:g} in, {price['output']:g} out {price['currency']} a million" if price else "",
-        f"also {', '.join(row['aliases'])}" if row["aliases"] else "",
+        f"output up to {row['max_output']:,}" if row["max_output"] else "",
+        f"inputs: {', '.join(row['inputs'])}",
+        {"none": "", "switch": "thinking optional: ", "always": "thinking always on: "}[row["thinking"]] + depths,
+        "web search" if row["web_search"] else "",
+        f"{price['input']:g} in, {price['output']:g} out {price['currency']} per million tokens" if price else "",
+        f"aliases: {', '.join(row['aliases'])}" if row["aliases"] else "",
         f"{'retires' if retired > today else 'retired'} {retired}" if retired else "",
-        {True: "listed by its vendor", False: "not listed by its vendor", None: ""}[row["listed"]],
-        f"not available: {row['missing']}" if row["missing"] else "",
+        {True: "listed by the vendor", False: "not listed by the vendor", None: ""}[row["listed"]],
+        f"unavailable: {row['missing']}" if row["missing"] else "",
     ]
     return "; ".join(filter(None, facts))

@@ -1,4 +1,4 @@
-"""``call_status``, ``call_result``, ``cancel_call``: a principal's calls by their ids, whichever session made them."""
+"""``call_status``, ``call_result`` and ``cancel_call``: a principal's calls by id, from any of its sessions."""
 
 from typing import Any
 
@@ -15,84 +15,86 @@ _SHOWN_ID_CHARS = 120
 
 
 class CallArguments(Arguments):
-    """Which call."""
+    """The id of a call."""
 
-    call_id: str = Field(min_length=1, max_length=1000, description="From an answer with detach, or from activity.")
+    call_id: str = Field(
+        min_length=1, max_length=1000, description="Call id, from a detached call's answer or from activity."
+    )
 
 
 @tool("call_status", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def call_status(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
-    """Tell what a call of yours is at, by its id. It is waiting, running or ending, with its progress and the time
-    left; or it has ended: done, failed, interrupted (a crash came between, and nobody knows its outcome) or expired
-    (its result is not kept any more); unknown is what never was, is somebody else's, or is too long ago.
+    """Get the state of one of your calls: `waiting`, `running` or `ending`, with progress and remaining time; or
+    `done`, `failed`, `interrupted` (the daemon crashed; the outcome is unknown) or `expired` (the result was deleted).
+    `unknown`: no such call, not yours, or too old.
     """
-    return _told(await context.look_up_call(arguments.call_id))
+    return _summary(await context.look_up_call(arguments.call_id))
 
 
 @tool("call_result", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def call_result(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
-    """Get the result of a call of yours that was detached, or that another call made, by its id. It is `result`, or
-    the `error` that the call ended with; while it is under way, what it is at.
+    """Get the result of one of your detached calls or child calls: its `result` or its `error`. For a call that has
+    not ended, get its state.
     """
-    known = await context.look_up_call(arguments.call_id)
-    if known.under_way:
-        return _told(known)
-    if known.result is None:
-        raise _without_result(known)
-    return {**_told(known), **_end(known.result)}
+    info = await context.look_up_call(arguments.call_id)
+    if info.under_way:
+        return _summary(info)
+    if info.result is None:
+        raise _no_result(info)
+    return {**_summary(info), **_result_fields(info.result)}
 
 
 @tool("cancel_call", read_only=False, open_world=False, idempotent=True, destructive=True)
 async def cancel_call(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
-    """End a call of yours by its id, with all that it makes. `cancelled` is false where it had ended, or was ending,
-    before; `state` is then what it came to.
+    """Cancel one of your calls and its child calls. `cancelled` is false if the call was already ending or had ended;
+    `state` then has its state.
     """
     if context.cancel_call(arguments.call_id):
         return {"call_id": arguments.call_id, "cancelled": True}
-    known = await context.look_up_call(arguments.call_id)
-    if known.state == "unknown":
-        raise _unknown(known)
-    return {**_told(known), "cancelled": False}
+    info = await context.look_up_call(arguments.call_id)
+    if info.state == "unknown":
+        raise _unknown(info)
+    return {**_summary(info), "cancelled": False}
 
 
-def _told(known: CallInfo) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "call_id": known.id,
-        "state": known.state,
-        "tool": known.tool,
-        "started_at": known.started_at,
-        "left_s": None if known.left_s is None else round(known.left_s, 3),
-        "progress": None if known.progress is None else msgspec.to_builtins(known.progress),
-        "outcome": known.outcome,
+def _summary(info: CallInfo) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "call_id": info.id,
+        "state": info.state,
+        "tool": info.tool,
+        "started_at": info.started_at,
+        "remaining_s": None if info.remaining_s is None else round(info.remaining_s, 3),
+        "progress": None if info.progress is None else msgspec.to_builtins(info.progress),
+        "outcome": info.outcome,
     }
-    return {name: value for name, value in plain.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _end(result: ToolResult) -> dict[str, Any]:
+def _result_fields(result: ToolResult) -> dict[str, Any]:
     if result.error is not None:
         return {"error": msgspec.to_builtins(result.error)}
-    # What is kept of an answer that was too large is where it lies, which looks as any data.
+    # A spilled result is only a handle, which looks like ordinary data; hence the flag.
     return {"result": result.value, **({"spilled": True} if result.metadata.spilled else {})}
 
 
-def _without_result(known: CallInfo) -> NotFoundError | ResultExpiredError | OutcomeUnknownError:
-    if known.state == "unknown":
-        return _unknown(known)
-    if known.state == "interrupted":
-        return OutcomeUnknownError("The daemon stopped unexpectedly while the call ran; check whether it took effect.")
-    if known.state == "expired":
+def _no_result(info: CallInfo) -> NotFoundError | ResultExpiredError | OutcomeUnknownError:
+    if info.state == "unknown":
+        return _unknown(info)
+    if info.state == "interrupted":
+        return OutcomeUnknownError("The daemon crashed while the call ran; check whether the call took effect.")
+    if info.state == "expired":
         return ResultExpiredError(
-            "The call has ended, and its result was kept for its time, or until others took its room.", executed="yes"
+            "The call has ended, and its result was deleted because of its age or the size limit.", executed="yes"
         )
     return NotFoundError(
-        f"The call {known.id[:_SHOWN_ID_CHARS]!r} ended with {known.outcome}. Its result went to whoever made it, "
-        "and is not kept under this id: results of detached calls are, and those of calls that calls make, but for "
-        "those of tools that only read and reach nobody, such as echo."
+        f"The call {info.id[:_SHOWN_ID_CHARS]!r} ended with {info.outcome}. Its result was sent to its caller and is "
+        "not stored under this id. Only results of detached calls and of child calls are stored, except those of "
+        "local read-only tools such as echo."
     )
 
 
-def _unknown(known: CallInfo) -> NotFoundError:
+def _unknown(info: CallInfo) -> NotFoundError:
     return NotFoundError(
-        f"There is no call {known.id[:_SHOWN_ID_CHARS]!r} of yours, or it is too long ago; `activity` shows what runs "
-        "and what ended last."
+        f"You have no call {info.id[:_SHOWN_ID_CHARS]!r}, or it is too old; `activity` lists your running and recent "
+        "calls."
     )

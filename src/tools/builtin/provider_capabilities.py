@@ -1,4 +1,4 @@
-"""``provider_capabilities``: what each provider can do, by its models, and what carries the calls to it."""
+"""``provider_capabilities``: the abilities of each provider's models, and its vendor transport."""
 
 from typing import Any
 
@@ -10,16 +10,17 @@ from ..tool_context import ToolContext
 
 
 class ProviderCapabilitiesArguments(Arguments):
-    """Which provider's."""
+    """An optional filter by provider."""
 
-    provider: ProviderName | None = Field(default=None, description="Only this provider.")
+    provider: ProviderName | None = Field(default=None, description="Show only this provider.")
 
 
 @tool("provider_capabilities", read_only=True, open_world=False, idempotent=True)
 async def provider_capabilities(arguments: ProviderCapabilitiesArguments, context: ToolContext) -> list[dict[str, Any]]:
-    """Say what each provider can do: images, thinking, functions, the largest window, its models, and its state.
+    """Show each provider's models, largest context window, state, and which models support images, thinking,
+    functions and web search.
 
-    Each ability lists the models that have it. `missing` says what to set where a provider is not available.
+    `missing` says what to configure if a provider is unavailable.
     """
     return [
         {**provider, **_abilities(context, provider["name"])}
@@ -33,7 +34,7 @@ def _abilities(context: ToolContext, provider: str) -> dict[str, Any]:
     return {
         "models": [model.id for model in models],
         "default_model": next((model.id for model in models if model.default), None),
-        "largest_window": max((model.context_window for model in models), default=None),
+        "largest_context_window": max((model.context_window for model in models), default=None),
         "images": [model.id for model in models if "image" in model.inputs],
         "thinking": [model.id for model in models if model.thinking != "none"],
         "functions": [model.id for model in models if model.tools],

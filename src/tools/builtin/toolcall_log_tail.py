@@ -1,4 +1,4 @@
-"""``toolcall_log_tail``: the end of the audit trail, as far as it is the caller's own."""
+"""``toolcall_log_tail``: the caller's most recent audit rows."""
 
 from typing import Any
 
@@ -9,20 +9,22 @@ from ..tool_context import ToolContext
 
 
 class ToolcallLogTailArguments(Arguments):
-    """Which calls."""
+    """Filters for audit rows."""
 
-    limit: int = Field(default=20, ge=1, le=200, description="How many calls, the last one first.")
+    limit: int = Field(default=20, ge=1, le=200, description="Number of calls, latest first.")
     tool: str | None = Field(default=None, max_length=128, description="Only calls of this tool.")
     outcome: str | None = Field(
-        default=None, max_length=64, description="Only calls with this outcome: ok, an error's code, or error for all."
+        default=None,
+        max_length=64,
+        description="Only calls with this outcome: ok, an error code, or error (any).",
     )
 
 
 @tool("toolcall_log_tail", read_only=True, open_world=False, idempotent=True)
 async def toolcall_log_tail(arguments: ToolcallLogTailArguments, context: ToolContext) -> Answer:
-    """Show the audit rows of your own last calls: when, which tool, how it ended, how long it took, tokens and cost.
+    """Show the audit rows of your recent calls: time, tool, outcome, latency, tokens and cost.
 
-    `arguments` are as the audit keeps them: their shape, or their content without secrets where the operator wants it.
+    `arguments` has the shape of the arguments, or their redacted content if the operator enabled it.
     """
     rows = await context.daemon.ended(
         context.principal, arguments.limit, tool=arguments.tool, outcome=arguments.outcome
@@ -31,7 +33,7 @@ async def toolcall_log_tail(arguments: ToolcallLogTailArguments, context: ToolCo
 
 
 def _line(row: dict[str, Any]) -> str:
-    """One call in words."""
+    """Describes one call in one line."""
     tokens = f", {row['input_tokens']}+{row['output_tokens']} tokens" if row["input_tokens"] else ""
     model = f", {row['model']}" if row["model"] else ""
     message = f": {row['message']}" if row["message"] else ""

@@ -1,15 +1,15 @@
-"""What all tools share that ask a model: which model, what fits into its window, one completion, what was left out.
+"""Completions for tools: model selection, fitting the prompt into the context window, and the request itself.
 
-``await ask(ModelQuestion("Why?"), context)`` is all that most need. Files and images are read first, with
-``read_files`` and ``read_images``, so that who asks several models reads them once.
+Most tools need only ``await ask(ModelQuestion("Why?"), context)``. Read files and images first, with ``read_files`` and
+``read_images``; a tool that asks several models then reads them only once.
 """
 
 from .attachments import errors_of, read_bytes, read_files, read_images
 from .completion_loop import CompletionLoop, complete
-from .completion_run import ask, ask_within, pick, prepared
-from .context_window import ANSWER_TOKENS, room
-from .model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult, another_depth
-from .model_selection import ModelChoice, ModelRequirements, either, nearest, too_long
+from .completion_run import ask, ask_within, prepared, select_model
+from .context_window import ANSWER_TOKENS, max_prompt_tokens
+from .model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult, depth_notice
+from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
 from .prompt_tokens import IMAGE_TOKENS, estimate_request, estimate_tokens
 
 __all__ = [
@@ -22,20 +22,20 @@ __all__ = [
     "ModelRequirements",
     "OmittedContent",
     "QuestionResult",
-    "another_depth",
     "ask",
     "ask_within",
     "complete",
+    "depth_notice",
     "either",
     "errors_of",
     "estimate_request",
     "estimate_tokens",
-    "nearest",
-    "pick",
+    "max_prompt_tokens",
+    "nearest_thinking",
     "prepared",
     "read_bytes",
     "read_files",
     "read_images",
-    "room",
+    "select_model",
     "too_long",
 ]

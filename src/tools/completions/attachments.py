@@ -1,4 +1,4 @@
-"""The files and images that go with a question, read as the caller named them."""
+"""Reads the files and images that a caller attaches to a prompt."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -13,17 +13,17 @@ from ..workspace_files import BinaryFile
 T = TypeVar("T")
 
 _SHOWN_CHARS: Final = 100
-"""Of an address, in an error."""
+"""Characters of a URL in an error message."""
 
 
 async def read_files(
     paths: Sequence[str], context: ToolContext, *, field: str = "files", numbered: bool = False
 ) -> tuple[AttachedFile, ...]:
-    """The text files at these paths; with ``numbered``, each line begins with its number, so that an answer can point.
+    """Reads the text files at these paths. With ``numbered``, prefixes each line with its number, for citations.
 
     Raises:
-        InvalidArgumentsError, NotFoundError, PermissionDeniedError: one cannot be read; the message and
-            ``details.fields`` say which item of the argument ``field`` it is.
+        InvalidArgumentsError, NotFoundError, PermissionDeniedError: a file cannot be read; the message and
+            ``details.fields`` name the item of the argument ``field``.
     """
     files = context.files.starting_at(context.client.workspace)
     read = await _each(field, paths, files.read_text)
@@ -32,7 +32,7 @@ async def read_files(
 
 
 async def read_images(images: Sequence[str], context: ToolContext, *, field: str = "images") -> tuple[str, ...]:
-    """The images at these paths as ``data:`` URLs; what is an ``https:`` or ``data:image/`` URL stays as it is.
+    """Reads the images at these paths as ``data:`` URLs. Keeps ``https:`` and ``data:image/`` URLs unchanged.
 
     Raises:
         CallError: as ``read_files``.
@@ -44,8 +44,8 @@ async def read_images(images: Sequence[str], context: ToolContext, *, field: str
             return image
         if image.startswith(("http:", "file:", "data:")):
             raise InvalidArgumentsError(
-                f"{image[:_SHOWN_CHARS]!r} is no address that images are taken by; "
-                "give an https: or data:image/ URL, or a path below the workspace."
+                f"{image[:_SHOWN_CHARS]!r} is not a supported image URL; "
+                "use an https: or data:image/ URL, or a path in the workspace."
             )
         return await files.read_image(image)
 
@@ -53,7 +53,7 @@ async def read_images(images: Sequence[str], context: ToolContext, *, field: str
 
 
 def number_lines(text: str) -> str:
-    """Each line with its number before it, the numbers as wide as the last of them: `` 9| total = 0``."""
+    """Prefixes each line with its number, padded to equal width: `` 9| total = 0``."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -62,10 +62,10 @@ def number_lines(text: str) -> str:
 
 
 async def read_bytes(path: str, context: ToolContext, *, max_bytes: int, field: str) -> BinaryFile:
-    """The file at this path, whatever is in it, of ``max_bytes`` at most.
+    """Reads a file of any kind, of at most ``max_bytes``.
 
     Raises:
-        CallError: as ``read_files``; ``field`` is the argument itself.
+        CallError: as ``read_files``, for the argument ``field``.
     """
     with errors_of(field):
         return await context.files.starting_at(context.client.workspace).read_bytes(path, max_bytes)
@@ -81,7 +81,7 @@ async def _each(field: str, paths: Sequence[str], read: Callable[[str], Awaitabl
 
 @contextmanager
 def errors_of(field: str) -> Iterator[None]:
-    """Have errors say which argument they are of."""
+    """Adds the argument's name to errors raised in the block."""
     try:
         yield
     except (InvalidArgumentsError, NotFoundError, PermissionDeniedError) as error:

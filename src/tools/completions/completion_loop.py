@@ -1,4 +1,4 @@
-"""A request and its answer, through the rounds that a vendor's built-in tools take."""
+"""The completion loop: repeats a completion while the model calls the vendor's built-in tools."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -8,42 +8,43 @@ from ...providers import Completion, CompletionRequest, Delta, Message, follow_u
 from ..tool_context import ToolContext
 
 MAX_COMPLETIONS: Final = 6
-"""A model that still searches the web after so many is told to be at fault; each is paid for."""
+"""Completions per request. A model that still searches the web after the last one is an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionLoop:
-    """The last of some completions."""
+    """The result of a completion loop."""
 
     completion: Completion
-    number: int
-    """How many completions it took."""
+    """The last completion."""
+    completions: int
+    """The number of completions made."""
     messages: tuple[Message, ...]
-    """What the last of them was asked with: the request's own messages, and those of the rounds before."""
+    """The messages of the last request: the original ones and those added by the loop."""
 
 
 async def complete(
-    request: CompletionRequest, context: ToolContext, *, chosen_because: str | None = None, stream: bool = True
+    request: CompletionRequest, context: ToolContext, *, model_choice_reason: str | None = None, stream: bool = True
 ) -> CompletionLoop:
-    """Ask until the model wants no built-in tool any more, or a function of the caller's, who has to answer it.
+    """Repeats the completion until the model calls no built-in tool, or calls a function that the caller must run.
 
     Raises:
-        CallError: what the vendor said; ProviderError where the model searches for ever.
+        CallError: the vendor failed; ProviderError if the model exceeds ``MAX_COMPLETIONS``.
     """
 
-    def pass_on(delta: Delta) -> None:
+    def forward(delta: Delta) -> None:
         if delta.text:
             context.stream(delta.text)
 
-    on_delta = pass_on if stream and context.streaming else None
+    on_delta = forward if stream and context.streaming else None
     for number in range(1, MAX_COMPLETIONS + 1):
-        completion = await context.complete(request, on_delta=on_delta, chosen_because=chosen_because)
+        completion = await context.complete(request, on_delta=on_delta, model_choice_reason=model_choice_reason)
         messages = None if functions_wanted(completion) else follow_up(request.messages, completion)
         if messages is None:
             return CompletionLoop(completion, number, request.messages)
         request = replace(request, messages=messages)
-        context.progress(f"{request.model.id} searches the web", number)
+        context.progress(f"{request.model.id} is searching the web", number)
     raise ProviderError(
-        f"{request.model.id} searched the web {MAX_COMPLETIONS} times and gave no answer; ask for less at a time.",
+        f"{request.model.id} searched the web {MAX_COMPLETIONS} times without answering; ask a narrower question.",
         executed="yes",
     )

@@ -1,4 +1,4 @@
-"""One question, one completion: choose the model, fit the question to it, ask, and say what was left out."""
+"""``ask``: selects a model, fits the question into its context window, and makes the completion."""
 
 import asyncio
 import datetime as dt
@@ -10,135 +10,149 @@ from ...providers import CompletionRequest, ImagePart, Message, Model, TextPart,
 from ..conversation import Conversation, Turn
 from ..tool_context import ToolContext
 from .completion_loop import complete
-from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, room, sizes
+from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, max_prompt_tokens, prompt_sizes
 from .model_question import ModelQuestion, OmittedContent, QuestionResult
-from .model_selection import ModelChoice, ModelRequirements, choose, nearest, too_long, usable_models
-from .vendor_token_count import counted, near
+from .model_selection import (
+    ModelChoice,
+    ModelRequirements,
+    choose,
+    nearest_thinking,
+    too_long,
+    usable_models,
+)
+from .vendor_token_count import needs_vendor_count, vendor_counted_sizes
 
 
 async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = True) -> QuestionResult:
-    """Make one completion of the question; whoever reads along gets it as it comes, unless ``stream`` is false.
+    """Makes one completion, and streams it to clients that support streaming unless ``stream`` is false.
 
-    Only a model of Kimi that searches the web takes a completion more for each search
-    (``QuestionResult.completions``). Where
-    the error of the estimate would decide what fits, the vendor is asked for its count before.
+    A Kimi model that searches the web needs one more completion per search (``QuestionResult.completions``). If the
+    estimate is too inexact to decide what fits, the vendor counts the tokens first.
 
     Raises:
-        InvalidArgumentsError: the model is unknown, or cannot do what is asked; the message names models that can.
-        ContextLengthExceededError: the question does not fit, even without what can be left out.
-        CallError: what the vendor said, or ServiceUnavailableError where it is not configured.
+        InvalidArgumentsError: the model is unknown or does not support the question; the message names models that do.
+        ContextLengthExceededError: the question does not fit, even without its optional parts.
+        CallError: the vendor failed; ServiceUnavailableError if the provider is not configured.
     """
-    choice, size, usable = await _chosen(question, context)
+    choice, sizes, usable = await _select(question, context)
     model = choice.model
-    if near(model, question, size):
-        size = await counted(_request(question, model, ()), size, context)
-    request, left_out = _fitted(question, size, model, usable)
+    if needs_vendor_count(model, question, sizes):
+        sizes = await vendor_counted_sizes(_request(question, model, ()), sizes, context)
+    request, omitted = _fitted_request(question, sizes, model, usable)
     context.progress(f"asking {model.id}")
-    rounds = await complete(request, context, chosen_because=choice.because, stream=stream)
+    loop = await complete(request, context, model_choice_reason=choice.reason, stream=stream)
     return QuestionResult(
-        rounds.completion,
+        loop.completion,
         model,
-        rounds.number,
-        choice.because,
-        left_out,
-        size.counted,
+        loop.completions,
+        choice.reason,
+        omitted,
+        sizes.counted,
         thinking=request.thinking,
-        thinking_wanted=question.thinking,
+        thinking_requested=question.thinking,
     )
 
 
 async def ask_within(
     conversation: Conversation, question: ModelQuestion, context: ToolContext, *, tool: str
 ) -> QuestionResult:
-    """``ask`` with what was said in the conversation before; question and answer become its next turns."""
-    told = replace(question, history=tuple(conversation.turns), cache_key=conversation.id)
-    asked = await ask(told, context)
+    """``ask`` with the conversation's earlier turns. Adds question and answer to the conversation."""
+    with_history = replace(question, history=tuple(conversation.turns), cache_key=conversation.id)
+    result = await ask(with_history, context)
     files = tuple(file.name for file in question.files)
     conversation.add(Turn("user", question.prompt, tool=tool, files=files))
-    conversation.add(Turn("assistant", asked.text, tool=tool, model=asked.completion.model))
-    return asked
+    conversation.add(Turn("assistant", result.text, tool=tool, model=result.completion.model))
+    return result
 
 
 async def prepared(
     question: ModelQuestion, context: ToolContext
 ) -> tuple[ModelChoice, CompletionRequest, tuple[OmittedContent, ...]]:
-    """What ``ask`` would send by our own estimate, and to which model; and what is left out of it. Sends nothing.
+    """Returns the model, the request that ``ask`` would send by the estimate, and the omitted parts. Sends nothing.
 
     Raises:
         InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
     """
-    choice, size, usable = await _chosen(question, context)
-    return choice, *_fitted(question, size, choice.model, usable)
+    choice, sizes, usable = await _select(question, context)
+    return choice, *_fitted_request(question, sizes, choice.model, usable)
 
 
-async def _chosen(question: ModelQuestion, context: ToolContext) -> tuple[ModelChoice, PromptSizes, tuple[Model, ...]]:
-    """The model, the question's sizes, and all models that can be asked.
+async def _select(question: ModelQuestion, context: ToolContext) -> tuple[ModelChoice, PromptSizes, tuple[Model, ...]]:
+    """Returns the model, the question's sizes, and all usable models.
 
     Raises:
         InvalidArgumentsError, ServiceUnavailableError: as ``ask``.
     """
-    size = await asyncio.to_thread(sizes, question)
-    choice, usable = pick(question.model, _need(question, size), context, partial(room, question=question))
-    return choice, size, usable
+    sizes = await asyncio.to_thread(prompt_sizes, question)
+    limit = partial(max_prompt_tokens, question=question)
+    choice, usable = select_model(question.model, _requirements(question, sizes), context, limit)
+    return choice, sizes, usable
 
 
-def pick(
-    name: str | None, need: ModelRequirements, context: ToolContext, room: Callable[[Model], int]
+def select_model(
+    name: str | None,
+    requirements: ModelRequirements,
+    context: ToolContext,
+    max_prompt_tokens: Callable[[Model], int],
 ) -> tuple[ModelChoice, tuple[Model, ...]]:
-    """The model that answers where a caller gave this name, or none; and all models that can be asked.
+    """Selects the model for the caller's ``model`` argument, and returns it with all usable models.
 
-    The one way for every tool from what its caller says of a model to that model (``choose`` has the rule).
+    All tools select models with this function; ``choose`` defines the rule.
 
     Raises:
         InvalidArgumentsError: as ``choose``.
-        ServiceUnavailableError: the provider, or where none is needed any, is not configured.
+        ServiceUnavailableError: the required provider, or every provider, is not configured.
     """
     daemon = context.daemon
     providers = daemon.providers()
     available = [row["name"] for row in providers if row["available"]]
-    whole = [row["name"] for row in providers if row["lists_all"]]
-    absent = [model.id for model in daemon.catalog.models if model.provider in whole and daemon.listed(model) is False]
-    usable = usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), absent=absent)
-    if need.provider is not None:
-        context.abilities(need.provider)  # raises where it is not configured
-        default = daemon.catalog.default(need.provider).id
+    complete_lists = [row["name"] for row in providers if row["lists_all"]]
+    unavailable = [
+        model.id
+        for model in daemon.catalog.models
+        if model.provider in complete_lists and daemon.listed(model) is False
+    ]
+    usable = usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), unavailable=unavailable)
+    if requirements.provider is not None:
+        context.abilities(requirements.provider)  # raises if the provider is not configured
+        default = daemon.catalog.default(requirements.provider).id
     else:
         default = daemon.default_model()
         if not available:
             context.abilities(daemon.catalog.resolve(default).provider)
     choice = choose(
         name if name and available else None,
-        need,
+        requirements,
         daemon.catalog,
         usable,
         default=default,
         answer_tokens=ANSWER_TOKENS,
-        room=room,
+        max_prompt_tokens=max_prompt_tokens,
         unlisted=[model.id for model in usable if daemon.listed(model) is False],
     )
     return choice, usable
 
 
-def _fitted(
-    question: ModelQuestion, size: PromptSizes, model: Model, usable: Sequence[Model]
+def _fitted_request(
+    question: ModelQuestion, sizes: PromptSizes, model: Model, usable: Sequence[Model]
 ) -> tuple[CompletionRequest, tuple[OmittedContent, ...]]:
-    """What the model is asked, and what is left out of that. Pure.
+    """Returns the request fitted to the model, and the omitted parts. Pure.
 
     Raises:
         ContextLengthExceededError: as ``ask``.
     """
-    fitted = fit_to(model, question, size)
+    fitted = fit_to(model, question, sizes)
     if fitted is None:
-        raise too_long(model, _need(question, size), usable)
+        raise too_long(model, _requirements(question, sizes), usable)
     return _request(fitted[0], model, fitted[1]), fitted[1]
 
 
-def _need(question: ModelQuestion, size: PromptSizes) -> ModelRequirements:
+def _requirements(question: ModelQuestion, sizes: PromptSizes) -> ModelRequirements:
     return ModelRequirements(
-        tokens=size.all,
+        tokens=sizes.total,
         max_tokens=question.max_tokens,
         images=bool(question.images),
-        linked_images=any(image.startswith("https:") for image in question.images),
+        image_urls=any(image.startswith("https:") for image in question.images),
         thinking=question.thinking,
         tools=bool(question.tools),
         web_search=question.web_search,
@@ -148,21 +162,21 @@ def _need(question: ModelQuestion, size: PromptSizes) -> ModelRequirements:
     )
 
 
-def _request(question: ModelQuestion, model: Model, left_out: Sequence[OmittedContent]) -> CompletionRequest:
+def _request(question: ModelQuestion, model: Model, omitted: Sequence[OmittedContent]) -> CompletionRequest:
     prompt = question.prompt
-    if left_out:
-        prompt = f"{prompt}\n\n(Left out for lack of room: {'; '.join(part.what for part in left_out)}.)"
-    asked: str | tuple[TextPart | ImagePart, ...] = prompt
+    if omitted:
+        prompt = f"{prompt}\n\n(Omitted for lack of space: {'; '.join(part.what for part in omitted)}.)"
+    content: str | tuple[TextPart | ImagePart, ...] = prompt
     if question.images:
-        asked = (TextPart(prompt), *map(ImagePart, question.images))
+        content = (TextPart(prompt), *map(ImagePart, question.images))
     system = (Message("system", question.system),) if question.system else ()
     return CompletionRequest(
         model=model,
-        messages=(*system, *map(_message, question.history), Message("user", asked)),
+        messages=(*system, *map(_message, question.history), Message("user", content)),
         temperature=question.temperature,
         max_tokens=question.max_tokens,
         tools=(*question.tools, WebSearch()) if question.web_search else question.tools,
-        thinking=nearest(model, question.thinking),
+        thinking=nearest_thinking(model, question.thinking),
         files=question.files,
         response_format=question.response_format,
         cache_key=question.cache_key,
@@ -170,6 +184,6 @@ def _request(question: ModelQuestion, model: Model, left_out: Sequence[OmittedCo
 
 
 def _message(turn: Turn) -> Message:
-    """A turn as the model is told of it, with the names of the files that went with it then."""
-    text = f"{turn.text}\n\n(Files given with this: {', '.join(turn.files)}.)" if turn.files else turn.text
+    """Converts a turn to a message that also names the files attached to the turn."""
+    text = f"{turn.text}\n\n(Attached files: {', '.join(turn.files)}.)" if turn.files else turn.text
     return Message(turn.role, text)

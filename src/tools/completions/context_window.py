@@ -1,14 +1,14 @@
-"""What of a question fits into its model's window. Pure.
+"""Fits a question into its model's context window. Pure.
 
-The rule, in this order:
+The rule, in order of priority:
 
-1. instructions, question and images go whole, or nothing is sent;
-2. the newest turns of the conversation have a quarter of what is left to themselves, as far as they need it;
-3. the files, in their order, each whole or not at all; where there are files, one of them goes, or nothing is sent;
-4. the turns, the newest first, as long as they fit: no turn goes that is older than one that does not.
+1. System instructions, prompt and images are sent whole, or nothing is sent.
+2. A quarter of the remaining space is reserved for the newest turns of the conversation, as far as they need it.
+3. Files are sent in order, each whole or not at all. If there are files, at least one is sent, or nothing is sent.
+4. Turns are sent newest first, as long as they fit. No turn is sent that is older than an omitted one.
 
-Room is kept for the answer and for the error of the estimate; but not where no file would go otherwise. Where the
-vendor has counted that all of it fits, all of it goes.
+Space is reserved for the answer and for the estimate's error, unless that would omit every file. If the vendor counted
+the tokens and all parts fit, nothing is omitted.
 """
 
 from collections.abc import Sequence
@@ -20,31 +20,31 @@ from .model_question import ModelQuestion, OmittedContent
 from .prompt_tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_tokens
 
 ANSWER_TOKENS: Final = 4_096
-"""Room for an answer that has no bound."""
+"""Space for an answer without ``max_tokens``."""
 THINKING_TOKENS: Final = 16_384
-"""The same, where the model reasons before it answers."""
+"""The same for a model that thinks first."""
 TURNS_SHARE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSizes:
-    """A question in tokens, by the estimate."""
+    """The sizes of a question's parts in tokens, estimated."""
 
-    asked: int
-    """Instructions, question and images."""
+    base: int
+    """System instructions, prompt and images."""
     files: tuple[int, ...]
     turns: tuple[int, ...]
     counted: int | None = None
-    """All of it, where the vendor counted it; the parts are then our estimate of how it is shared out."""
+    """The total, if the vendor counted it; the parts are then scaled estimates."""
 
     @property
-    def all(self) -> int:
+    def total(self) -> int:
         if self.counted is not None:
             return self.counted
-        return self.asked + sum(self.files) + sum(self.turns)
+        return self.base + sum(self.files) + sum(self.turns)
 
 
-def sizes(question: ModelQuestion) -> PromptSizes:
+def prompt_sizes(question: ModelQuestion) -> PromptSizes:
     return PromptSizes(
         estimate_tokens((question.system or "", question.prompt)) + len(question.images) * IMAGE_TOKENS,
         tuple(estimate_tokens((file.text,)) + MESSAGE_TOKENS for file in question.files),
@@ -53,7 +53,7 @@ def sizes(question: ModelQuestion) -> PromptSizes:
 
 
 def answer_tokens(model: Model, question: ModelQuestion) -> int:
-    """Tokens that are kept free for the answer: its bound, or a usual length, a quarter of a small window at most."""
+    """Returns the tokens reserved for the answer: ``max_tokens``, or a usual length up to a quarter of the window."""
     if question.max_tokens is not None:
         return question.max_tokens
     thinks = model.thinking != "none" and question.thinking not in {False, "minimal"}
@@ -61,71 +61,73 @@ def answer_tokens(model: Model, question: ModelQuestion) -> int:
     return min(usual, model.max_output or usual, model.context_window // 4)
 
 
-def room(model: Model, question: ModelQuestion) -> int:
-    """Tokens that the question may have by the estimate, so that it surely fits beside its answer."""
+def max_prompt_tokens(model: Model, question: ModelQuestion) -> int:
+    """Returns the largest estimate at which prompt and answer certainly fit into the window."""
     return int((model.context_window - answer_tokens(model, question)) / (1 + ESTIMATE_ERROR))
 
 
 def fit_to(
-    model: Model, question: ModelQuestion, size: PromptSizes
+    model: Model, question: ModelQuestion, sizes: PromptSizes
 ) -> tuple[ModelQuestion, tuple[OmittedContent, ...]] | None:
-    """The question as it fits the model, and what was left out of it; None where it does not fit at all."""
-    if size.counted is not None and size.counted <= model.context_window - answer_tokens(model, question):
+    """Returns the question fitted to the model and the omitted parts, or None if it does not fit at all."""
+    if sizes.counted is not None and sizes.counted <= model.context_window - answer_tokens(model, question):
         return question, ()
     window = model.context_window - (question.max_tokens or 0)
-    if size.asked > window:
+    if sizes.base > window:
         return None
-    fitted = fit(question, size, room(model, question))
+    fitted = fit(question, sizes, max_prompt_tokens(model, question))
     if question.files and not fitted[0].files:
-        fitted = fit(question, size, window)
+        fitted = fit(question, sizes, window)
         if not fitted[0].files:
             return None
     return fitted
 
 
-def fit(question: ModelQuestion, size: PromptSizes, tokens: int) -> tuple[ModelQuestion, tuple[OmittedContent, ...]]:
-    """The question with as much of files and history as so many ``tokens`` hold, and what was left out of it."""
-    if size.all <= tokens:
+def fit(question: ModelQuestion, sizes: PromptSizes, tokens: int) -> tuple[ModelQuestion, tuple[OmittedContent, ...]]:
+    """Fits files and history into ``tokens``. Returns the reduced question and the omitted parts."""
+    if sizes.total <= tokens:
         return question, ()
-    left = max(0, tokens - size.asked)
-    kept_for_turns = min(sum(size.turns), int(left * TURNS_SHARE))
-    files, used = _fitting_files(size.files, left - kept_for_turns)
-    turns = _newest(size.turns, left - used)
+    available = max(0, tokens - sizes.base)
+    reserved_for_turns = min(sum(sizes.turns), int(available * TURNS_SHARE))
+    included, used = _fitting_files(sizes.files, available - reserved_for_turns)
+    turns = _fitting_turns(sizes.turns, available - used)
     fitted = replace(
         question,
-        files=tuple(file for file, goes in zip(question.files, files, strict=True) if goes),
+        files=tuple(file for file, fits in zip(question.files, included, strict=True) if fits),
         history=question.history[len(question.history) - turns :],
     )
-    return fitted, tuple(_left_out(question, files, size, turns))
+    return fitted, tuple(_omitted_parts(question, included, sizes, turns))
 
 
-def _fitting_files(tokens: Sequence[int], room: int) -> tuple[list[bool], int]:
-    goes, used = [], 0
+def _fitting_files(tokens: Sequence[int], available: int) -> tuple[list[bool], int]:
+    """Returns which files fit, and the tokens that they use."""
+    included, used = [], 0
     for size in tokens:
-        goes.append(used + size <= room)
-        used += size if goes[-1] else 0
-    return goes, used
+        included.append(used + size <= available)
+        used += size if included[-1] else 0
+    return included, used
 
 
-def _newest(tokens: Sequence[int], room: int) -> int:
-    """How many of the newest turns fit."""
+def _fitting_turns(tokens: Sequence[int], available: int) -> int:
+    """Returns how many of the newest turns fit."""
     used = 0
     for count, size in enumerate(reversed(tokens)):
         used += size
-        if used > room:
+        if used > available:
             return count
     return len(tokens)
 
 
-def _left_out(question: ModelQuestion, files: Sequence[bool], size: PromptSizes, turns: int) -> list[OmittedContent]:
-    missing = [
-        OmittedContent(file.name, f"no room in the model's window for its {tokens:,} tokens")
-        for file, tokens, goes in zip(question.files, size.files, files, strict=True)
-        if not goes
+def _omitted_parts(
+    question: ModelQuestion, included: Sequence[bool], sizes: PromptSizes, turns: int
+) -> list[OmittedContent]:
+    omitted = [
+        OmittedContent(file.name, f"its {tokens:,} tokens do not fit into the model's context window")
+        for file, tokens, fits in zip(question.files, sizes.files, included, strict=True)
+        if not fits
     ]
     if older := len(question.history) - turns:
         what = "the oldest turn of the conversation" if older == 1 else f"the oldest {older} turns of the conversation"
-        missing.append(
-            OmittedContent(what, f"no room in the model's window for {sum(size.turns[:older]):,} tokens more")
-        )
-    return missing
+        tokens = sum(sizes.turns[:older])
+        omitted.append(OmittedContent(what, f"{tokens:,} more tokens do not fit into the model's context window"))
+    return omitted

@@ -1,4 +1,4 @@
-"""A question to one model, and what came of it."""
+"""A question to one model, and its result."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -7,102 +7,104 @@ from ...providers import AttachedFile, Completion, Depth, FunctionTool, JsonForm
 from ..conversation import Turn
 
 AUTO: Final = "auto"
-"""As a model's name: the cheapest that can do what the question needs."""
+"""As a model name: the cheapest model that supports the question."""
 
 _NOTICES: Final = {
-    "length": "the answer was cut off at the token limit; ask for less, or raise max_tokens where the tool takes it",
-    "content_filter": "the vendor's content filter cut the answer off",
+    "length": "the answer was truncated at the token limit; ask for less, or raise max_tokens if the tool accepts it",
+    "content_filter": "the vendor's content filter truncated the answer",
 }
-"""What ends an answer before its end."""
+"""Finish reason → the notice for a truncated answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """What is asked. What is None is left to the vendor, but for the model."""
+    """A question to one model. The vendor decides options that are None, except the model."""
 
     prompt: str
     system: str | None = None
-    """Instructions that stand above everything."""
+    """System instructions."""
     model: str | None = None
-    """An id or alias of the catalog: that model or an error. ``AUTO`` chooses; None takes the default one,
-    and chooses where that cannot do what is asked."""
+    """An id or alias of the catalog; ``AUTO`` for the cheapest suitable model; or None for the default model, or the
+    cheapest suitable one if the default does not support the question."""
     provider: ProviderName | None = None
-    """Only a model of this provider, whose default one is then meant where none is named."""
+    """Allows only this provider's models, and makes its default model the default."""
     files: tuple[AttachedFile, ...] = ()
-    """As ``read_files`` gives them, the most important first: what does not fit is left out from the end."""
+    """From ``read_files``, most important first: files that do not fit are omitted from the end."""
     images: tuple[str, ...] = ()
-    """``https:`` or ``data:image/`` URLs, as ``read_images`` gives them."""
+    """``https:`` or ``data:image/`` URLs, from ``read_images``."""
     history: tuple[Turn, ...] = ()
-    """What was said before, the oldest first."""
+    """Earlier turns, oldest first."""
     thinking: bool | Depth | None = None
-    """Whether to reason first, or how deeply."""
+    """Whether to think first, or how deeply."""
     temperature: float | None = None
     max_tokens: int | None = None
-    """Bound on the answer, reasoning included."""
+    """Maximum tokens of the answer, thinking included."""
     tools: tuple[FunctionTool, ...] = ()
-    """Functions that the model may ask for; ``QuestionResult.completion.tool_calls`` has what it asked for."""
+    """Functions that the model may call; ``QuestionResult.completion.tool_calls`` has its calls."""
     web_search: bool = False
     """Whether the model may use its vendor's web search."""
     response_format: JsonFormat | None = None
     cache_key: str | None = None
-    """The same for questions that begin alike, such as a conversation's id."""
+    """One key for questions with a common beginning, such as a conversation's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class OmittedContent:
-    """Something of the question that the model was not given."""
+    """A part of the question that was not sent to the model."""
 
     what: str
-    """A file's name, or so many turns of the conversation."""
-    why: str
+    """A file's name, or a number of turns."""
+    reason: str
+
+    def as_data(self) -> dict[str, str]:
+        return {"what": self.what, "reason": self.reason}
 
 
-def another_depth(model: Model, wanted: bool | Depth | None, asked: bool | Depth | None) -> str:
-    """What to say where the model was asked to think to another depth than was wanted; else nothing."""
-    if wanted == asked:
+def depth_notice(model: Model, requested: bool | Depth | None, used: bool | Depth | None) -> str:
+    """Returns a notice if the thinking depth differs from the requested one, else an empty string."""
+    if requested == used:
         return ""
-    return f"{model.id} cannot think {wanted}, and was asked to think {asked}, the nearest depth that it has"
+    return f"{model.id} does not support the thinking depth {requested}; used the nearest depth, {used}"
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """A question that was answered."""
+    """The answer to a question."""
 
     completion: Completion
     model: Model
-    """Of the catalog; ``completion.model`` is what the vendor calls it."""
+    """The model of the catalog; ``completion.model`` is the vendor's name for it."""
     completions: int = 1
-    """As many were made and paid for: more than one only where Kimi searched the web, which takes one a search."""
-    chosen_because: str | None = None
-    """Why this model, where it was left to choose."""
-    left_out: tuple[OmittedContent, ...] = ()
+    """The number of completions made. Only Kimi's web search makes more than one: one per search."""
+    model_choice_reason: str | None = None
+    """Why this model was chosen, if the caller did not name it."""
+    omitted: tuple[OmittedContent, ...] = ()
     counted: int | None = None
-    """The whole question in tokens, where the vendor was asked for its count: a request more."""
+    """The question's tokens, if the vendor counted them, which takes one more request."""
 
     thinking: bool | Depth | None = None
-    """What the model was asked: where the caller wanted a depth that it has not, the nearest one."""
-    thinking_wanted: bool | Depth | None = None
-    """By the caller."""
+    """The depth sent to the vendor: the requested one, or the nearest that the model supports."""
+    thinking_requested: bool | Depth | None = None
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the reader of the answer must know of it: that it was cut off, or thought about otherwise than asked."""
-        notices = (self._ending, another_depth(self.model, self.thinking_wanted, self.thinking))
+        """Notices for the caller: a truncated answer, or another thinking depth than requested."""
+        notices = (self._truncation, depth_notice(self.model, self.thinking_requested, self.thinking))
         return tuple(filter(None, notices))
 
     @property
-    def _ending(self) -> str:
+    def _truncation(self) -> str:
         return _NOTICES.get(self.completion.finish_reason, "")
 
     @property
     def text(self) -> str:
-        """The model's words; where there are none, why, since a plain client sees the text alone."""
+        """The model's answer. If it is empty, says why, because some clients show only the text."""
         if self.completion.text:
             return self.completion.text
-        return f"({self.model.id} gave no words: {self._ending or self.completion.finish_reason})"
+        return f"({self.model.id} returned no text: {self._truncation or self.completion.finish_reason})"
 
     def data(self) -> dict[str, Any]:
-        """What ``structured`` says of it beside what the tool itself has to say."""
+        """Returns the fields that every completion adds to ``structured``."""
         data: dict[str, Any] = {
             "model": self.completion.model,
             "provider": self.model.provider,
@@ -114,10 +116,10 @@ class QuestionResult:
             data["completions"] = self.completions
         if self.counted is not None:
             data["counted_tokens"] = self.counted
-        if self.chosen_because:
-            data["chosen_because"] = self.chosen_because
-        if self.left_out:
-            data["left_out"] = [{"what": part.what, "why": part.why} for part in self.left_out]
+        if self.model_choice_reason:
+            data["model_choice_reason"] = self.model_choice_reason
+        if self.omitted:
+            data["omitted"] = [part.as_data() for part in self.omitted]
         if self.notices:
             data["notice"] = "; ".join(self.notices)
         if results := self.completion.search_results:
@@ -129,5 +131,5 @@ class QuestionResult:
         return data
 
     def with_text(self) -> dict[str, Any]:
-        """The same with the words themselves, for pipelines, programs and clients that take the data alone."""
+        """``data`` with the text, for pipelines, programs and clients that use only the data."""
         return {"text": self.text, **self.data()}

@@ -1,4 +1,4 @@
-"""Which model answers a question: the one that is named, the default one, or the cheapest that can. Pure."""
+"""Model selection: the named model, the default model, or the cheapest suitable one. Pure."""
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,144 +10,149 @@ from ...protocol.error_codes import ContextLengthExceededError, InvalidArguments
 from ...providers import Depth, Model, ModelCatalog, ModelPrice, ProviderName
 from .model_question import AUTO
 
-_NAMED: Final = 5
-"""So many models are named in an error."""
+_MAX_SUGGESTIONS: Final = 5
+"""Models named in an error."""
 
 _USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
-"""Only so that prices in both currencies can be ranked; no amount is ever told that was converted."""
+"""For ranking prices in both currencies only; no converted amount is ever reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequirements:
-    """What a question needs of its model."""
+    """The requirements of a question on its model."""
 
     tokens: int
-    """Of the question, about."""
+    """Estimated tokens of the prompt."""
     max_tokens: int | None = None
-    """Of the answer, where they are bounded."""
+    """Maximum tokens of the answer, if limited."""
     images: bool = False
-    linked_images: bool = False
-    """Whether some of them are addresses."""
+    image_urls: bool = False
+    """Whether any image is an ``https:`` URL."""
     thinking: bool | Depth | None = None
     tools: bool = False
     web_search: bool = False
     structured: bool = False
-    """Whether the answer is to be JSON."""
+    """Whether the answer must be JSON."""
     temperature: bool = False
-    """Whether one is asked for."""
+    """Whether the caller sets a temperature."""
     provider: ProviderName | None = None
-    """Whose it has to be; None where that does not matter."""
+    """The required provider, or None for any."""
 
     @property
     def window(self) -> int:
-        """Tokens that question and answer come to, as far as is known."""
+        """Tokens of prompt and answer, as far as known."""
         return self.tokens + (self.max_tokens or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model, and why it was chosen where that was not the caller's doing."""
+    """A model, and why it was chosen if the caller did not name it."""
 
     model: Model
-    because: str | None = None
+    reason: str | None = None
 
 
 def usable_models(
-    catalog: ModelCatalog, providers: Iterable[str], today: dt.date, *, absent: Collection[str] = ()
+    catalog: ModelCatalog, providers: Iterable[str], today: dt.date, *, unavailable: Collection[str] = ()
 ) -> tuple[Model, ...]:
-    """The models of these providers that are not switched off, nor ``absent`` by what their vendors say."""
-    wanted = set(providers)
+    """Returns the providers' models that are neither retired nor in ``unavailable`` (model ids)."""
+    allowed = set(providers)
     return tuple(
         model
         for model in catalog.models
-        if model.provider in wanted and model.id not in absent and (model.retired is None or model.retired > today)
+        if model.provider in allowed
+        and model.id not in unavailable
+        and (model.retired is None or model.retired > today)
     )
 
 
-def lacking(model: Model, need: ModelRequirements) -> tuple[str, str] | None:
-    """The argument that a model cannot be asked with, and why; None where it can do all that is needed."""
-    if need.provider not in {None, model.provider}:
-        return "model", f"{model.id} is a model of {model.provider}, and one of {need.provider} is asked for"
-    if need.images and "image" not in model.inputs:
-        return "images", f"{model.id} takes no images"
-    if need.linked_images and not model.takes_addresses:
-        return "images", f"{model.id} takes images themselves and not their addresses"
-    if problem := _thinks_otherwise(model, need):
+def unsupported(model: Model, requirements: ModelRequirements) -> tuple[str, str] | None:
+    """Returns the argument that the model does not support and why, or None if it supports all of them."""
+    if requirements.provider not in {None, model.provider}:
+        return "model", f"{model.id} is a {model.provider} model; the call requires {requirements.provider}"
+    if requirements.images and "image" not in model.inputs:
+        return "images", f"{model.id} does not accept images"
+    if requirements.image_urls and not model.accepts_image_urls:
+        return "images", f"{model.id} accepts image data but no image URLs"
+    if problem := _unsupported_thinking(model, requirements):
         return "thinking", problem
-    if need.tools and not model.tools:
+    if requirements.tools and not model.tools:
         return "tools", f"{model.id} cannot call tools"
-    if need.web_search and not model.web_search:
+    if requirements.web_search and not model.web_search:
         return "web_search", f"{model.id} cannot search the web"
-    if need.structured and model.structured == "none":
-        return "response_format", f"{model.id} cannot be held to JSON"
-    if need.temperature and model.fixed_temperature:
-        return "temperature", f"{model.id} has a temperature of its own"
-    if need.max_tokens is not None and model.max_output is not None and need.max_tokens > model.max_output:
-        return "max_tokens", f"{model.id} answers with at most {model.max_output:,} tokens, not {need.max_tokens:,}"
+    if requirements.structured and model.structured == "none":
+        return "response_format", f"{model.id} does not support JSON output"
+    if requirements.temperature and model.fixed_temperature:
+        return "temperature", f"{model.id} has a fixed temperature"
+    limit = model.max_output
+    if requirements.max_tokens is not None and limit is not None and requirements.max_tokens > limit:
+        return "max_tokens", f"{model.id} answers with at most {limit:,} tokens, not {requirements.max_tokens:,}"
     return None
 
 
-def _thinks_otherwise(model: Model, need: ModelRequirements) -> str | None:
-    wanted = need.thinking
-    if wanted is True and model.thinking == "none":
+def _unsupported_thinking(model: Model, requirements: ModelRequirements) -> str | None:
+    requested = requirements.thinking
+    if requested is True and model.thinking == "none":
         return f"{model.id} does not think"
-    if wanted is False and model.thinking == "always":
+    if requested is False and model.thinking == "always":
         return f"{model.id} always thinks"
-    if isinstance(wanted, str) and model.nearest_depth(wanted) is None:
-        return f"{model.id} does not think" if model.thinking == "none" else _depths(model, wanted)
-    if wanted not in {None, False, "minimal"} and need.web_search and model.searches_without_thinking:
-        return f"{model.id} does not think where it searches the web"
+    if isinstance(requested, str) and model.nearest_depth(requested) is None:
+        return f"{model.id} does not think" if model.thinking == "none" else _depths(model, requested)
+    if requested not in {None, False, "minimal"} and requirements.web_search and model.searches_without_thinking:
+        return f"{model.id} cannot think during a web search"
     return None
 
 
-def _depths(model: Model, wanted: bool | Depth | None) -> str:
-    return f"{model.id} can think {either(model.depths)}, not {wanted}"
+def _depths(model: Model, requested: bool | Depth | None) -> str:
+    return f"{model.id} supports thinking {either(model.depths)}, not {requested}"
 
 
-def has_the_depth(model: Model, thinking: bool | Depth | None) -> bool:
-    """Whether the model can think exactly as deeply as is asked, where a depth is."""
+def has_exact_depth(model: Model, thinking: bool | Depth | None) -> bool:
+    """Whether the model supports exactly the requested thinking depth, if one is requested."""
     return not isinstance(thinking, str) or thinking in model.depths
 
 
-def nearest(model: Model, thinking: bool | Depth | None) -> bool | Depth | None:
-    """What a model that can do what is needed (``lacking``) is asked in place of this."""
+def nearest_thinking(model: Model, thinking: bool | Depth | None) -> bool | Depth | None:
+    """Returns the model's nearest equivalent of the requested thinking."""
     return model.nearest_depth(thinking) if isinstance(thinking, str) else thinking
 
 
-def _holds(model: Model, need: ModelRequirements) -> bool:
-    """Whether question and answer fit its window, as far as is known."""
-    return model.context_window >= need.window
+def _fits_window(model: Model, requirements: ModelRequirements) -> bool:
+    """Whether prompt and answer fit into the model's window, as far as known."""
+    return model.context_window >= requirements.window
 
 
-def require_able(model: Model, need: ModelRequirements, usable: Sequence[Model]) -> None:
-    """Check that a model can do what is needed.
+def require_support(model: Model, requirements: ModelRequirements, usable: Sequence[Model]) -> None:
+    """Checks that a model meets the requirements.
 
     Raises:
-        InvalidArgumentsError: it cannot; the message names models that can.
+        InvalidArgumentsError: it does not; the message names models that do.
     """
-    missing = lacking(model, need)
-    if missing is None:
+    problem = unsupported(model, requirements)
+    if problem is None:
         return
-    field, what = missing
-    names = [other.id for other in usable if lacking(other, need) is None and _holds(other, need)][:_NAMED]
-    way_out = f"name one that does as model: {either(names)}" if names else "no model that is available here does"
-    raise InvalidArgumentsError(f"{field}: {what}; {way_out}.", details={"fields": {field: what}, "models": names})
+    field, why = problem
+    suitable = [other for other in usable if unsupported(other, requirements) is None]
+    names = [other.id for other in suitable if _fits_window(other, requirements)][:_MAX_SUGGESTIONS]
+    advice = f"use a model that does: {either(names)}" if names else "no available model does"
+    raise InvalidArgumentsError(f"{field}: {why}; {advice}.", details={"fields": {field: why}, "models": names})
 
 
-def too_long(model: Model, need: ModelRequirements, usable: Sequence[Model]) -> ContextLengthExceededError:
-    """The error of a question that does not fit: with the numbers, and the models that it would fit, smallest first."""
+def too_long(model: Model, requirements: ModelRequirements, usable: Sequence[Model]) -> ContextLengthExceededError:
+    """Returns the error for a prompt that does not fit, with the models that it would fit, smallest window first."""
     fitting = sorted(
-        (other for other in usable if _holds(other, need) and lacking(other, need) is None),
+        (other for other in usable if _fits_window(other, requirements) and unsupported(other, requirements) is None),
         key=lambda other: other.context_window,
     )
-    names = [other.id for other in fitting[:_NAMED] if other is not model]
-    answer = f" and {need.max_tokens:,} for the answer" if need.max_tokens else ""
-    way_out = f"it would fit {either(names)}" if names else "send less: no model that is available here has room for it"
+    names = [other.id for other in fitting[:_MAX_SUGGESTIONS] if other is not model]
+    answer = f" and {requirements.max_tokens:,} for the answer" if requirements.max_tokens else ""
+    advice = f"use a model with a larger window: {either(names)}" if names else "send less; no available model fits it"
     return ContextLengthExceededError(
-        f"The request has about {need.tokens:,} tokens{answer}, {model.id} holds {model.context_window:,}; {way_out}.",
+        f"The request has about {requirements.tokens:,} tokens{answer}; the context window of {model.id} is "
+        f"{model.context_window:,} tokens; {advice}.",
         details={
-            "estimated_tokens": need.tokens,
-            "max_tokens": need.max_tokens,
+            "estimated_tokens": requirements.tokens,
+            "max_tokens": requirements.max_tokens,
             "context_window": model.context_window,
             "models": names,
         },
@@ -156,87 +161,90 @@ def too_long(model: Model, need: ModelRequirements, usable: Sequence[Model]) -> 
 
 def choose(
     name: str | None,
-    need: ModelRequirements,
+    requirements: ModelRequirements,
     catalog: ModelCatalog,
     usable: Sequence[Model],
     *,
     default: str,
     answer_tokens: int,
-    room: Callable[[Model], int],
+    max_prompt_tokens: Callable[[Model], int],
     unlisted: Collection[str] = (),
 ) -> ModelChoice:
-    """The model of this name, listed by its vendor or not; for ``AUTO`` the ``cheapest``.
+    """Returns the model of this name, listed by its vendor or not; for ``AUTO`` the ``cheapest``.
 
-    Where the caller named none it is the one of the name ``default``, if that can do what is needed, else the
-    ``cheapest``, of the same vendor if any of its models can. That goes before it too where it can think nearly as
-    deeply as is asked, and others of the vendor exactly so. Whether all of the question has the room is no matter: what
-    does not is left out of it.
+    Without a name it returns the ``default`` model if that meets the requirements, else the ``cheapest``, of the same
+    vendor if possible. A model of the same vendor with exactly the requested thinking depth also takes precedence over
+    a default model with only a near depth. The window does not matter here: parts that do not fit are omitted later.
 
     Raises:
-        InvalidArgumentsError: the name is unknown, or no model, or not the one that was named, can do what is needed.
+        InvalidArgumentsError: the name is unknown, or no model, or not the named one, meets the requirements.
     """
-    able = partial(cheapest, usable=usable, answer_tokens=answer_tokens, room=room, unlisted=unlisted)
+    cheapest_for = partial(
+        cheapest, usable=usable, answer_tokens=answer_tokens, max_prompt_tokens=max_prompt_tokens, unlisted=unlisted
+    )
     if name is None:
         model = catalog.resolve(default)
-        same = replace(need, provider=need.provider or model.provider)
-        missing = lacking(model, need)
-        if missing is not None:
-            why = missing[1]
-        elif has_the_depth(model, need.thinking) or not _with_the_depth(usable, same):
+        same_vendor = replace(requirements, provider=requirements.provider or model.provider)
+        problem = unsupported(model, requirements)
+        if problem is not None:
+            why = problem[1]
+        elif has_exact_depth(model, requirements.thinking) or not _with_exact_depth(usable, same_vendor):
             return ModelChoice(model)
         else:
-            why = _depths(model, need.thinking)
-        choice = able(same if any(lacking(other, same) is None for other in usable) else need)
-        return replace(choice, because=f"{choice.because}; the default model was passed over: {why}")
+            why = _depths(model, requirements.thinking)
+        vendor_suffices = any(unsupported(other, same_vendor) is None for other in usable)
+        choice = cheapest_for(same_vendor if vendor_suffices else requirements)
+        return replace(choice, reason=f"{choice.reason}; not the default model: {why}")
     if name.strip().lower() == AUTO:
-        return able(need)
+        return cheapest_for(requirements)
     model = catalog.resolve(name)
-    require_able(model, need, usable)
+    require_support(model, requirements, usable)
     return ModelChoice(model)
 
 
 def cheapest(
-    need: ModelRequirements,
+    requirements: ModelRequirements,
     usable: Sequence[Model],
     *,
     answer_tokens: int,
-    room: Callable[[Model], int],
+    max_prompt_tokens: Callable[[Model], int],
     unlisted: Collection[str] = (),
 ) -> ModelChoice:
-    """The model that ``AUTO`` stands for: of those that can and have the room, the one that costs least for this call.
+    """Returns the model for ``AUTO``: the cheapest for this call among those that are suitable and large enough.
 
-    Those that can think exactly as deeply as is asked go before those that can nearly.
+    Models with exactly the requested thinking depth precede those with a near depth.
 
-    An answer without a bound counts as ``answer_tokens``. Models whose price is not known come after all others; of
-    those that cost the same it is the catalog's first one. Where none has the room, it is the one with the most room:
-    what the question can do without is then left out of it. Models that their vendor does not list (``unlisted``, by
-    their ids) are only taken where no other one can.
+    An answer without a limit counts as ``answer_tokens``. Models without a known price come last; the catalog's order
+    breaks ties. If no model is large enough, the one with the largest window is returned, and optional parts of the
+    question are omitted later. Models that their vendor does not list (``unlisted``, ids) are a last resort.
 
     Raises:
-        InvalidArgumentsError: no model that can be asked does what is needed.
+        InvalidArgumentsError: no usable model meets the requirements.
     """
-    able = [model for model in usable if lacking(model, need) is None]
-    if not able:
-        raise _none_able(need, usable)
-    able = [model for model in able if model.id not in unlisted] or able
-    fitting = [model for model in able if room(model) >= need.tokens]
+    suitable = [model for model in usable if unsupported(model, requirements) is None]
+    if not suitable:
+        raise _none_suitable(requirements, usable)
+    suitable = [model for model in suitable if model.id not in unlisted] or suitable
+    fitting = [model for model in suitable if max_prompt_tokens(model) >= requirements.tokens]
     if not fitting:
-        largest = max(able, key=room)
-        return ModelChoice(largest, f"it has the largest window of the {_models(len(able))} that can do what is asked")
-    fitting = _with_the_depth(fitting, need) or fitting
+        largest = max(suitable, key=max_prompt_tokens)
+        return ModelChoice(largest, f"it has the largest window of the {_models(len(suitable))} that are suitable")
+    fitting = _with_exact_depth(fitting, requirements) or fitting
     if len(fitting) == 1:
-        return ModelChoice(fitting[0], "it is the only available model that can do what is asked and has the room")
-    out = answer_tokens if need.max_tokens is None else need.max_tokens
-    best = min(fitting, key=lambda model: _dollars(model.price, need.tokens, out))
+        return ModelChoice(fitting[0], "it is the only available model that is suitable and large enough")
+    output = answer_tokens if requirements.max_tokens is None else requirements.max_tokens
+    best = min(fitting, key=lambda model: _dollars(model.price, requirements.tokens, output))
     ranked = "the cheapest" if best.price else "the first"
-    return ModelChoice(
-        best, f"it is {ranked} of the {_models(len(fitting))} that can do what is asked and have the room"
-    )
+    return ModelChoice(best, f"it is {ranked} of the {_models(len(fitting))} that are suitable and large enough")
 
 
-def _with_the_depth(models: Sequence[Model], need: ModelRequirements) -> list[Model]:
-    """Those of the models that can do what is needed, and think exactly as deeply as is asked."""
-    return [model for model in models if lacking(model, need) is None and has_the_depth(model, need.thinking)]
+def _with_exact_depth(models: Sequence[Model], requirements: ModelRequirements) -> list[Model]:
+    """Returns the suitable models with exactly the requested thinking depth."""
+    return [
+        model
+        for model in models
+        if unsupported(model, requirements) is None and has_exact_depth(model, requirements.thinking)
+    ]
 
 
 def either(names: Sequence[str], word: str = " or ") -> str:
@@ -249,40 +257,44 @@ def _dollars(price: ModelPrice | None, tokens: int, answer: int) -> float:
     return (tokens * price.input + answer * price.output) * _USD_PER[price.currency]
 
 
-def _none_able(need: ModelRequirements, usable: Sequence[Model]) -> InvalidArgumentsError:
-    """Told by what no model does at all, or else by what the most stumble over first: that is what to change."""
-    usable = [model for model in usable if need.provider in {None, model.provider}]
-    asked = _asked(need)
-    by_none = [field for field, (_, alone) in asked.items() if all(lacking(model, alone) for model in usable)]
-    reasons = by_none[:1] or [missing[0] for model in usable if (missing := lacking(model, need))]
+def _none_suitable(requirements: ModelRequirements, usable: Sequence[Model]) -> InvalidArgumentsError:
+    """Names the requirements that no model meets alone, or else the one that most models fail on."""
+    usable = [model for model in usable if requirements.provider in {None, model.provider}]
+    single = _single_requirements(requirements)
+    unmet = [field for field, (_, alone) in single.items() if all(unsupported(model, alone) for model in usable)]
+    reasons = unmet[:1] or [problem[0] for model in usable if (problem := unsupported(model, requirements))]
     field = max(reasons, key=reasons.count) if reasons else "model"
-    words = [asked[name][0] for name in by_none or asked] or ["be asked"]
-    at_once = " at once" if len(words) > 1 and not by_none else ""
-    what = f"no model that is available here can {either(words, ' or ' if by_none else ' and ')}{at_once}"
-    return InvalidArgumentsError(f"{field}: {what}; ask for less.", details={"fields": {field: what}, "models": []})
+    phrases = [single[name][0] for name in unmet or single] or ["be used"]
+    together = " together" if len(phrases) > 1 and not unmet else ""
+    problem_text = f"no available model can {either(phrases, ' or ' if unmet else ' and ')}{together}"
+    return InvalidArgumentsError(
+        f"{field}: {problem_text}; change the request.", details={"fields": {field: problem_text}, "models": []}
+    )
 
 
-def _asked(need: ModelRequirements) -> dict[str, tuple[str, ModelRequirements]]:
-    """By its argument each thing that is needed: in words, and as the only one."""
-    alone = ModelRequirements(need.tokens, provider=need.provider)
-    asked: dict[str, tuple[str, ModelRequirements]] = {}
-    if need.images:
-        what = "take images by their addresses" if need.linked_images else "take images"
-        asked["images"] = (what, replace(alone, images=True, linked_images=need.linked_images))
-    if need.thinking is not None:
-        off = need.thinking in {False, "minimal"}
-        asked["thinking"] = ("answer without thinking" if off else "think", replace(alone, thinking=need.thinking))
-    if need.tools:
-        asked["tools"] = ("call tools", replace(alone, tools=True))
-    if need.web_search:
-        asked["web_search"] = ("search the web", replace(alone, web_search=True))
-    if need.structured:
-        asked["response_format"] = ("be held to JSON", replace(alone, structured=True))
-    if need.temperature:
-        asked["temperature"] = ("be given a temperature", replace(alone, temperature=True))
-    if need.max_tokens is not None:
-        asked["max_tokens"] = (f"answer with {need.max_tokens:,} tokens", replace(alone, max_tokens=need.max_tokens))
-    return asked
+def _single_requirements(requirements: ModelRequirements) -> dict[str, tuple[str, ModelRequirements]]:
+    """Returns argument → (phrase, requirements with only this one) for each of the requirements."""
+    alone = ModelRequirements(requirements.tokens, provider=requirements.provider)
+    single: dict[str, tuple[str, ModelRequirements]] = {}
+    if requirements.images:
+        phrase = "accept image URLs" if requirements.image_urls else "accept images"
+        single["images"] = (phrase, replace(alone, images=True, image_urls=requirements.image_urls))
+    if requirements.thinking is not None:
+        off = requirements.thinking in {False, "minimal"}
+        phrase = "answer without thinking" if off else "think"
+        single["thinking"] = (phrase, replace(alone, thinking=requirements.thinking))
+    if requirements.tools:
+        single["tools"] = ("call tools", replace(alone, tools=True))
+    if requirements.web_search:
+        single["web_search"] = ("search the web", replace(alone, web_search=True))
+    if requirements.structured:
+        single["response_format"] = ("produce JSON output", replace(alone, structured=True))
+    if requirements.temperature:
+        single["temperature"] = ("accept a temperature", replace(alone, temperature=True))
+    if requirements.max_tokens is not None:
+        phrase = f"answer with {requirements.max_tokens:,} tokens"
+        single["max_tokens"] = (phrase, replace(alone, max_tokens=requirements.max_tokens))
+    return single
 
 
 def _models(number: int) -> str:

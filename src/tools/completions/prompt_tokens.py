@@ -1,4 +1,4 @@
-"""How many tokens a text has, before it is sent and paid for. Pure."""
+"""Token estimates of texts and requests. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -7,25 +7,25 @@ from typing import Final
 from ...providers import CompletionRequest, FunctionTool, Message, TextPart, estimate_text
 
 IMAGE_TOKENS: Final = 1_024
-"""What an image counts as, since its price in tokens is the vendor's secret."""
+"""Assumed tokens per image; the vendors do not document the number."""
 MESSAGE_TOKENS: Final = 8
-"""What a vendor wraps a message or a file in, about."""
+"""Approximate tokens around each message or file."""
 
 COUNTED_CHARS: Final = 65_536
-"""A longer text is counted by samples: all of it would take a tenth of a second a megabyte."""
+"""A longer text is sampled: counting all of it takes a tenth of a second per megabyte."""
 _SAMPLES: Final = 16
 
 
 def estimate_tokens(texts: Iterable[str]) -> int:
-    """About how many tokens the texts are, within ``ESTIMATE_ERROR``; long ones by samples from all over them."""
+    """Estimates the tokens of the texts, within ``ESTIMATE_ERROR``. Samples long texts evenly."""
     return sum(map(_estimate, texts))
 
 
 def estimate_request(request: CompletionRequest) -> int:
-    """About how many tokens a request is. All its texts count as one, so that it takes some milliseconds at most."""
+    """Estimates the tokens of a request. Joins its texts before sampling, so it takes a few milliseconds at most."""
     images = sum(not isinstance(part, TextPart) for message in request.messages for part in _parts(message))
-    wrapped = (len(request.messages) + len(request.files)) * MESSAGE_TOKENS
-    return _estimate("\n".join(filter(None, _texts(request)))) + images * IMAGE_TOKENS + wrapped
+    overhead = (len(request.messages) + len(request.files)) * MESSAGE_TOKENS
+    return _estimate("\n".join(filter(None, _texts(request)))) + images * IMAGE_TOKENS + overhead
 
 
 def _texts(request: CompletionRequest) -> Iterator[str]:

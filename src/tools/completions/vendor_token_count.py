@@ -1,4 +1,4 @@
-"""The vendor's own count of a question's tokens, where the error of our estimate would decide what fits."""
+"""The vendor's token count, used when the estimate is too inexact to decide what fits."""
 
 from dataclasses import replace
 from math import ceil
@@ -11,45 +11,45 @@ from .context_window import PromptSizes, answer_tokens
 from .model_question import ModelQuestion
 
 COUNT_TIMEOUT_S: Final = 10.0
-"""A vendor that counts no faster is not waited for: the estimate does."""
+"""After this time the estimate is used instead."""
 
 
-def near(model: Model, question: ModelQuestion, size: PromptSizes) -> bool:
-    """Whether the question may fit beside its answer, and may not, by the estimate and its error."""
+def needs_vendor_count(model: Model, question: ModelQuestion, sizes: PromptSizes) -> bool:
+    """Whether the estimate's error leaves open if prompt and answer fit into the window."""
     window = model.context_window - answer_tokens(model, question)
-    return size.all * (1 - ESTIMATE_ERROR) <= window < size.all * (1 + ESTIMATE_ERROR)
+    return sizes.total * (1 - ESTIMATE_ERROR) <= window < sizes.total * (1 + ESTIMATE_ERROR)
 
 
-def by_count(size: PromptSizes, tokens: int) -> PromptSizes:
-    """The sizes as the vendor counted all of them; how they compare with one another is still our estimate."""
-    share = tokens / max(1, size.all)
+def scaled_sizes(sizes: PromptSizes, tokens: int) -> PromptSizes:
+    """Scales the estimated sizes so that they add up to the vendor's count."""
+    factor = tokens / max(1, sizes.total)
     return replace(
-        size,
-        asked=ceil(size.asked * share),
-        files=tuple(ceil(file * share) for file in size.files),
-        turns=tuple(ceil(turn * share) for turn in size.turns),
+        sizes,
+        base=ceil(sizes.base * factor),
+        files=tuple(ceil(file * factor) for file in sizes.files),
+        turns=tuple(ceil(turn * factor) for turn in sizes.turns),
         counted=tokens,
     )
 
 
-async def counted(request: CompletionRequest, size: PromptSizes, context: ToolContext) -> PromptSizes:
-    """The sizes by the vendor's count, a request more that costs no tokens; where it cannot be had, as they are.
+async def vendor_counted_sizes(request: CompletionRequest, sizes: PromptSizes, context: ToolContext) -> PromptSizes:
+    """Returns the sizes scaled to the vendor's count of the whole ``request``, or unchanged if the count fails.
 
-    ``request`` is the whole question.
+    Makes one request, which costs no tokens.
     """
     provider = request.model.provider
     try:
         tokens = context.abilities(provider).tokens
         if tokens is None:
-            return size
-        count = await context.vendor(provider, _Counting(tokens, request))
+            return sizes
+        count = await context.vendor(provider, _BoundedCount(tokens, request))
     except CallError:
-        return size  # what is wrong with vendor or question is told when it is asked
-    return by_count(size, count.tokens)
+        return sizes  # the completion itself reports the error
+    return scaled_sizes(sizes, count.tokens)
 
 
-class _Counting:
-    """``Operation``: count, within the time that this is worth."""
+class _BoundedCount:
+    """A ``VendorOperation`` that counts within ``COUNT_TIMEOUT_S``."""
 
     def __init__(self, tokens: TokenCounter, request: CompletionRequest) -> None:
         self._tokens = tokens

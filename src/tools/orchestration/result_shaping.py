@@ -151,8 +151,8 @@ _FIELD_BYTES: Final = 16
 async def retain_shaped(
     shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext, *, name: str | None = None
 ) -> dict[str, Json]:
-    """Retain the shaped value; returns its handle, and in ``around`` the other fields of the object that contained the
-    list. ``left_out`` counts the fields that are too large.
+    """Retain the shaped value; returns its handle, and in ``context`` the other fields of the object that contained the
+    list. ``omitted`` counts the fields that are too large.
 
     Raises:
         CallError: as ``OrchestrationContext.retain_result``.
@@ -173,7 +173,7 @@ def _fields_around(around: Mapping[str, Any], max_bytes: int) -> dict[str, Json]
         taken.add(name)
     fields: dict[str, Json] = {}
     if taken:
-        fields["around"] = {name: value for name, value in around.items() if name in taken}
-    if left_out := len(around) - len(taken):
-        fields["left_out"] = left_out
+        fields["context"] = {name: value for name, value in around.items() if name in taken}
+    if omitted := len(around) - len(taken):
+        fields["omitted"] = omitted
     return fields

@@ -61,8 +61,8 @@ def test_each_verdict_says_why_and_what_to_do(check: CheckResult, status: str, s
     """What is not well has a remedy; what is well needs none."""
     data = self_checks.as_data(check)
     assert (data["status"], data["ok"]) == (status, status == "ok")
-    assert says in data["why"]
-    assert bool(data["what_to_do"]) == (status != "ok")
+    assert says in data["message"]
+    assert bool(data["remedy"]) == (status != "ok")
 
 
 def test_a_missing_key_is_what_to_set() -> None:

@@ -325,7 +325,7 @@ class FakeProvider:
 
     label = "Fake vendor"
     simulated = True
-    road = "a script"
+    transport_name = "a script"
     models: Any = None
     files: Any = None
     tokens: Any = None

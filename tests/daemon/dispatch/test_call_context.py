@@ -15,7 +15,7 @@ from toold.providers import Completion, CompletionRequest, Delta, Message, OnDel
 class Priced:
     """A vendor whose answers cost one dollar, or one yuan where that is its currency."""
 
-    label, simulated, road = "Priced", False, "a script"
+    label, simulated, transport_name = "Priced", False, "a script"
     models: Any = None
     files: Any = None
     tokens: Any = None
@@ -142,16 +142,16 @@ async def test_why_a_model_was_chosen_stands_in_the_metadata(house: Any, make: A
     """Of the last completion, as the model does."""
 
     async def choose(arguments: Any, context: Any) -> str:
-        await context.complete(question(context, "kimi"), chosen_because=arguments.get("first"))
-        await context.complete(question(context, "kimi"), chosen_because=arguments.get("second"))
+        await context.complete(question(context, "kimi"), model_choice_reason=arguments.get("first"))
+        await context.complete(question(context, "kimi"), model_choice_reason=arguments.get("second"))
         return ""
 
     home = house([make("choose", choose)], providers={"kimi": (once, 6)})
     session = home.session()
     chosen = await home.call(session, 1, "choose", arguments={"first": "a", "second": "b"})
-    assert chosen.metadata.chosen_because == "b"
+    assert chosen.metadata.model_choice_reason == "b"
     named = await home.call(session, 2, "choose", arguments={"first": "a"})
-    assert named.metadata.chosen_because is None
+    assert named.metadata.model_choice_reason is None
 
 
 async def test_a_conversation_is_held_for_the_calls_principal(house: Any, make: Any) -> None:

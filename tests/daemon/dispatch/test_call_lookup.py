@@ -31,8 +31,8 @@ async def test_a_call_that_runs_is_told_with_its_progress(house: Any, make: Any)
     assert (known.state, known.tool) == ("running", "work")
     assert known.progress is not None
     assert (known.progress.message, known.progress.done) == ("half", 1)
-    assert known.left_s is not None
-    assert 0 < known.left_s <= 30
+    assert known.remaining_s is not None
+    assert 0 < known.remaining_s <= 30
     assert (await look_up(home, waiting.id)).state == "waiting"
     go.set()
     await home.answered()

@@ -203,8 +203,8 @@ async def test_its_time_is_its_own_and_goes_on_over_a_restart(house: Any, tools:
     await later.router.load_detached()
     await later.router.resume_detached()
     known = await look_up(later, call_id)
-    assert known.left_s is not None
-    assert 20 < known.left_s <= 30
+    assert known.remaining_s is not None
+    assert 20 < known.remaining_s <= 30
     for one in (home, later):
         await one.router.close("The end.", 0.0)
 

@@ -16,7 +16,7 @@ KIMI, GLM = CATALOG.default("kimi"), CATALOG.default("glm")
 class Lister:
     """A vendor that lists these, or fails."""
 
-    label, simulated, road = "Kimi", False, "a script"
+    label, simulated, transport_name = "Kimi", False, "a script"
 
     def __init__(self, name: str, *answers: Sequence[str] | Exception) -> None:
         self.name = name

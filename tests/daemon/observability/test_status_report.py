@@ -16,7 +16,7 @@ from toold.store.store_rows import Sums
 class OneProvider:
     """A provider that is there."""
 
-    name, label, simulated, road = "kimi", "Kimi (Moonshot)", True, "httpx 1"
+    name, label, simulated, transport_name = "kimi", "Kimi (Moonshot)", True, "httpx 1"
 
 
 def router(**fields: Any) -> Router:

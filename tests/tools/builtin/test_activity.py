@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def runs(call_id: str, session: str, principal: str = "local") -> dict[str, Any]:
     """A running call as the daemon has it."""
-    plain = {"client": "ide", "tool": "chat", "state": "running", "age_s": 2.0, "left_s": 8.0, "progress": None}
+    plain = {"client": "ide", "tool": "chat", "state": "running", "age_s": 2.0, "remaining_s": 8.0, "progress": None}
     return {"id": call_id, "session": session, "session_id": f"{session}-id", "principal": principal, **plain}
 
 
@@ -48,7 +48,14 @@ async def test_calls_stand_under_their_sessions(context: "Context") -> None:
     )
     assert [call["id"] for call in second["calls"]] == ["c-2"]
     running, over = first["calls"]
-    assert running == {"id": "c-1", "tool": "chat", "state": "running", "age_s": 2.0, "left_s": 8.0, "progress": None}
+    assert running == {
+        "id": "c-1",
+        "tool": "chat",
+        "state": "running",
+        "age_s": 2.0,
+        "remaining_s": 8.0,
+        "progress": None,
+    }
     assert (over["state"], over["outcome"], over["latency_ms"]) == ("ended", "ok", 12.5)
     assert over["age_s"] >= 60
 

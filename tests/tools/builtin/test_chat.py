@@ -114,7 +114,7 @@ async def test_reasoning_stands_beside_the_words(context: "Context") -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "says"), [("length", "cut off at the token limit"), ("content_filter", "content filter")]
+    ("reason", "says"), [("length", "truncated at the token limit"), ("content_filter", "content filter")]
 )
 async def test_an_answer_that_was_cut_off_says_so(context: "Context", reason: Any, says: str) -> None:
     """The words stay the model's; that they are not all of them is told beside them."""
@@ -128,7 +128,7 @@ async def test_an_answer_that_was_cut_off_says_so(context: "Context", reason: An
 async def test_an_answer_without_words_says_why(context: "Context") -> None:
     """A client that reads the text alone is not left with an empty one."""
     context.completion = Completion("", "kimi-see", "length", None, reasoning="hm" * 100)
-    assert "kimi-see gave no words: the answer was cut off" in str((await ask(context)).text)
+    assert "kimi-see returned no text: the answer was truncated" in str((await ask(context)).text)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ async def test_without_any_key_the_caller_reads_which_to_set(context: "Context")
 @pytest.mark.parametrize(
     ("arguments", "field", "what", "models"),
     [
-        ({"model": "kimi-small", "images": ["a.gif"]}, "images", "kimi-small takes no images", ["kimi-see"]),
+        ({"model": "kimi-small", "images": ["a.gif"]}, "images", "kimi-small does not accept images", ["kimi-see"]),
         ({"model": "kimi-small", "thinking": True}, "thinking", "kimi-small does not think", ["kimi-see", "glm-muse"]),
         ({"model": "glm-muse", "thinking": False}, "thinking", "glm-muse always thinks", ["kimi-see", "kimi-small"]),
     ],
@@ -185,7 +185,7 @@ async def test_what_a_model_cannot_do_is_told_with_models_that_can(
     write("a.gif", GIF)
     error = await fail(context, InvalidArgumentsError, **arguments)
     assert error.details == {"fields": {field: what}, "models": models}
-    assert f"{field}: {what}; name one that does as model: {' or '.join(models)}" in error.message
+    assert f"{field}: {what}; use a model that does: {' or '.join(models)}" in error.message
 
 
 async def test_only_models_that_can_be_asked_are_named(context: "Context", write: Write) -> None:
@@ -195,16 +195,16 @@ async def test_only_models_that_can_be_asked_are_named(context: "Context", write
     error = await fail(context, InvalidArgumentsError, model="kimi-small", images=["a.gif"])
     assert error.details is not None
     assert error.details["models"] == []
-    assert "no model that is available here does" in error.message
+    assert "no available model does" in error.message
 
 
 async def test_a_request_over_the_window_is_not_sent(context: "Context", write: Write) -> None:
-    """What surely does not fit is refused with the numbers and the models that it would fit."""
+    """The error has the numbers and the models that are large enough."""
     write("a.txt", "word " * 10_000)
     error = await fail(context, ContextLengthExceededError, model="small", files=["a.txt"], max_tokens=500)
     assert error.message == (
-        "The request has about 10,010 tokens and 500 for the answer, kimi-small holds 8,000; "
-        "it would fit kimi-see or glm-muse."
+        "The request has about 10,010 tokens and 500 for the answer; the context window of kimi-small is 8,000 tokens; "
+        "use a model with a larger window: kimi-see or glm-muse."
     )
     assert error.details == {
         "estimated_tokens": 10_010,
@@ -249,7 +249,7 @@ async def test_a_conversation_goes_on(context: "Context", write: Write) -> None:
     assert second.data["continuation_id"] == first.data["continuation_id"]
     request = context.asked[1]
     assert request.messages == (
-        Message("user", "Why?\n\n(Files given with this: a.txt.)"),
+        Message("user", "Why?\n\n(Attached files: a.txt.)"),
         Message("assistant", "Hello."),
         Message("user", "Really?"),
     )
@@ -282,8 +282,13 @@ async def test_a_failed_answer_leaves_the_conversation_as_it_was(context: "Conte
     ("model", "wanted", "asked", "notice"),
     [
         ("glm-muse", "max", "max", None),
-        ("glm-muse", "medium", "low", "glm-muse cannot think medium, and was asked to think low, the nearest"),
-        ("kimi-see", "low", "max", "kimi-see cannot think low, and was asked to think max, the nearest depth"),
+        (
+            "glm-muse",
+            "medium",
+            "low",
+            "glm-muse does not support the thinking depth medium; used the nearest depth, low",
+        ),
+        ("kimi-see", "low", "max", "kimi-see does not support the thinking depth low; used the nearest depth, max"),
         ("kimi-see", "minimal", "minimal", None),
     ],
 )
@@ -297,9 +302,9 @@ async def test_a_depth_that_a_model_has_not_is_the_nearest_one_that_it_has(
     assert ("notice" in answer.data) == bool(notice)
 
 
-async def test_to_think_and_not_to_are_not_exchanged(context: "Context") -> None:
-    """A model that always thinks cannot answer without, nor one that never does with it: the error names others."""
-    with pytest.raises(InvalidArgumentsError, match=r"glm-muse can think low or max, not minimal; .*: kimi-see"):
+async def test_thinking_is_never_switched_on_or_off_instead_of_the_requested_depth(context: "Context") -> None:
+    """A model that always thinks rejects ``minimal``, and one that never thinks rejects a depth."""
+    with pytest.raises(InvalidArgumentsError, match=r"glm-muse supports thinking low or max, not .*: kimi-see"):
         await ask(context, model="glm-muse", thinking="minimal")
     with pytest.raises(InvalidArgumentsError, match=r"kimi-small does not think; .*: kimi-see or glm-muse"):
         await ask(context, model="kimi-small", thinking="low")
@@ -310,8 +315,8 @@ async def test_auto_says_which_model_it_took_and_why(context: "Context") -> None
     """The cheapest that can: here the only one that has a price."""
     answer = await ask(context, model="auto")
     assert context.asked[0].model.id == "kimi-small"
-    assert answer.data["chosen_because"].startswith("it is the cheapest of the 3 available models")
-    assert context.chosen_because == answer.data["chosen_because"]
+    assert answer.data["model_choice_reason"].startswith("it is the cheapest of the 3 available models")
+    assert context.model_choice_reason == answer.data["model_choice_reason"]
 
 
 async def test_a_web_search_is_offered_to_the_model(context: "Context") -> None:
@@ -338,5 +343,5 @@ async def test_what_the_default_model_cannot_do_another_one_does(
     context.daemon.catalog = ModelCatalog((replace(see, max_output=200_000), *others, eyes))
     answer = await ask(context, **arguments)
     assert context.asked[0].model.id == model
-    assert "the default model was passed over: kimi-see " in answer.data["chosen_because"]
-    assert context.chosen_because == answer.data["chosen_because"]
+    assert "not the default model: kimi-see " in answer.data["model_choice_reason"]
+    assert context.model_choice_reason == answer.data["model_choice_reason"]

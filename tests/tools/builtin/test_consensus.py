@@ -72,8 +72,8 @@ async def test_a_stance_is_told_to_its_model_and_to_the_synthesis(context: "Cont
     assert ["Argue for" in str(request.messages[0].content) for request in asked] == [True, False]
     assert ["Argue against" in str(request.messages[0].content) for request in asked] == [False, True]
     assert [file.name for file in synthesis.files] == [
-        "kimi-small (told to argue for)",
-        "kimi-small (told to argue against)",
+        "kimi-small (assigned stance: for)",
+        "kimi-small (assigned stance: against)",
     ]
     assert synthesis.model.id == "glm-muse"
     assert [row["stance"] for row in answer.data["answers"]] == ["for", "against"]
@@ -94,7 +94,7 @@ async def test_a_model_that_fails_is_reported(context: "Context") -> None:
     context.replies["kimi-small"] = RateLimitedError("too much")
     answer = await agree(context)
     assert answer.data["failed"] == [
-        {"asked": "kimi-small", "stance": "neutral", "code": "RATE_LIMITED", "message": "too much"},
+        {"requested_model": "kimi-small", "stance": "neutral", "code": "RATE_LIMITED", "message": "too much"},
     ]
     assert [row["model"] for row in answer.data["answers"]] == ["glm-muse"]
     assert "kimi-small failed (RATE_LIMITED)" in context.reports
@@ -102,7 +102,7 @@ async def test_a_model_that_fails_is_reported(context: "Context") -> None:
 
 async def test_two_names_of_one_model_are_refused(context: "Context") -> None:
     """Before anybody is asked; with another stance it may stand there again."""
-    with pytest.raises(InvalidArgumentsError, match=r"^models\.1: kimi-small stands there already"):
+    with pytest.raises(InvalidArgumentsError, match=r"^models\.1: kimi-small is already listed with the same stance"):
         await agree(context, models=["kimi-small", "small"])
     assert not context.asked
     await agree(context, models=["kimi-small", {"model": "small", "stance": "against"}])
@@ -171,7 +171,11 @@ async def test_a_synthesis_that_fails_fails_the_call_and_loses_no_answer(context
         ({"models": None}, InvalidArgumentsError, "models should be an array, not null"),
         ({"models": ["auto"]}, InvalidArgumentsError, "models should have at least 2 items"),
         ({"models": ["auto"] * 9}, InvalidArgumentsError, "models should have at most 8 items"),
-        ({"models": ["small", "SMALL "]}, InvalidArgumentsError, "models.1: kimi-small stands there already"),
+        (
+            {"models": ["small", "SMALL "]},
+            InvalidArgumentsError,
+            "models.1: kimi-small is already listed with the same stance",
+        ),
         ({"models": ["small", "nobody"]}, InvalidArgumentsError, "models.1: 'nobody' is no known model"),
         ({"models": ["small", {"model": "glm-muse", "stance": "angry"}]}, InvalidArgumentsError, "models.1.stance "),
         ({"models": ["small", {"stance": "for"}]}, InvalidArgumentsError, "models.1.model is missing"),

@@ -8,25 +8,23 @@ from toold.tools.builtin.init_tool import init
 OWN = {tool.name: tool for tool in load_registry().tools}
 
 
-async def test_its_text_is_that_of_the_instructions(context: Any) -> None:
-    """Word for word, for the toolset of whoever asks; early, twice or never makes no difference."""
+async def test_it_returns_the_instructions(context: Any) -> None:
+    """They are those of the session's toolset, and a repeated call returns the same text."""
     for toolset in (Toolset("full"), Toolset("mine", ("chat",), presentation="code")):
         context.tools, context.toolset = OWN, toolset
-        told = instructions(context.toolset_view, simulated=False)
-        assert await init.run(bind(init, {}), context) == told == await init.run(bind(init, {}), context)
-        assert f"'{toolset.name}'" in told
+        expected = instructions(context.toolset_view, simulated=False)
+        assert await init.run(bind(init, {}), context) == expected == await init.run(bind(init, {}), context)
+        assert f"'{toolset.name}'" in expected
 
 
-async def test_what_is_simulated_is_said(context: Any) -> None:
-    """As it is to clients that read the instructions."""
+async def test_it_says_that_answers_are_simulated(context: Any) -> None:
     context.tools = OWN
     context.daemon.simulated = True
     assert "SIMULATED" in await init.run(bind(init, {}), context)
 
 
-def test_it_is_worded_by_condition() -> None:
-    """Nobody is told to call it at once, and it is free: no permit, no vendor, nothing to write down."""
-    assert "If you have not been given toold's instructions yet" in init.description
-    assert "skip it if you have" in " ".join(init.description.split())
+def test_its_description_makes_the_call_optional() -> None:
+    """The call is also free: it needs no permit and no vendor."""
+    assert "Skip this call if you already have toold's instructions" in " ".join(init.description.split())
     assert init.unmetered
     assert init.local

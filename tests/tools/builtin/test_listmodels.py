@@ -47,21 +47,20 @@ async def test_every_model_is_listed_with_what_is_known(context: "Context") -> N
     }
 
 
-async def test_the_text_is_a_line_a_model(context: "Context") -> None:
-    """Who reads the text alone gets the facts in words."""
+async def test_the_text_has_one_line_per_model(context: "Context") -> None:
     lines = str((await run(context)).text).splitlines()
     assert lines[0] == (
-        "kimi-see (kimi); the default; 200,000 tokens; takes text, image; can think: minimal, max; searches the web"
+        "kimi-see (kimi); the default; 200,000 tokens; inputs: text, image; thinking optional: minimal, max; web search"
     )
     assert lines[1] == (
-        "kimi-small (kimi); 8,000 tokens; answers up to 4,000; takes text; 1 in, 4 out USD a million; also small"
+        "kimi-small (kimi); 8,000 tokens; output up to 4,000; inputs: text; 1 in, 4 out USD per million tokens; "
+        "aliases: small"
     )
-    assert "; always thinks: " in lines[2]
+    assert "; thinking always on: " in lines[2]
     assert lines[3].endswith("retired 2020-01-01")
 
 
-async def test_a_date_to_come_is_no_past(context: "Context") -> None:
-    """A model that will be switched off retires; until then it can be asked."""
+async def test_a_future_retirement_is_reported_as_such(context: "Context") -> None:
     first, *others = context.daemon.catalog.models
     context.daemon.catalog = ModelCatalog((replace(first, retired=dt.date(9999, 1, 1)), *others))
     lines = str((await run(context)).text).splitlines()
@@ -69,30 +68,28 @@ async def test_a_date_to_come_is_no_past(context: "Context") -> None:
     assert lines[3].endswith("; retired 2020-01-01")
 
 
-async def test_one_providers_models(context: "Context") -> None:
-    """``provider`` leaves out the others."""
+async def test_models_are_filtered_by_provider(context: "Context") -> None:
     assert [model["id"] for model in (await run(context, provider="glm")).data["models"]] == ["glm-muse", "glm-gone"]
 
 
-async def test_a_missing_key_is_told(context: "Context") -> None:
-    """Models of a provider without key are listed as not available, with what to set."""
+async def test_models_without_a_key_are_unavailable(context: "Context") -> None:
+    """``missing`` says which key to set."""
     context.daemon.available = []
     answer = await run(context, provider="kimi")
     assert answer.data["default"] is None
     assert [(model["available"], model["missing"]) for model in answer.data["models"]] == [
         (False, "set KIMI_API_KEY")
     ] * 2
-    assert "not available: set KIMI_API_KEY" in str(answer.text)
+    assert "unavailable: set KIMI_API_KEY" in str(answer.text)
 
 
-def test_an_unknown_provider_is_refused() -> None:
-    """The error names the providers that there are."""
+def test_an_unknown_provider_is_rejected() -> None:
     with pytest.raises(InvalidArgumentsError, match="provider should be 'kimi' or 'glm', not \"gpt\""):
         bind(listmodels, {"provider": "gpt"})
 
 
-async def test_what_its_vendor_lists_is_told(context: "Context") -> None:
-    """A model of a vendor that lists all it serves is not available where it is not listed; GLM leaves some out."""
+async def test_the_vendors_list_decides_availability(context: "Context") -> None:
+    """An unlisted Kimi model is unavailable, because Kimi lists all models; GLM does not."""
     context.daemon.lists = {"kimi-see"}
     rows = {row["id"]: row for row in (await run(context)).data["models"]}
     assert [(row["listed"], row["available"]) for row in rows.values()] == [
@@ -101,7 +98,7 @@ async def test_what_its_vendor_lists_is_told(context: "Context") -> None:
         (False, True),
         (False, True),
     ]
-    assert rows["kimi-small"]["missing"] == "KIMI does not list it for the key in use"
+    assert rows["kimi-small"]["missing"] == "KIMI does not list it for the API key in use"
     lines = str((await run(context)).text).splitlines()
-    assert lines[0].endswith("searches the web; listed by its vendor")
-    assert lines[1].endswith("not listed by its vendor; not available: KIMI does not list it for the key in use")
+    assert lines[0].endswith("web search; listed by the vendor")
+    assert lines[1].endswith("not listed by the vendor; unavailable: KIMI does not list it for the API key in use")

@@ -16,15 +16,17 @@ async def ask(tool: Any, context: Any, call_id: str = "e-1") -> Any:
     return await tool.function(bind(tool, {"call_id": call_id}), context)
 
 
-async def test_a_call_under_way_is_told_with_its_progress(context: Any) -> None:
+async def test_a_running_call_is_reported_with_its_progress(context: Any) -> None:
     """By both; what is not known is left out."""
-    running = CallInfo(id="e-1", state="running", tool="execute_batch", left_s=9.87654, progress=Progress("x", 1, 2))
+    running = CallInfo(
+        id="e-1", state="running", tool="execute_batch", remaining_s=9.87654, progress=Progress("x", 1, 2)
+    )
     context.known["e-1"] = running
     expected = {
         "call_id": "e-1",
         "state": "running",
         "tool": "execute_batch",
-        "left_s": 9.877,
+        "remaining_s": 9.877,
         "progress": {"message": "x", "done": 1, "total": 2},
     }
     assert await ask(call_status, context) == expected
@@ -53,9 +55,9 @@ async def test_a_result_is_the_tools_own(context: Any) -> None:
     ("known", "error", "words"),
     [
         (CallInfo(id="e-1", state="unknown"), NotFoundError, "activity"),
-        (CallInfo(id="e-1", state="expired"), ResultExpiredError, "kept for its time"),
-        (CallInfo(id="e-1", state="interrupted"), OutcomeUnknownError, "look whether"),
-        (CallInfo(id="e-1", state="done", outcome="ok"), NotFoundError, "to whoever made it, .* that only read"),
+        (CallInfo(id="e-1", state="expired"), ResultExpiredError, "deleted because of its age"),
+        (CallInfo(id="e-1", state="interrupted"), OutcomeUnknownError, "check whether"),
+        (CallInfo(id="e-1", state="done", outcome="ok"), NotFoundError, "sent to its caller .* local read-only"),
     ],
     ids=lambda value: value.state if isinstance(value, CallInfo) else None,
 )

@@ -18,7 +18,7 @@ async def test_abilities_name_the_models_that_have_them(context: "Context") -> N
     assert (kimi["available"], glm["available"], glm["missing"]) == (True, False, "set GLM_API_KEY")
     assert (kimi["images"], kimi["thinking"]) == (["kimi-see"], ["kimi-see"])
     assert (kimi["functions"], kimi["web_search"]) == (["kimi-see", "kimi-small"], ["kimi-see"])
-    assert (glm["default_model"], glm["largest_window"]) == ("glm-muse", 2_000_000)
+    assert (glm["default_model"], glm["largest_context_window"]) == ("glm-muse", 2_000_000)
 
 
 async def test_one_provider(context: "Context") -> None:

@@ -50,34 +50,33 @@ async def test_a_module_is_shown_whole(context: Any) -> None:
     assert (await read(context, module="tools", names=["echo"])).count("async def ") == 5
 
 
-async def test_of_many_tools_no_answer_has_all_at_once(context: Any) -> None:
-    """The index counts them by module, and a large module is an index of its own; signatures are there by name."""
+async def test_large_listings_are_shortened(context: Any) -> None:
+    """The index has the number of functions per module; a large module has only an index, and signatures by name."""
     few, many = (
         [replace(OWN["echo"], source=source, name=f"{source}_{n:03}") for n in range(count)]
         for source, count in (("few", 9), ("many", 500))
     )
     context.tools, context.toolset = {tool.name: tool for tool in (*few, *many)}, Toolset("all")
-    assert (await read(context)).startswith("few: 9 functions\nmany: 500 functions\n`module` has the index")
+    assert (await read(context)).startswith("few: 9 functions\nmany: 500 functions\nUse `module`")
     assert (await read(context, module="few")).count("async def ") == 9
     text = await read(context, module="many", names=["few_007"])
-    assert text.startswith("many:\n  tool_000: Give back")
-    assert "500 functions; `names` has their signatures" in text
+    assert text.startswith("many:\n  tool_000: Return")
+    assert "500 functions; use `names` to get signatures" in text
     assert text.count("async def ") == 1
 
 
-async def test_what_is_not_there_is_refused_with_close_names(context: Any) -> None:
-    """And what lies outside the toolset is not there."""
+async def test_unknown_names_are_rejected_with_suggestions(context: Any) -> None:
+    """Tools outside the toolset are unknown, too."""
     with pytest.raises(ToolNotFoundError, match="did you mean 'echo'"):
         await read(context, names=["ehco"])
     with pytest.raises(ToolNotFoundError, match="no tool 'chat'"):
         await read(context, names=["chat"])
-    with pytest.raises(InvalidArgumentsError, match=r"there is none 'toolz'; did you mean 'tools'\?$"):
+    with pytest.raises(InvalidArgumentsError, match=r"unknown module 'toolz'; did you mean 'tools'\?$"):
         await read(context, module="toolz")
-    with pytest.raises(InvalidArgumentsError, match="there are tools"):
+    with pytest.raises(InvalidArgumentsError, match="known: tools"):
         await read(context, module="crm")
 
 
 async def test_without_tools_it_says_so(context: Any) -> None:
-    """And is no empty answer."""
     context.tools = {}
     assert "no tools" in await read(context)

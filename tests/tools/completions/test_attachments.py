@@ -55,7 +55,9 @@ async def test_an_error_names_the_item_of_the_argument(context: "Context", read:
 @pytest.mark.parametrize("address", ["http://example.com/a.png", "file:///a.png", "data:text/plain,a"])
 async def test_an_address_that_is_none_of_an_image_is_no_missing_file(context: "Context", address: str) -> None:
     """It is told which addresses are taken."""
-    with pytest.raises(InvalidArgumentsError, match=r"^images\.0: '.*' is no address .* https: or data:image/ URL"):
+    with pytest.raises(
+        InvalidArgumentsError, match=r"^images\.0: '.*' is not a supported image URL; .* https: or data:image/ URL"
+    ):
         await read_images([address], context)
 
 

@@ -39,7 +39,7 @@ async def test_a_search_takes_a_completion_more(context: "Context") -> None:
     """Its call goes back as it came; the messages tell what the last completion was asked with."""
     context.replies = Answers(wants(SEARCH), context.completion)
     rounds = await complete(request(context), context)
-    assert (rounds.completion.text, rounds.number) == ("Hello.", 2)
+    assert (rounds.completion.text, rounds.completions) == ("Hello.", 2)
     assert rounds.messages == context.asked[-1].messages
     assert rounds.messages == (
         Message("user", "Why?"),
@@ -52,7 +52,7 @@ async def test_a_function_of_the_callers_ends_it(context: "Context") -> None:
     """Whoever offered it has to answer it, also where a search is wanted beside."""
     context.replies = Answers(wants(SEARCH, LOOK))
     rounds = await complete(request(context), context)
-    assert (rounds.number, rounds.messages) == (1, (Message("user", "Why?"),))
+    assert (rounds.completions, rounds.messages) == (1, (Message("user", "Why?"),))
 
 
 async def test_a_model_that_searches_for_ever_is_stopped(context: "Context") -> None:

@@ -47,7 +47,7 @@ async def test_a_question_alone_is_one_completion(context: "Context") -> None:
     asked = await ask(ModelQuestion("Why?"), context)
     assert [request.messages for request in context.asked] == [(Message("user", "Why?"),)]
     assert (asked.text, asked.model.id, asked.completions) == ("Hello.", "kimi-see", 1)
-    assert (asked.chosen_because, asked.left_out, asked.notices) == (None, (), ())
+    assert (asked.model_choice_reason, asked.omitted, asked.notices) == (None, (), ())
 
 
 async def test_everything_of_a_question_is_sent(context: "Context") -> None:
@@ -74,16 +74,15 @@ async def test_what_does_not_fit_is_named_to_the_caller_and_to_the_model(context
     asked = await ask(ModelQuestion("Why?", model="small", files=files), context)
     (request,) = context.asked
     assert [file.name for file in request.files] == ["a.txt"]
-    assert request.messages[-1].content == "Why?\n\n(Left out for lack of room: b.txt.)"
-    assert asked.data()["left_out"] == [
-        {"what": "b.txt", "why": "no room in the model's window for its 3,008 tokens"},
+    assert request.messages[-1].content == "Why?\n\n(Omitted for lack of space: b.txt.)"
+    assert asked.data()["omitted"] == [
+        {"what": "b.txt", "reason": "its 3,008 tokens do not fit into the model's context window"},
     ]
 
 
-async def test_what_cannot_fit_is_not_sent(context: "Context") -> None:
-    """Where not one of the files fits the error has the numbers, and nobody is asked."""
+async def test_a_prompt_whose_files_all_do_not_fit_is_not_sent(context: "Context") -> None:
     files = (AttachedFile("a.txt", "word " * 9_000),)
-    with pytest.raises(ContextLengthExceededError, match="it would fit kimi-see or glm-muse"):
+    with pytest.raises(ContextLengthExceededError, match="larger window: kimi-see or glm-muse"):
         await ask(ModelQuestion("Why?", model="small", files=files), context)
     assert context.asked == []
 

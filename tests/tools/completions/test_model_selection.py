@@ -1,4 +1,4 @@
-"""Which model answers: by name, by need, by price; and what is said where none can."""
+"""Which model answers: by name, by requirements, by price; and what is said where none can."""
 
 import datetime as dt
 from dataclasses import replace
@@ -15,9 +15,9 @@ from toold.tools.completions.model_selection import (
     ModelRequirements,
     cheapest,
     choose,
-    lacking,
-    require_able,
+    require_support,
     too_long,
+    unsupported,
     usable_models,
 )
 
@@ -37,16 +37,20 @@ UNPRICED = known("unpriced", "glm", 400_000)
 MODELS = (SMALL, PLAIN, WORDY, EYES, THINKER, SEEKER, UNPRICED)
 
 
-def chosen(need: ModelRequirements, models: tuple[Model, ...] = MODELS) -> Model:
-    return cheapest(need, models, answer_tokens=1_000, room=lambda model: model.context_window - 1_000).model
+def window_less(tokens: int, model: Model) -> int:
+    return model.context_window - tokens
+
+
+def chosen(requirements: ModelRequirements, models: tuple[Model, ...] = MODELS) -> Model:
+    return cheapest(requirements, models, answer_tokens=1_000, max_prompt_tokens=partial(window_less, 1_000)).model
 
 
 @pytest.mark.parametrize(
-    ("need", "model"),
+    ("requirements", "model"),
     [
         (ModelRequirements(100), SMALL),
-        (ModelRequirements(7_500), PLAIN),  # the small one has no room
-        (ModelRequirements(100, max_tokens=4_001), WORDY),  # what answers cheaply
+        (ModelRequirements(7_500), PLAIN),  # too large for the small model
+        (ModelRequirements(100, max_tokens=4_001), WORDY),  # cheap output
         (ModelRequirements(20_000, max_tokens=100), PLAIN),
         (ModelRequirements(100, images=True), EYES),
         (ModelRequirements(100, thinking=True), SEEKER),
@@ -63,13 +67,13 @@ def chosen(need: ModelRequirements, models: tuple[Model, ...] = MODELS) -> Model
     ],
     ids=str,
 )
-def test_the_cheapest_that_can_and_has_the_room_is_taken(need: ModelRequirements, model: Model) -> None:
-    """By what the question needs first, then by what this very call costs."""
-    assert chosen(need) is model
+def test_the_cheapest_suitable_model_is_chosen(requirements: ModelRequirements, model: Model) -> None:
+    """Requirements are checked first, then models are ranked by the cost of this call."""
+    assert chosen(requirements) is model
 
 
-def test_what_its_vendor_excludes_is_left_to_others() -> None:
-    """Moonshot's search goes without thinking alone, and its models take no addresses of images; Zhipu's do both."""
+def test_vendor_restrictions_are_respected() -> None:
+    """Moonshot's web search excludes thinking, and its models accept no image URLs; Zhipu's models support both."""
     cheap = known(
         "cheap",
         "kimi",
@@ -86,17 +90,16 @@ def test_what_its_vendor_excludes_is_left_to_others() -> None:
     assert chosen(ModelRequirements(100, web_search=True, thinking="max"), models) is SEEKER
     assert chosen(ModelRequirements(100, web_search=True, thinking="low"), models) is SEEKER
     assert chosen(ModelRequirements(100, images=True), models) is cheap
-    assert chosen(ModelRequirements(100, images=True, linked_images=True), models) is EYES
+    assert chosen(ModelRequirements(100, images=True, image_urls=True), models) is EYES
 
 
-def test_what_a_provider_cannot_is_told_by_its_own_models() -> None:
-    """Not by the models of others, which were never asked for."""
+def test_the_error_considers_only_models_of_the_required_provider() -> None:
     with pytest.raises(InvalidArgumentsError, match=r"^images: "):
         chosen(ModelRequirements(100, images=True, provider="kimi"))
 
 
-def test_a_price_that_is_not_known_counts_as_the_highest() -> None:
-    """It may be anything; and among equals the catalog's first one is taken."""
+def test_an_unknown_price_ranks_last() -> None:
+    """The catalog's order breaks ties."""
     assert chosen(ModelRequirements(100), (UNPRICED, THINKER)) is THINKER
     twin = known("twin", "glm", 8_000, price=SMALL.price)
     assert chosen(ModelRequirements(100), (SMALL, twin)) is SMALL
@@ -104,66 +107,72 @@ def test_a_price_that_is_not_known_counts_as_the_highest() -> None:
 
 
 def test_prices_of_two_currencies_are_ranked() -> None:
-    """Twelve yuan are less than two dollars."""
+    """12 CNY are less than 2 USD."""
     dollars = known("dollars", "kimi", 50_000, inputs=("text", "image"), price=ModelPrice("USD", 2.0, 2.0))
     assert chosen(ModelRequirements(100, images=True), (dollars, EYES)) is EYES
 
 
 @pytest.mark.parametrize(
-    ("need", "says"),
+    ("requirements", "says"),
     [
         (
             ModelRequirements(100),
-            "it is the cheapest of the 7 available models that can do what is asked and have the room",
+            "it is the cheapest of the 7 available models that are suitable and large enough",
         ),
         (
             ModelRequirements(100, images=True),
-            "it is the only available model that can do what is asked and has the room",
+            "it is the only available model that is suitable and large enough",
         ),
-        (ModelRequirements(2_000_000), "it has the largest window of the 7 available models that can do what is asked"),
+        (ModelRequirements(2_000_000), "it has the largest window of the 7 available models that are suitable"),
     ],
 )
-def test_it_says_why(need: ModelRequirements, says: str) -> None:
-    """The reason names what it was chosen among."""
-    assert cheapest(need, MODELS, answer_tokens=0, room=lambda model: model.context_window).because == says
+def test_the_choice_has_a_reason(requirements: ModelRequirements, says: str) -> None:
+    """The reason names the number of candidates."""
+    assert cheapest(requirements, MODELS, answer_tokens=0, max_prompt_tokens=partial(window_less, 0)).reason == says
 
 
 @pytest.mark.parametrize(
-    ("need", "says"),
+    ("requirements", "says"),
     [
         (
             ModelRequirements(1, images=True, web_search=True),
-            "images: no model … can take images and search the web at once; …",
+            "images: … can accept images and search the web together; …",
         ),
-        (ModelRequirements(1, web_search=True, provider="kimi"), "web_search: no model … can search the web; …"),
         (
-            ModelRequirements(1, images=True, linked_images=True, web_search=True, provider="kimi", temperature=True),
-            "images: no model … can take images by their addresses or search the web; …",
+            ModelRequirements(1, web_search=True, provider="kimi"),
+            "web_search: … can search the web; …",
         ),
-        (ModelRequirements(1, structured=True, provider="kimi"), "response_format: no model … can be held to JSON; …"),
+        (
+            ModelRequirements(1, images=True, image_urls=True, web_search=True, provider="kimi", temperature=True),
+            "images: … can accept image URLs or search the web; …",
+        ),
+        (
+            ModelRequirements(1, structured=True, provider="kimi"),
+            "response_format: … can produce JSON output; …",
+        ),
         (
             ModelRequirements(1, max_tokens=10**9, tools=True),
-            "max_tokens: no model … can answer with 1,000,000,000 tokens; …",
+            "max_tokens: … can answer with 1,000,000,000 tokens; …",
         ),
         (
             ModelRequirements(1, thinking=False, tools=True, web_search=True, images=True),
-            "images: no model … can take images, answer without thinking, call tools and search the web at once; …",
+            "images: … can accept images, answer without thinking, call tools and search the web together; …",
         ),
     ],
-    ids=["two at once", "one", "two of them never", "of another provider's", "length", "four at once"],
+    ids=["two together", "one", "two unmet", "other provider", "length", "four together"],
 )
-def test_where_none_can_it_is_told_what_is_lacking(need: ModelRequirements, says: str) -> None:
-    """What no model does at all, or else what none does at once."""
+def test_the_error_names_the_unmet_requirements(requirements: ModelRequirements, says: str) -> None:
+    """It names requirements that no model meets alone, or else those that no model meets together."""
     models = tuple(replace(model, max_output=model.max_output or 10**6) for model in MODELS)
     with pytest.raises(InvalidArgumentsError) as caught:
-        chosen(need, models)
-    assert caught.value.message == says.replace("…", "that is available here", 1).replace("…", "ask for less.")
+        chosen(requirements, models)
+    assert caught.value.message == says.replace("…", "no available model", 1).replace("…", "change the request.")
     assert caught.value.details is not None
     assert list(caught.value.details["fields"]) == [says.partition(":")[0]]
 
 
-def test_models_that_think_to_the_very_depth_go_before_others() -> None:
-    """Whatever they cost, as long as they have the room; where none does, it is the cheapest that thinks nearly so."""
+def test_models_with_the_exact_thinking_depth_take_precedence() -> None:
+    """They do so at any price if they are large enough; otherwise the cheapest model with a near depth is chosen."""
     deep = known("deep", "glm", 200_000, thinking="always", efforts=("high",), price=ModelPrice("USD", 50, 50))
     dear = known("dear", "kimi", 50_000, thinking="always", efforts=("medium",), price=ModelPrice("USD", 90, 90))
     models = (*MODELS, deep)
@@ -172,17 +181,17 @@ def test_models_that_think_to_the_very_depth_go_before_others() -> None:
     assert chosen(ModelRequirements(100, thinking="medium"), models) is SEEKER
     assert chosen(ModelRequirements(100, thinking="medium"), (*models, dear)) is dear
     assert chosen(ModelRequirements(100_000, thinking="medium"), (*models, dear)) is THINKER
-    with pytest.raises(InvalidArgumentsError, match=r"^thinking: no model .* can think; "):
+    with pytest.raises(InvalidArgumentsError, match=r"^thinking: no available model can think; "):
         chosen(ModelRequirements(100, thinking="medium"), (PLAIN, EYES))
-    with pytest.raises(InvalidArgumentsError, match=r"^thinking: no model .* can answer without thinking; "):
+    with pytest.raises(InvalidArgumentsError, match=r"^thinking: no available model can answer without thinking; "):
         chosen(ModelRequirements(100, thinking="minimal"), (THINKER, deep))
 
 
-def test_the_default_model_goes_before_others_but_for_those_that_think_to_the_very_depth() -> None:
-    """A depth is something that the call asks for, though no reason to ask another vendor."""
+def test_the_default_model_yields_only_to_the_same_vendors_exact_depth() -> None:
+    """A requested depth is not a reason to choose another vendor."""
     low = known("low", "glm", 200_000, thinking="always", efforts=("low",), price=ModelPrice("USD", 50, 50))
     catalog = ModelCatalog(replace(model, default=model in {THINKER, SEEKER}) for model in (*MODELS, low))
-    by = partial(choose, None, answer_tokens=1_000, room=lambda model: model.context_window, default="seeker")
+    by = partial(choose, None, answer_tokens=1_000, max_prompt_tokens=partial(window_less, 0), default="seeker")
     assert by(ModelRequirements(100, thinking="max"), catalog, catalog.models) == ModelChoice(catalog.resolve("seeker"))
     assert by(ModelRequirements(100, thinking="medium"), catalog, catalog.models) == ModelChoice(
         catalog.resolve("seeker")
@@ -192,12 +201,12 @@ def test_the_default_model_goes_before_others_but_for_those_that_think_to_the_ve
     )
     other = by(ModelRequirements(100, thinking="low"), catalog, catalog.models)
     assert other.model.id == "low"
-    assert other.because is not None
-    assert other.because.endswith("the default model was passed over: seeker can think minimal or max, not low")
+    assert other.reason is not None
+    assert other.reason.endswith("not the default model: seeker supports thinking minimal or max, not low")
 
 
 @pytest.mark.parametrize(
-    ("model", "need", "field"),
+    ("model", "requirements", "field"),
     [
         (PLAIN, ModelRequirements(1, images=True), "images"),
         (PLAIN, ModelRequirements(1, thinking=True), "thinking"),
@@ -211,33 +220,33 @@ def test_the_default_model_goes_before_others_but_for_those_that_think_to_the_ve
         (SMALL, ModelRequirements(1, max_tokens=4_001), "max_tokens"),
     ],
 )
-def test_a_named_model_that_cannot_is_an_error_that_names_others(
-    model: Model, need: ModelRequirements, field: str
+def test_an_unsuitable_named_model_is_an_error_that_suggests_others(
+    model: Model, requirements: ModelRequirements, field: str
 ) -> None:
-    """No model is ever replaced: the caller reads which argument it is, and which models can."""
+    """A named model is never replaced; the error names the argument and suitable models."""
     with pytest.raises(InvalidArgumentsError, match=f"^{field}: {model.id} ") as caught:
-        require_able(model, need, MODELS)
+        require_support(model, requirements, MODELS)
     details = caught.value.details
     assert details is not None
-    able = [other.id for other in MODELS if lacking(other, need) is None][:5]
-    assert details["models"] == able
-    assert ("name one that does as model" in caught.value.message) == bool(able)
+    suitable = [other.id for other in MODELS if unsupported(other, requirements) is None][:5]
+    assert details["models"] == suitable
+    assert ("use a model that does" in caught.value.message) == bool(suitable)
 
 
-def test_models_without_room_for_the_answer_are_not_named() -> None:
-    """Who asks one for a longer answer than it gives is sent to none that holds even less."""
-    with pytest.raises(InvalidArgumentsError, match=r"max_tokens: small answers .* model: seeker, thinker or unpriced"):
-        require_able(SMALL, ModelRequirements(100, max_tokens=150_000), (SMALL, PLAIN, SEEKER, THINKER, UNPRICED))
-    with pytest.raises(InvalidArgumentsError, match="no model that is available here does"):
-        require_able(SMALL, ModelRequirements(100, max_tokens=10**9), MODELS)
+def test_models_too_small_for_the_answer_are_not_suggested() -> None:
+    pattern = r"max_tokens: small answers .* that does: seeker, thinker or unpriced"
+    with pytest.raises(InvalidArgumentsError, match=pattern):
+        require_support(SMALL, ModelRequirements(100, max_tokens=150_000), (SMALL, PLAIN, SEEKER, THINKER, UNPRICED))
+    with pytest.raises(InvalidArgumentsError, match="no available model does"):
+        require_support(SMALL, ModelRequirements(100, max_tokens=10**9), MODELS)
 
 
-def test_what_does_not_fit_is_told_with_the_numbers_and_who_has_the_room() -> None:
-    """The smallest windows first, and only models that can do what is asked."""
+def test_the_error_for_a_long_prompt_has_numbers_and_suggestions() -> None:
+    """It suggests only suitable models, smallest window first."""
     error = too_long(SMALL, ModelRequirements(90_000, max_tokens=10_000), MODELS)
     assert error.message == (
-        "The request has about 90,000 tokens and 10,000 for the answer, small holds 8,000; "
-        "it would fit plain, wordy, seeker, unpriced or thinker."
+        "The request has about 90,000 tokens and 10,000 for the answer; the context window of small is 8,000 tokens; "
+        "use a model with a larger window: plain, wordy, seeker, unpriced or thinker."
     )
     assert "send less" in too_long(SMALL, ModelRequirements(2_000_000), MODELS).message
     assert too_long(SMALL, ModelRequirements(20_000, images=True), MODELS).details == {
@@ -254,16 +263,16 @@ def test_what_does_not_fit_is_told_with_the_numbers_and_who_has_the_room() -> No
         ([], dt.date(2026, 6, 30), []),
     ],
 )
-def test_retired_models_and_absent_providers_are_never_chosen(
+def test_retired_models_and_unconfigured_providers_are_not_usable(
     providers: list[str], today: dt.date, usable: list[str]
 ) -> None:
-    """A model counts as switched off from its day on, and one without a key cannot be asked."""
+    """A model counts as retired from its retirement date on."""
     gone = known("gone", "glm", 1000, default=True, retired=dt.date(2026, 7, 1))
     catalog = ModelCatalog([known("new", "kimi", 1000, default=True), gone])
     assert [model.id for model in usable_models(catalog, providers, today)] == usable
 
 
-needs = st.builds(
+any_requirements = st.builds(
     ModelRequirements,
     tokens=st.integers(0, 2_000_000),
     max_tokens=st.none() | st.integers(1, 10_000),
@@ -276,25 +285,29 @@ needs = st.builds(
 )
 
 
-@given(needs, st.permutations(MODELS))
-def test_whoever_is_chosen_can_do_what_is_asked(need: ModelRequirements, models: list[Any]) -> None:
-    """Whatever is asked for, and in whatever order the models stand."""
-    if not any(lacking(model, need) is None for model in models):
+@given(any_requirements, st.permutations(MODELS))
+def test_the_chosen_model_meets_the_requirements(requirements: ModelRequirements, models: list[Any]) -> None:
+    """This holds for any requirements and any order of the catalog."""
+    if not any(unsupported(model, requirements) is None for model in models):
         with pytest.raises(InvalidArgumentsError):
-            chosen(need, tuple(models))
+            chosen(requirements, tuple(models))
         return
-    model = chosen(need, tuple(models))
-    assert lacking(model, need) is None
-    fitting = [m for m in models if lacking(m, need) is None and m.context_window - 1_000 >= need.tokens]
+    model = chosen(requirements, tuple(models))
+    assert unsupported(model, requirements) is None
+    fitting = [
+        m for m in models if unsupported(m, requirements) is None and m.context_window - 1_000 >= requirements.tokens
+    ]
     assert not fitting or model in fitting
 
 
-def test_a_model_that_its_vendor_does_not_list_is_taken_where_no_other_can() -> None:
-    """Some vendors leave models out that they serve."""
+def test_an_unlisted_model_is_a_last_resort() -> None:
+    """Some vendors do not list all models that they serve."""
 
-    def picked(need: ModelRequirements, *unlisted: Model) -> Model:
+    def picked(requirements: ModelRequirements, *unlisted: Model) -> Model:
         ids = [model.id for model in unlisted]
-        return cheapest(need, MODELS, answer_tokens=1_000, room=lambda model: model.context_window, unlisted=ids).model
+        return cheapest(
+            requirements, MODELS, answer_tokens=1_000, max_prompt_tokens=partial(window_less, 0), unlisted=ids
+        ).model
 
     assert picked(ModelRequirements(100)) is SMALL
     assert picked(ModelRequirements(100), SMALL) is WORDY
@@ -302,50 +315,48 @@ def test_a_model_that_its_vendor_does_not_list_is_taken_where_no_other_can() -> 
     assert picked(ModelRequirements(100), *MODELS) is SMALL
 
 
-def test_a_model_that_cannot_be_asked_is_not_chosen_but_may_be_named() -> None:
-    """By what its vendor lists; the vendor has the last word on a name."""
+def test_an_unavailable_model_is_not_chosen_but_may_be_named() -> None:
+    """The vendor's list decides the choice; the vendor itself decides on a named model."""
     catalog, today = ModelCatalog.load(), dt.date(2026, 1, 1)
-    all_of_them = usable_models(catalog, ["kimi"], today)
-    fewer = usable_models(catalog, ["kimi"], today, absent=[all_of_them[0].id])
-    assert fewer == all_of_them[1:]
+    usable = usable_models(catalog, ["kimi"], today)
+    available = usable_models(catalog, ["kimi"], today, unavailable=[usable[0].id])
+    assert available == usable[1:]
     named = choose(
-        all_of_them[0].id,
+        usable[0].id,
         ModelRequirements(100),
         catalog,
-        fewer,
+        available,
         default="kimi-k2.6",
         answer_tokens=100,
-        room=lambda model: model.context_window,
+        max_prompt_tokens=partial(window_less, 0),
     )
-    assert named.model is all_of_them[0]
+    assert named.model is usable[0]
 
 
 @pytest.mark.parametrize(
-    ("need", "says", "vendor"),
+    ("requirements", "says", "vendor"),
     [
         (ModelRequirements(100), None, None),
-        (ModelRequirements(2_000_000), None, None),  # what has no room is left out
-        (ModelRequirements(100, temperature=True), "thinker has a temperature of its own", "kimi"),
-        (ModelRequirements(100, thinking="minimal"), "thinker can think low or max, not minimal", "kimi"),
+        (ModelRequirements(2_000_000), None, None),  # parts that do not fit are omitted later
+        (ModelRequirements(100, temperature=True), "thinker has a fixed temperature", "kimi"),
+        (ModelRequirements(100, thinking="minimal"), "thinker supports thinking low or max, not minimal", "kimi"),
         (ModelRequirements(100, web_search=True), "thinker cannot search the web", None),
-        (ModelRequirements(100, images=True), "thinker takes no images", None),
+        (ModelRequirements(100, images=True), "thinker does not accept images", None),
     ],
-    ids=["nothing", "room", "temperature", "minimal", "web search", "images"],
+    ids=["nothing", "window", "temperature", "minimal", "web search", "images"],
 )
-def test_where_none_is_named_the_default_one_answers_if_it_can(
-    need: ModelRequirements, says: str | None, vendor: ProviderName | None
+def test_without_a_name_the_default_model_answers_if_suitable(
+    requirements: ModelRequirements, says: str | None, vendor: ProviderName | None
 ) -> None:
-    """Else it is the one that ``auto`` would have taken of the same vendor's models, or of all where none of those can;
-    the reason says what the default one lacks.
-    """
+    """Otherwise ``auto`` decides among the same vendor's models, or among all if none of those is suitable."""
     catalog = ModelCatalog(replace(model, default=model in {THINKER, EYES}) for model in MODELS)
-    by = partial(choose, answer_tokens=1_000, room=lambda model: model.context_window - 1_000, default="thinker")
-    choice = by(None, need, catalog, catalog.models)
+    by = partial(choose, answer_tokens=1_000, max_prompt_tokens=partial(window_less, 1_000), default="thinker")
+    choice = by(None, requirements, catalog, catalog.models)
     if says is None:
-        assert (choice.model.id, choice.because) == ("thinker", None)
+        assert (choice.model.id, choice.reason) == ("thinker", None)
         return
-    auto = by("auto", replace(need, provider=vendor), catalog, catalog.models)
+    auto = by("auto", replace(requirements, provider=vendor), catalog, catalog.models)
     assert choice.model is auto.model
-    assert choice.because == f"{auto.because}; the default model was passed over: {says}"
+    assert choice.reason == f"{auto.reason}; not the default model: {says}"
     with pytest.raises(InvalidArgumentsError, match=says):
-        by("thinker", need, catalog, catalog.models)
+        by("thinker", requirements, catalog, catalog.models)

@@ -8,7 +8,7 @@ from toold.protocol.error_codes import ContextLengthExceededError, ServiceUnavai
 from toold.providers import ESTIMATE_ERROR, AttachedFile, CompletionRequest, TokenCount
 from toold.tools.completions import ModelQuestion, ask
 from toold.tools.completions.context_window import PromptSizes, answer_tokens
-from toold.tools.completions.vendor_token_count import by_count, near
+from toold.tools.completions.vendor_token_count import needs_vendor_count, scaled_sizes
 
 if TYPE_CHECKING:
     from tests.tools.conftest import Context
@@ -21,10 +21,10 @@ class Counter:
 
     def __init__(self, tokens: int | Exception) -> None:
         self.tokens = tokens
-        self.asked: list[CompletionRequest] = []
+        self.base: list[CompletionRequest] = []
 
     async def count(self, request: CompletionRequest, *, timeout_s: float) -> TokenCount:
-        self.asked.append(request)
+        self.base.append(request)
         assert timeout_s <= 10
         if isinstance(self.tokens, Exception):
             raise self.tokens
@@ -56,33 +56,33 @@ def test_near_is_where_the_error_decides(context: "Context", words: int, is_near
     size = PromptSizes(words, (), ())
     window = model.context_window - answer_tokens(model, question(1))
     assert window == 7_000
-    assert near(model, question(1), size) == is_near
+    assert needs_vendor_count(model, question(1), size) == is_near
     assert is_near == (words * (1 - ESTIMATE_ERROR) <= window < words * (1 + ESTIMATE_ERROR))
 
 
 def test_parts_share_what_was_counted() -> None:
     """As the estimate has them to one another; the sum is the vendor's own."""
-    size = by_count(PromptSizes(100, (200, 100), (100,)), 250)
-    assert (size.asked, size.files, size.turns, size.all) == (50, (100, 50), (50,), 250)
+    size = scaled_sizes(PromptSizes(100, (200, 100), (100,)), 250)
+    assert (size.base, size.files, size.turns, size.total) == (50, (100, 50), (50,), 250)
 
 
 async def test_what_surely_fits_is_not_counted(context: "Context", counts: Any) -> None:
     """One request alone is made."""
     counter = counts(1)
     asked = await ask(question(100), context)
-    assert (counter.asked, len(context.asked), asked.counted) == ([], 1, None)
+    assert (counter.base, len(context.asked), asked.counted) == ([], 1, None)
     assert "counted_tokens" not in asked.data()
 
 
 async def test_all_of_it_goes_where_the_vendor_counts_that_it_fits(context: "Context", counts: Any) -> None:
     """By the estimate a file would have been left out; the answer says that it was counted."""
     files = (AttachedFile("a.txt", "word " * 3_000), AttachedFile("b.txt", "word " * 3_000))
-    left_out = await ask(question(100, files=files), context)
-    assert [part.what for part in left_out.left_out] == ["b.txt"]
+    omitted = await ask(question(100, files=files), context)
+    assert [part.what for part in omitted.omitted] == ["b.txt"]
     counter = counts(6_500)
     asked = await ask(question(100, files=files), context)
-    assert (asked.left_out, asked.counted, asked.data()["counted_tokens"]) == ((), 6_500, 6_500)
-    assert [len(request.files) for request in counter.asked] == [2]
+    assert (asked.omitted, asked.counted, asked.data()["counted_tokens"]) == ((), 6_500, 6_500)
+    assert [len(request.files) for request in counter.base] == [2]
     assert len(context.asked[-1].files) == 2
 
 

@@ -131,8 +131,8 @@ async def answered(context: Any, value: Any, **options: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("options", "around"),
     [
-        ({}, {"around": {"next_cursor": "c", "total": 9}}),
-        ({"limit": 1}, {"around": {"next_cursor": "c", "total": 9}}),
+        ({}, {"context": {"next_cursor": "c", "total": 9}}),
+        ({"limit": 1}, {"context": {"next_cursor": "c", "total": 9}}),
         ({"at": "items"}, {}),
         ({"aggregate": {"count": True}}, {}),
         ({"select_fields": ["total"]}, {}),
@@ -145,7 +145,7 @@ async def test_the_fields_around_the_rows_are_beside_the_handle(
     """So that the next page can be asked for; the file has the rows alone. What is kept whole has nothing beside it."""
     answer = await answered(context, {"items": [{"n": 1}, {"n": 2}], "next_cursor": "c", "total": 9}, **options)
     assert answer["handle"] == f"{context.call_id}/a"
-    assert {name: answer[name] for name in ("around", "left_out") if name in answer} == around
+    assert {name: answer[name] for name in ("context", "omitted") if name in answer} == around
 
 
 @pytest.mark.parametrize(("answer_bytes", "most"), [(20 * 1024**2, AROUND_BYTES), (4096, 512)])
@@ -154,5 +154,5 @@ async def test_what_is_too_large_to_stand_beside_is_left_out(context: Any, answe
     context.max_answer_bytes = answer_bytes
     value = {"page": "x" * most, "text": "y" * (most - 100), "rows": [1], "next": "c", "more": "z" * 100, "total": 9}
     answer = await answered(context, value)
-    assert answer["around"] == {"next": "c", "more": "z" * 100, "total": 9}
-    assert answer["left_out"] == 2
+    assert answer["context"] == {"next": "c", "more": "z" * 100, "total": 9}
+    assert answer["omitted"] == 2

@@ -1,4 +1,4 @@
-"""The vendors' own tools: what Kimi or GLM has beside chat, and questions about files at whichever can read them."""
+"""Vendor-specific tools: Kimi's and GLM's APIs besides chat, and questions about files."""
 
 from .glm_payload_preview import glm_payload_preview
 from .glm_upload_file import glm_upload_file

@@ -1,4 +1,4 @@
-"""A conversation with tool calls, in the form in which the vendors take it. Pure."""
+"""A conversation with tool calls in the vendors' message format. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -12,14 +12,14 @@ from ...tool import Arguments
 
 
 class CalledFunction(Arguments):
-    """What was called."""
+    """The function of a tool call."""
 
     name: str
-    arguments: str = Field(description="JSON, as the model wrote it.")
+    arguments: str = Field(description="JSON text, as the model wrote it.")
 
 
 class ModelToolCall(Arguments):
-    """One of ``tool_calls``."""
+    """An item of ``tool_calls``."""
 
     id: str = Field(min_length=1)
     type: Literal["function", "builtin_function"] = "function"
@@ -27,27 +27,27 @@ class ModelToolCall(Arguments):
 
 
 class ChatText(Arguments):
-    """Words, as one of several parts."""
+    """A text part of a message."""
 
     type: Literal["text"]
     text: str
 
 
 class ImageAddress(Arguments):
-    """Where an image is."""
+    """The URL of an image."""
 
     url: str = Field(pattern="^(https:|data:image/)")
 
 
 class ChatImage(Arguments):
-    """An image, as one of several parts."""
+    """An image part of a message."""
 
     type: Literal["image_url"]
     image_url: ImageAddress
 
 
 class ChatMessage(Arguments):
-    """One turn."""
+    """One message of the conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | list[ChatText | ChatImage] | None = None
@@ -57,12 +57,12 @@ class ChatMessage(Arguments):
     reasoning_content: str | None = None
 
 
-def read(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
-    """The turns as they are asked with.
+def parse_messages(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
+    """Converts the caller's messages to neutral ones.
 
     Raises:
-        InvalidArgumentsError: a call of the model's has no result right after it, a result belongs to no call, or a
-            turn has nothing in it.
+        InvalidArgumentsError: a tool call is not followed by its result, a result has no matching call, or a message
+            is empty.
     """
     turns: list[Message] = []
     open_calls: dict[str, str] = {}
@@ -73,14 +73,14 @@ def read(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
             continue
         _require_results(open_calls, place)
         if not message.content and not message.tool_calls:
-            raise _wrong(place, "it has no content")
+            raise _invalid(place, "the message has no content")
         if message.tool_call_id is not None:
-            raise _wrong(place, "only a message of a tool has a tool_call_id")
+            raise _invalid(place, "only a tool message may have a tool_call_id")
         content = _content(message)
         if message.role != "user" and images_in(content):
-            raise _wrong(place, "only a message of the user has images")
+            raise _invalid(place, "only a user message may have images")
         if message.tool_calls and message.role != "assistant":
-            raise _wrong(place, "only a message of the assistant has tool_calls")
+            raise _invalid(place, "only an assistant message may have tool_calls")
         open_calls = {call.id: call.function.name for call in message.tool_calls}
         calls = tuple(
             ToolInvocation(call.id, call.function.name, call.function.arguments) for call in message.tool_calls
@@ -90,29 +90,29 @@ def read(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
     return tuple(turns)
 
 
-def said(asked: tuple[Message, ...], rounds: CompletionLoop) -> tuple[Message, ...]:
-    """What was said after the messages that were ``asked``: all turns but the results that are the caller's to give."""
-    completion = rounds.completion
-    wanted = {call.id: "" for call in functions_wanted(completion)}
-    turns = follow_up(rounds.messages, completion, wanted)
+def new_turns(request: tuple[Message, ...], loop: CompletionLoop) -> tuple[Message, ...]:
+    """Returns the turns added after the ``request``, without the function results, which the caller supplies."""
+    completion = loop.completion
+    pending = {call.id: "" for call in functions_wanted(completion)}
+    turns = follow_up(loop.messages, completion, pending)
     if turns is None:
-        turns = (*rounds.messages, Message("assistant", completion.text, reasoning=completion.reasoning))
-    return tuple(turn for turn in turns[len(asked) :] if turn.tool_call_id not in wanted)
+        turns = (*loop.messages, Message("assistant", completion.text, reasoning=completion.reasoning))
+    return tuple(turn for turn in turns[len(request) :] if turn.tool_call_id not in pending)
 
 
 def _result(message: ChatMessage, place: str, open_calls: dict[str, str]) -> Message:
     if message.tool_call_id is None:
-        raise _wrong(place, "a result needs the tool_call_id of its call")
+        raise _invalid(place, "a result needs the tool_call_id of its call")
     if open_calls.pop(message.tool_call_id, None) is None:
-        raise _wrong(place, f"no call {message.tool_call_id[:100]!r} of the assistant waits for a result here")
+        raise _invalid(place, f"no preceding assistant message has an open call {message.tool_call_id[:100]!r}")
     content = _content(message)
     if images_in(content):
-        raise _wrong(place, "only a message of the user has images")
+        raise _invalid(place, "only a user message may have images")
     return Message("tool", content, tool_call_id=message.tool_call_id, tool_name=message.name)
 
 
 def images_in(content: str | tuple[TextPart | ImagePart, ...]) -> list[ImagePart]:
-    """The images of a turn."""
+    """Returns the images of a message's content."""
     return [] if isinstance(content, str) else [part for part in content if isinstance(part, ImagePart)]
 
 
@@ -126,9 +126,9 @@ def _content(message: ChatMessage) -> str | tuple[TextPart | ImagePart, ...]:
 
 def _require_results(open_calls: dict[str, str], place: str) -> None:
     for call, name in open_calls.items():
-        wanted = {"role": "tool", "tool_call_id": call, "content": "…"}
-        raise _wrong(place, f"before it the result of the call {call!r} of {name!r} is missing: add {wanted}")
+        result = {"role": "tool", "tool_call_id": call, "content": "…"}
+        raise _invalid(place, f"the result of the call {call!r} of {name!r} is missing; insert {result} here")
 
 
-def _wrong(place: str, what: str) -> InvalidArgumentsError:
-    return InvalidArgumentsError(f"{place}: {what}.", details={"fields": {place: what}})
+def _invalid(place: str, problem: str) -> InvalidArgumentsError:
+    return InvalidArgumentsError(f"{place}: {problem}.", details={"fields": {place: problem}})

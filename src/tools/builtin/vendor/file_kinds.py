@@ -1,7 +1,7 @@
-"""What a file is by its first bytes, and whether a vendor can do anything with it. Pure.
+"""The kind of a file by its signature, and whether a vendor accepts that kind. Pure.
 
-Whatever its name: a program that is called ``report.pdf`` is a program. Of what no signature tells nothing is assumed,
-so that what a vendor documents, and what is like it, gets there.
+The name does not matter: a program called ``report.pdf`` is a program. A file without a known signature may be sent,
+so that all formats a vendor documents, and similar ones, pass.
 """
 
 import codecs
@@ -13,33 +13,33 @@ from ...completions import either
 
 Kind = Literal["program", "archive", "audio recording", "video", "image", "document", "text"]
 
-_LOOKED_AT: Final = 65_536
-"""Bytes from a file's beginning; and from its end, where a ZIP archive lists what is in it."""
+_INSPECTED_BYTES: Final = 65_536
+"""Inspected at a file's beginning, and at its end, where a ZIP archive has its directory."""
 
 _PROGRAMS: Final = (
     b"\x7fELF", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe",
     b"\xca\xfe\xba\xbe", b"\0asm", b"dex\n035\0",
 )  # fmt: skip
-"""Of Linux, of macOS (32 and 64 bits, either order of bytes, several in one; Java's classes begin so too), of
-WebAssembly and of Android. One of Windows begins with ``MZ``, as text may."""
+"""ELF, Mach-O (32 and 64 bits, both byte orders, and universal, whose signature Java classes share), WebAssembly and
+Android. Windows programs begin with ``MZ``, as text may, so they are checked separately."""
 _GZIP: Final = b"\x1f\x8b"
 _ARCHIVES: Final = (
     _GZIP, b"BZh", b"\xfd7zXZ\0", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\x28\xb5\x2f\xfd", b"MSCF\0\0\0\0",
 )  # fmt: skip
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _ZIPPED_DOCUMENTS: Final = (b"[Content_Types].xml", b"mimetypeapplication/")
-"""What Office's files hold (ECMA-376, part 2), and what EPUB's and OpenDocument's begin with."""
+"""A part of every Office file (ECMA-376, part 2), and the start of EPUB and OpenDocument files."""
 _AUDIO: Final = (b"ID3", b"fLaC", b"#!AMR", b"MThd", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
 _VIDEOS: Final = (b"\x1aE\xdf\xa3", b"FLV\x01", b"\0\0\x01\xba", b"\0\0\x01\xb3", b"0&\xb2u\x8ef\xcf\x11")
 _IMAGES: Final = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"\0\0\x01\0")
 _DOCUMENTS: Final = (b"%PDF-", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
-"""PDF, and what Office wrote before it zipped."""
+"""PDF, and Office formats before 2007."""
 _RIFF: Final[Mapping[bytes, Kind]] = {b"WAVE": "audio recording", b"AVI ": "video", b"WEBP": "image"}
 _STILL_BRANDS: Final = frozenset({b"avif", b"avis", b"heic", b"heix", b"mif1", b"msf1"})
-"""Of files that are built as videos are (ISO 14496-12), and are images."""
+"""Brands of image files in the container format of videos (ISO 14496-12)."""
 _BINARY_WITHOUT_SIGNATURE: Final = frozenset({".bmp", ".dib", ".doc", ".dot", ".ico", ".mobi", ".ppt", ".tif", ".xls"})
-"""What Moonshot documents extracting (platform.kimi.ai/docs/api/files-upload), besides text and what is known by its
-first bytes; some have no signature that is theirs alone, or several."""
+"""Formats that Moonshot documents for extraction (platform.kimi.ai/docs/api/files-upload) and that have no unique
+signature."""
 
 _SIGNATURES: Final[Mapping[Kind, tuple[bytes, ...]]] = {
     "program": _PROGRAMS,
@@ -48,7 +48,7 @@ _SIGNATURES: Final[Mapping[Kind, tuple[bytes, ...]]] = {
     "video": _VIDEOS,
 }
 _EXTRACTED: Final[frozenset[Kind]] = frozenset({"document", "image", "text"})
-_TAKEN: Final[Mapping[str, frozenset[Kind]]] = {
+_ACCEPTED: Final[Mapping[str, frozenset[Kind]]] = {
     "file-extract": _EXTRACTED,
     "image": frozenset({"image"}),
     "video": frozenset({"video"}),
@@ -57,35 +57,35 @@ _TAKEN: Final[Mapping[str, frozenset[Kind]]] = {
     "code-interpreter": _EXTRACTED,
     "voice-clone-input": frozenset({"audio recording"}),
 }
-"""What is of use to the vendor, by the purpose of the upload."""
+"""Purpose of the upload → kinds that the vendor can use."""
 
 
 def kind_of(name: str, content: bytes) -> Kind | None:
-    """What the file is; None where its first bytes do not say it."""
+    """Returns the kind of the file, or None if its bytes do not identify it."""
     for kind, signatures in _SIGNATURES.items():
         if content.startswith(signatures):
             return kind
     if content.startswith((*_ZIP, b"RIFF")) or content[4:8] == b"ftyp":
-        return _of_container(content)
+        return _kind_in_container(content)
     if _is_text(content):
         return "text"
-    return _of_the_rest(PurePath(name).suffix.lower(), content)
+    return _kind_of_binary(PurePath(name).suffix.lower(), content)
 
 
-def _of_container(content: bytes) -> Kind | None:
-    """Of a file whose form many kinds have: what is in it."""
+def _kind_in_container(content: bytes) -> Kind | None:
+    """Returns the kind of the content of a RIFF, ZIP or ISO container."""
     if content.startswith(b"RIFF"):
         return _RIFF.get(content[8:12])
     if content.startswith(_ZIP):
-        looked_at = content[:_LOOKED_AT] + content[-_LOOKED_AT:]
-        return "document" if any(mark in looked_at for mark in _ZIPPED_DOCUMENTS) else "archive"
+        inspected = content[:_INSPECTED_BYTES] + content[-_INSPECTED_BYTES:]
+        return "document" if any(mark in inspected for mark in _ZIPPED_DOCUMENTS) else "archive"
     brand = content[8:12]
     return "image" if brand in _STILL_BRANDS else "audio recording" if brand == b"M4A " else "video"
 
 
-def _of_the_rest(suffix: str, content: bytes) -> Kind | None:
-    """Of what is no text: by signatures that text might begin with, or that stand elsewhere."""
-    if content.startswith(b"MZ") and b"\0" in content[:_LOOKED_AT]:
+def _kind_of_binary(suffix: str, content: bytes) -> Kind | None:
+    """Returns the kind of a file that is not text, by signatures that text may begin with or that have an offset."""
+    if content.startswith(b"MZ") and b"\0" in content[:_INSPECTED_BYTES]:
         return "program"
     if b"%PDF-" in content[:1024] or content[60:68] == b"BOOKMOBI":
         return "document"
@@ -96,34 +96,34 @@ def _of_the_rest(suffix: str, content: bytes) -> Kind | None:
     return "audio recording" if content.startswith(_AUDIO) else None
 
 
-def useless(name: str, content: bytes, purpose: str) -> str | None:
-    """Why a vendor can do nothing with this file for this purpose; None where it may."""
-    kind, taken = kind_of(name, content), _TAKEN.get(purpose)
-    if taken is None or kind in taken or (kind == "text" and PurePath(name).suffix.lower() == ".svg"):
+def unsupported_reason(name: str, content: bytes, purpose: str) -> str | None:
+    """Returns why the vendor cannot use this file for this purpose, or None if it may."""
+    kind, accepted = kind_of(name, content), _ACCEPTED.get(purpose)
+    if accepted is None or kind in accepted or (kind == "text" and PurePath(name).suffix.lower() == ".svg"):
         return None
-    wanted = f"{purpose} takes {_list(taken)}"
+    expected = f"{purpose} accepts {_list(accepted)}"
     if kind is not None:
-        return f"{name[:100]!r} is {_a(kind)} by its first bytes; {wanted}"
+        return f"{name[:100]!r} is {_with_article(kind)} by its signature; {expected}"
     if purpose == "file-extract" and not _may_be_extracted(name, content):
-        return f"{name[:100]!r} is a binary file of a kind that is not known; {wanted}"
+        return f"{name[:100]!r} is a binary file of unknown kind; {expected}"
     return None
 
 
 def _may_be_extracted(name: str, content: bytes) -> bool:
-    """Whether a file of which no signature tells may be text of another encoding, or a document."""
-    head = content[:_LOOKED_AT]
-    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return wide or b"\0" not in head or PurePath(name).suffix.lower() in _BINARY_WITHOUT_SIGNATURE
+    """Whether a file without a known signature may be text in another encoding, or a document."""
+    head = content[:_INSPECTED_BYTES]
+    utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return utf16 or b"\0" not in head or PurePath(name).suffix.lower() in _BINARY_WITHOUT_SIGNATURE
 
 
 def _is_text(content: bytes) -> bool:
-    """Whether the beginning is UTF-8 without NUL."""
-    head = content[:_LOOKED_AT]
+    """Whether the inspected bytes are UTF-8 without NUL."""
+    head = content[:_INSPECTED_BYTES]
     if b"\0" in head:
         return False
     try:
-        # What is cut off in the middle of a character is text.
-        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(content) <= _LOOKED_AT)
+        # The inspected part may end in the middle of a character.
+        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(content) <= _INSPECTED_BYTES)
     except UnicodeDecodeError:
         return False
     return True
@@ -133,5 +133,5 @@ def _list(kinds: frozenset[Kind]) -> str:
     return either(sorted(kind if kind == "text" else f"{kind}s" for kind in kinds))
 
 
-def _a(kind: Kind) -> str:
+def _with_article(kind: Kind) -> str:
     return kind if kind == "text" else f"an {kind}" if kind[0] in "ai" else f"a {kind}"

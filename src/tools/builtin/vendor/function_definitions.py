@@ -1,4 +1,4 @@
-"""Functions that a model may ask for, in the vendors' own form, which callers know from other places."""
+"""Functions that a model may call, in the vendors' (OpenAI's) format."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,7 +9,7 @@ from ...tool import Arguments
 
 
 class Function(Arguments):
-    """What is told of a function."""
+    """The definition of a function."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="1-64 of A-Z, a-z, 0-9, _ and -.")
     description: str = Field(default="", description="What it does and when to use it.")
@@ -19,7 +19,7 @@ class Function(Arguments):
 
 
 class FunctionDefinition(Arguments):
-    """One of ``tools``."""
+    """An item of ``tools``."""
 
     type: Literal["function"] = "function"
     function: Function
@@ -29,13 +29,13 @@ class FunctionDefinition(Arguments):
         return FunctionTool(self.function.name, self.function.description, self.function.parameters)
 
 
-def _no_name_twice(definitions: list[FunctionDefinition]) -> list[FunctionDefinition]:
+def _require_unique_names(definitions: list[FunctionDefinition]) -> list[FunctionDefinition]:
     names = [definition.function.name for definition in definitions]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"two functions are called {name!r}")
+            raise ValueError(f"two functions are named {name!r}")
     return definitions
 
 
-FunctionDefinitions = Annotated[list[FunctionDefinition], Field(max_length=128), AfterValidator(_no_name_twice)]
-"""``tools``: at most as many as Moonshot takes."""
+FunctionDefinitions = Annotated[list[FunctionDefinition], Field(max_length=128), AfterValidator(_require_unique_names)]
+"""``tools``; 128 is Moonshot's limit."""

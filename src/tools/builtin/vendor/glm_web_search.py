@@ -1,4 +1,4 @@
-"""``glm_web_search``: GLM's web search by itself, without a model."""
+"""``glm_web_search``: GLM's web search API, without a model."""
 
 from functools import partial
 from typing import Any, Literal
@@ -12,22 +12,22 @@ from ...tool_context import ToolContext
 
 
 class GlmWebSearchArguments(Arguments):
-    """What to look for."""
+    """A query and its filters."""
 
-    search_query: str = Field(min_length=1, description="What to search for; short ones find most.")
-    count: int = Field(default=10, ge=1, le=50, description="How many pages.")
-    search_recency_filter: Recency | Literal["all"] = Field(default="all", description="How old a page may be.")
+    search_query: str = Field(min_length=1, description="Search query; short queries work best.")
+    count: int = Field(default=10, ge=1, le=50, description="Number of results.")
+    search_recency_filter: Recency | Literal["all"] = Field(default="all", description="Maximum age of a page.")
     search_domain_filter: str | None = Field(
-        default=None, min_length=1, description="Pages of this domain alone, such as docs.python.org."
+        default=None, min_length=1, description="Only pages of this domain, such as docs.python.org."
     )
-    content_size: ContentSize | None = Field(default=None, description="How much of each page.")
+    content_size: ContentSize | None = Field(default=None, description="Amount of content per page.")
 
 
 @tool("glm_web_search", read_only=True, open_world=True, timeout_s=60.0)
 async def glm_web_search(arguments: GlmWebSearchArguments, context: ToolContext) -> Answer:
-    """Search the web with GLM's search engine, without asking a model: title, link, date and words of each page.
+    """Search the web with GLM's search engine, without a model. Returns title, link, date and content of each page.
 
-    One request. To have a model answer from what it finds, use chat with web_search.
+    Makes one request. To get an answer based on search results, use chat with web_search.
     """
     search = context.abilities("glm").search
     if search is None:
@@ -42,22 +42,22 @@ async def glm_web_search(arguments: GlmWebSearchArguments, context: ToolContext)
     )
     found = await context.vendor("glm", partial(search.search, query))
     pages = [_row(page) for page in found.results]
-    text = "\n\n".join(f"{number}. {_words(page)}" for number, page in enumerate(found.results, 1))
+    text = "\n\n".join(f"{number}. {_page_text(page)}" for number, page in enumerate(found.results, 1))
     data: dict[str, Any] = {"query": query.query, "results": pages}
-    return Answer(text or "Nothing was found.", data | {"simulated": True} if found.simulated else data)
+    return Answer(text or "No results.", data | {"simulated": True} if found.simulated else data)
 
 
 def _row(page: SearchResult) -> dict[str, str]:
-    told = {
+    fields = {
         "title": page.title,
         "link": page.link,
         "content": page.content,
         "site": page.media,
         "published": page.published,
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
-def _words(page: SearchResult) -> str:
-    beside = ", ".join(filter(None, (page.media, page.published)))
-    return "\n".join(filter(None, (f"{page.title} ({beside})" if beside else page.title, page.link, page.content)))
+def _page_text(page: SearchResult) -> str:
+    origin = ", ".join(filter(None, (page.media, page.published)))
+    return "\n".join(filter(None, (f"{page.title} ({origin})" if origin else page.title, page.link, page.content)))

@@ -1,4 +1,4 @@
-"""``kimi_capture_headers``: what Kimi says of its context cache beside an answer."""
+"""``kimi_capture_headers``: Kimi's response headers and the use of its context cache."""
 
 from typing import Any, Final
 
@@ -10,24 +10,28 @@ from ...tool_context import ToolContext
 from ..chat import TIMEOUT_S
 
 ANSWER_TOKENS: Final = 64
-"""Bound on the answer, which nobody wants: what is paid for is mostly the question."""
+"""Limit of the answer, which is not needed."""
 
 
 class KimiCaptureHeadersArguments(Arguments):
-    """A small question."""
+    """A small prompt."""
 
-    prompt: str = Field(default="Answer with OK.", min_length=1, description="The question; its answer is cut short.")
-    system: str | None = Field(default=None, description="What questions begin with alike: the part that is cached.")
-    model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest; else the default one.")
+    prompt: str = Field(
+        default="Answer with OK.", min_length=1, description="The prompt. Its answer is cut at 64 tokens."
+    )
+    system: str | None = Field(default=None, description="The common beginning of prompts, which is cached.")
+    model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest suitable one.")
     cache_key: str | None = Field(
-        default=None, min_length=1, description="Sent as prompt_cache_key: the same for questions that begin alike."
+        default=None,
+        min_length=1,
+        description="Sent as prompt_cache_key; one key per common beginning.",
     )
 
 
 @tool("kimi_capture_headers", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
 async def kimi_capture_headers(arguments: KimiCaptureHeadersArguments, context: ToolContext) -> Answer:
-    """Make one small completion with Kimi and show what bears on its context cache: the request's fields, the answer's
-    headers and the tokens that came from the cache. What names the account is taken out. Ask twice to see the cache.
+    """Make one small Kimi completion and show the request's fields, the response headers and the cached tokens. Account
+    identifiers are redacted. Call it twice to see the context cache work.
     """
     question = ModelQuestion(
         arguments.prompt,
@@ -39,7 +43,7 @@ async def kimi_capture_headers(arguments: KimiCaptureHeadersArguments, context: 
     )
     choice, request, _ = await prepared(question, context)
     body = context.abilities("kimi").preview(request)
-    completion = (await complete(request, context, chosen_because=choice.because, stream=False)).completion
+    completion = (await complete(request, context, model_choice_reason=choice.reason, stream=False)).completion
     usage = completion.usage
     data: dict[str, Any] = {
         "model": completion.model,
@@ -49,9 +53,9 @@ async def kimi_capture_headers(arguments: KimiCaptureHeadersArguments, context: 
         "input_tokens": usage.input_tokens if usage else None,
         "cached_tokens": usage.cached_tokens if usage else None,
     }
-    if choice.because:
-        data["chosen_because"] = choice.because
+    if choice.reason:
+        data["model_choice_reason"] = choice.reason
     lines = [f"{name}: {value}" for name, value in completion.headers.items()]
     if usage:
-        lines.append(f"{usage.cached_tokens:,} of the question's {usage.input_tokens:,} tokens came from the cache")
+        lines.append(f"{usage.cached_tokens:,} of {usage.input_tokens:,} input tokens came from the cache")
     return Answer("\n".join(lines), data)

@@ -1,4 +1,4 @@
-"""``kimi_chat_with_files``: a question about files that lie at Kimi."""
+"""``kimi_chat_with_files``: a question about files uploaded to Kimi."""
 
 from dataclasses import replace
 from typing import Annotated, Final
@@ -16,25 +16,25 @@ MAX_FILES: Final = 32
 
 
 class KimiChatWithFilesArguments(Arguments):
-    """A question, and about which files."""
+    """A prompt and the ids of files."""
 
-    prompt: str = Field(min_length=1, description="The question.")
+    prompt: str = Field(min_length=1, description="The prompt.")
     file_ids: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=MAX_FILES)] = Field(
-        description="From kimi_upload_files, uploaded for file-extract; the most important first."
+        description="Ids from kimi_upload_files with purpose file-extract, most important first."
     )
-    system: str | None = Field(default=None, description="Instructions that stand above the question.")
-    model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest; else the default one.")
-    continuation_id: str | None = Field(default=None, description="Goes on with the conversation of this id.")
-    thinking: bool | Depth | None = Field(default=None, description="Whether to reason first, or how deeply.")
-    temperature: float | None = Field(default=None, ge=0, le=1, description="0 is most predictable.")
-    max_tokens: int | None = Field(default=None, ge=1, description="Bound on the answer, reasoning included.")
+    system: str | None = Field(default=None, description="System instructions.")
+    model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest suitable one.")
+    continuation_id: str | None = Field(default=None, description="Conversation to continue.")
+    thinking: bool | Depth | None = Field(default=None, description="Whether to think first, or how deeply.")
+    temperature: float | None = Field(default=None, ge=0, le=1, description="0 is the most deterministic.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Maximum tokens of the answer, thinking included.")
 
 
 @tool("kimi_chat_with_files", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
 async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: ToolContext) -> Answer:
-    """Ask a Kimi model about files that were uploaded with kimi_upload_files.
+    """Ask a Kimi model about files uploaded with kimi_upload_files.
 
-    Fetches the text that Kimi read from each, one request a file, and makes one completion.
+    Fetches the text that Kimi extracted, one request per file, and makes one completion.
     """
     question = ModelQuestion(
         arguments.prompt,
@@ -45,7 +45,7 @@ async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: T
         temperature=arguments.temperature,
         max_tokens=arguments.max_tokens,
     )
-    await prepared(question, context)  # what is wrong with it is told before a file is fetched
+    await prepared(question, context)  # reports errors before any file is fetched
     file_ids = list(dict.fromkeys(arguments.file_ids))
     async with context.conversation(arguments.continuation_id) as conversation:
         files = []
@@ -53,5 +53,5 @@ async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: T
             context.progress(f"fetching {file_id}", number, len(file_ids))
             files.append(AttachedFile(file_id, await extracted(file_id, context)))
         question = replace(question, files=tuple(files))
-        asked = await ask_within(conversation, question, context, tool="kimi_chat_with_files")
-    return Answer(asked.text, {**asked.with_text(), "file_ids": file_ids, "continuation_id": conversation.id})
+        result = await ask_within(conversation, question, context, tool="kimi_chat_with_files")
+    return Answer(result.text, {**result.with_text(), "file_ids": file_ids, "continuation_id": conversation.id})

@@ -1,4 +1,4 @@
-"""``kimi_chat_with_tools``: a conversation in which a Kimi model may ask for functions that the caller runs."""
+"""``kimi_chat_with_tools``: chat with a Kimi model that may call functions, which the caller runs."""
 
 import json
 from collections.abc import Iterator
@@ -17,30 +17,30 @@ from ...completions import (
     QuestionResult,
     complete,
     estimate_tokens,
-    nearest,
-    pick,
-    room,
+    max_prompt_tokens,
+    nearest_thinking,
+    select_model,
     too_long,
 )
 from ...tool import Answer, Arguments, tool
 from ...tool_context import ToolContext
 from ..chat import TIMEOUT_S
-from .chat_messages import ChatMessage, images_in, read, said
+from .chat_messages import ChatMessage, images_in, new_turns, parse_messages
 from .function_definitions import FunctionDefinitions
 
 
 class KimiChatWithToolsArguments(Arguments):
-    """A conversation, and the functions."""
+    """A conversation and function definitions."""
 
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=1000)] | str = Field(
-        description="The conversation, or one question. Each call of the assistant's is followed by its result."
+        description="The conversation, or one prompt. A tool message with its result must follow each tool call."
     )
-    tools: FunctionDefinitions = Field(default=[], description="Functions that the model may ask for.")
-    web_search: bool = Field(default=False, description="Whether Kimi may search the web, which excludes thinking.")
-    model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest; else the default one.")
-    thinking: bool | Depth | None = Field(default=None, description="Whether to reason first, or how deeply.")
-    temperature: float | None = Field(default=None, ge=0, le=1, description="0 is most predictable.")
-    max_tokens: int | None = Field(default=None, ge=1, description="Bound on the answer, reasoning included.")
+    tools: FunctionDefinitions = Field(default=[], description="Functions that the model may call.")
+    web_search: bool = Field(default=False, description="Let Kimi search the web; excludes thinking.")
+    model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest suitable one.")
+    thinking: bool | Depth | None = Field(default=None, description="Whether to think first, or how deeply.")
+    temperature: float | None = Field(default=None, ge=0, le=1, description="0 is the most deterministic.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Maximum tokens of the answer, thinking included.")
 
     @property
     def conversation(self) -> list[ChatMessage]:
@@ -51,71 +51,71 @@ class KimiChatWithToolsArguments(Arguments):
 
 @tool("kimi_chat_with_tools", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
 async def kimi_chat_with_tools(arguments: KimiChatWithToolsArguments, context: ToolContext) -> Answer:
-    """Chat with a Kimi model that may ask for functions. None is run here: `tool_calls` says what it wants. To go on,
-    send your messages, those of `append`, and a message of the role tool with each result.
+    """Chat with a Kimi model that may call your functions. `tool_calls` lists the calls; you run them. To continue,
+    send your messages, the messages in `append`, and one tool message per result.
 
-    One completion; with web_search one more for each search.
+    Makes one completion, and with web_search one more per search.
     """
-    asked = read(arguments.conversation)
-    choice, request = _prepare(arguments, asked, context)
+    messages = parse_messages(arguments.conversation)
+    choice, request = _prepare(arguments, messages, context)
     context.progress(f"asking {choice.model.id}")
-    rounds = await complete(request, context, chosen_because=choice.because)
-    completion = rounds.completion
-    wanted = functions_wanted(completion)
+    loop = await complete(request, context, model_choice_reason=choice.reason)
+    completion = loop.completion
+    calls = functions_wanted(completion)
     answer = QuestionResult(
         completion,
         choice.model,
-        rounds.number,
-        choice.because,
+        loop.completions,
+        choice.reason,
         thinking=request.thinking,
-        thinking_wanted=arguments.thinking,
+        thinking_requested=arguments.thinking,
     )
     data = {"text": completion.text, **answer.data()}
-    data["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in wanted]
-    data["append"] = _as_the_vendor_writes(said(asked, rounds), request, context)
-    calls = "\n".join(f"{choice.model.id} asks for {call.name}({call.arguments})" for call in wanted)
-    return Answer("\n\n".join(filter(None, (completion.text, calls))) or answer.text, data)
+    data["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": _decoded_arguments(call)} for call in calls]
+    data["append"] = _vendor_messages(new_turns(messages, loop), request, context)
+    listed = "\n".join(f"{choice.model.id} calls {call.name}({call.arguments})" for call in calls)
+    return Answer("\n\n".join(filter(None, (completion.text, listed))) or answer.text, data)
 
 
 def _prepare(
-    arguments: KimiChatWithToolsArguments, asked: tuple[Message, ...], context: ToolContext
+    arguments: KimiChatWithToolsArguments, messages: tuple[Message, ...], context: ToolContext
 ) -> tuple[ModelChoice, CompletionRequest]:
-    """The model, and what it is asked. The conversation goes whole, or not at all.
+    """Returns the model and the request. The conversation is never shortened.
 
     Raises:
         InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
     """
     functions = tuple(definition.tool for definition in arguments.tools)
-    images = [image.url for message in asked for image in images_in(message.content)]
-    need = ModelRequirements(
-        tokens=estimate_tokens(_texts(asked, arguments)) + len(images) * IMAGE_TOKENS,
+    images = [image.url for message in messages for image in images_in(message.content)]
+    requirements = ModelRequirements(
+        tokens=estimate_tokens(_texts(messages, arguments)) + len(images) * IMAGE_TOKENS,
         max_tokens=arguments.max_tokens,
         images=bool(images),
-        linked_images=any(url.startswith("https:") for url in images),
+        image_urls=any(url.startswith("https:") for url in images),
         thinking=arguments.thinking,
         tools=bool(functions),
         web_search=arguments.web_search,
         temperature=arguments.temperature is not None,
         provider="kimi",
     )
-    bounds = ModelQuestion("", thinking=arguments.thinking, max_tokens=arguments.max_tokens)
-    choice, usable = pick(arguments.model, need, context, partial(room, question=bounds))
-    if need.window > choice.model.context_window:
-        raise too_long(choice.model, need, usable)
+    limits = ModelQuestion("", thinking=arguments.thinking, max_tokens=arguments.max_tokens)
+    choice, usable = select_model(arguments.model, requirements, context, partial(max_prompt_tokens, question=limits))
+    if requirements.window > choice.model.context_window:
+        raise too_long(choice.model, requirements, usable)
     request = CompletionRequest(
         model=choice.model,
-        messages=asked,
+        messages=messages,
         temperature=arguments.temperature,
         max_tokens=arguments.max_tokens,
         tools=(*functions, WebSearch()) if arguments.web_search else functions,
-        thinking=nearest(choice.model, arguments.thinking),
+        thinking=nearest_thinking(choice.model, arguments.thinking),
     )
     return choice, request
 
 
-def _texts(asked: tuple[Message, ...], arguments: KimiChatWithToolsArguments) -> Iterator[str]:
-    """Everything in the question that has tokens."""
-    for message in asked:
+def _texts(messages: tuple[Message, ...], arguments: KimiChatWithToolsArguments) -> Iterator[str]:
+    """Yields all texts that count towards the prompt's tokens."""
+    for message in messages:
         if isinstance(message.content, str):
             yield message.content
         else:
@@ -125,17 +125,17 @@ def _texts(asked: tuple[Message, ...], arguments: KimiChatWithToolsArguments) ->
     yield from (definition.model_dump_json() for definition in arguments.tools)
 
 
-def _arguments(call: ToolInvocation) -> Any:
-    """What the model wrote, as data where it is JSON."""
+def _decoded_arguments(call: ToolInvocation) -> Any:
+    """Returns the arguments decoded from JSON, or as text if they are not JSON."""
     try:
         return json.loads(call.arguments)
     except ValueError:
         return call.arguments
 
 
-def _as_the_vendor_writes(
+def _vendor_messages(
     messages: tuple[Message, ...], request: CompletionRequest, context: ToolContext
 ) -> list[dict[str, Any]]:
     body = context.abilities("kimi").preview(replace(request, messages=messages))
-    written: list[dict[str, Any]] = body["messages"]
-    return written
+    formatted: list[dict[str, Any]] = body["messages"]
+    return formatted

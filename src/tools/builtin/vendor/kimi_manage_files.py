@@ -1,4 +1,4 @@
-"""``kimi_manage_files``: what lies in the account at Kimi, and getting rid of it."""
+"""``kimi_manage_files``: the files in the Kimi account."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -11,29 +11,31 @@ from ....protocol.error_codes import CallError
 from ....providers import RemoteFile, VendorFiles
 from ...tool import Answer, Arguments, tool
 from ...tool_context import ToolContext
-from .remote_files import FILES_TIMEOUT_S, files_of, line, row
+from .remote_files import FILES_TIMEOUT_S, file_line, file_row, files_of
 
 
 class KimiManageFilesArguments(Arguments):
-    """What to do, to which files."""
+    """An operation and its files."""
 
     operation: Literal["list", "info", "delete", "cleanup_expired"] = Field(
-        description="cleanup_expired deletes files that are older than older_than_days."
+        description="cleanup_expired deletes files older than older_than_days."
     )
     file_id: str | None = Field(default=None, min_length=1, description="For info and delete.")
     purpose: Literal["file-extract", "image", "video", "batch"] | None = Field(
         default=None, description="For list and cleanup_expired: only files of this purpose."
     )
-    limit: int = Field(default=100, ge=1, le=1000, description="For list and cleanup_expired: this many at most.")
-    older_than_days: float = Field(default=30, ge=0, le=36500, description="For cleanup_expired.")
-    dry_run: bool = Field(default=True, description="For cleanup_expired: only say what would be deleted.")
+    limit: int = Field(default=100, ge=1, le=1000, description="For list and cleanup_expired: maximum number of files.")
+    older_than_days: float = Field(
+        default=30, ge=0, le=36500, description="For cleanup_expired: minimum age of deleted files."
+    )
+    dry_run: bool = Field(default=True, description="For cleanup_expired: list the files without deleting them.")
 
     @model_validator(mode="after")
-    def _file_where_one_is_meant(self) -> "KimiManageFilesArguments":
+    def _file_id_matches_operation(self) -> "KimiManageFilesArguments":
         if self.operation in {"info", "delete"} and self.file_id is None:
-            raise ValueError(f"file_id is missing; {self.operation} needs it, and list shows it")
+            raise ValueError(f"file_id is missing; {self.operation} needs it; get it from list")
         if self.operation in {"list", "cleanup_expired"} and self.file_id is not None:
-            raise ValueError(f"file_id means nothing to {self.operation}; leave it out, or use info or delete")
+            raise ValueError(f"{self.operation} takes no file_id; omit it, or use info or delete")
         return self
 
 
@@ -46,15 +48,15 @@ class KimiManageFilesArguments(Arguments):
     timeout_s=FILES_TIMEOUT_S,
 )
 async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolContext) -> Answer:
-    """List the files in the account at Kimi, tell of one, delete one, or delete old ones.
+    """List, inspect or delete files in the Kimi account, or delete old ones.
 
-    The files are those of the API key, whoever sent them. cleanup_expired deletes nothing until dry_run is false.
+    Includes all files of the API key, whatever uploaded them. cleanup_expired deletes only if dry_run is false.
     """
     files = files_of("kimi", context)
     match arguments.operation:
         case "info":
             file = await context.vendor("kimi", partial(files.info, arguments.file_id or ""))
-            return Answer(line(file), row(file))
+            return Answer(file_line(file), file_row(file))
         case "delete":
             await context.vendor("kimi", partial(files.delete, arguments.file_id or ""))
             return Answer(f"Deleted {arguments.file_id}.", {"file_id": arguments.file_id, "deleted": True})
@@ -66,27 +68,27 @@ async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolCo
 
 
 def expired(files: Sequence[RemoteFile], now: float, days: float) -> list[RemoteFile]:
-    """Those that were made so many days before ``now`` (Unix seconds), the oldest first; never one without a date."""
+    """Returns the files older than ``days`` at ``now`` (Unix seconds), oldest first. Skips files without a date."""
     old = [file for file in files if file.created_at and file.created_at <= now - days * 86_400]
     return sorted(old, key=lambda file: file.created_at)
 
 
 def _listing(files: Sequence[RemoteFile], limit: int) -> Answer:
     shown = files[:limit]
-    text = "\n".join(map(line, shown)) or "There are no files."
+    text = "\n".join(map(file_line, shown)) or "There are no files."
     if len(files) > len(shown):
         text += f"\n{len(files) - len(shown):,} more; raise limit to see them."
-    return Answer(text, {"total": len(files), "files": [row(file) for file in shown]})
+    return Answer(text, {"total": len(files), "files": [file_row(file) for file in shown]})
 
 
 async def _clean_up(
     files: VendorFiles, old: Sequence[RemoteFile], found: int, context: ToolContext, *, dry_run: bool
 ) -> Answer:
-    """Delete these. One that cannot be deleted is reported; where none can be, the call fails."""
-    data: dict[str, Any] = {"dry_run": dry_run, "expired": found, "files": [row(file) for file in old]}
+    """Deletes the ``old`` files and reports failures. Raises the first error if no file can be deleted."""
+    data: dict[str, Any] = {"dry_run": dry_run, "expired": found, "files": [file_row(file) for file in old]}
     if dry_run or not old:
-        text = "\n".join(map(line, old)) or "No file is that old."
-        return Answer(f"Would delete, with dry_run false:\n{text}" if old else text, data)
+        text = "\n".join(map(file_line, old)) or "No file is that old."
+        return Answer(f"With dry_run false this deletes:\n{text}" if old else text, data)
     failed: list[tuple[RemoteFile, CallError]] = []
     for number, file in enumerate(old):
         context.progress(f"deleting {file.name}", number, len(old))
@@ -98,6 +100,6 @@ async def _clean_up(
         raise failed[0][1]
     data["deleted"] = len(old) - len(failed)
     data["failed"] = [{"file_id": file.id, "code": error.code, "message": error.message} for file, error in failed]
-    told = [f"Deleted {data['deleted']} of {found} old files."]
-    told += [f"{file.id} was not: {error.message}" for file, error in failed]
-    return Answer("\n".join(told), data)
+    lines = [f"Deleted {data['deleted']} of {found} old files."]
+    lines += [f"{file.id} was not deleted: {error.message}" for file, error in failed]
+    return Answer("\n".join(lines), data)

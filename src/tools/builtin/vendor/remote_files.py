@@ -1,4 +1,4 @@
-"""Files at a vendor: sent there, told of, and read back."""
+"""Files at a vendor: upload, extraction, and their form in answers."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -10,101 +10,102 @@ from ....providers import ProviderName, RemoteFile, VendorFiles, extracted_text
 from ...completions import errors_of
 from ...tool_context import ToolContext
 from ...workspace_files import BinaryFile
-from .file_kinds import useless
+from .file_kinds import unsupported_reason
 
 MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024
-"""Of all files of one call, since they are read before the first is sent; either vendor takes no larger one."""
+"""Total per call, since all files are read before the first upload; also the vendors' limit per file."""
 UPLOAD_TIMEOUT_S: Final = 300.0
-"""100 MB take as long over a line of 3 Mbit/s."""
+"""The time to upload 100 MB at 3 Mbit/s."""
 FILES_TIMEOUT_S: Final = 60.0
 """For lists, deletions and downloads."""
 
 
 def files_of(provider: ProviderName, context: ToolContext) -> VendorFiles:
-    """The vendor's files.
+    """Returns the vendor's file API.
 
     Raises:
-        ServiceUnavailableError: it is not configured, or keeps none.
+        ServiceUnavailableError: the provider is not configured, or stores no files.
     """
     files = context.abilities(provider).files
     if files is None:
-        raise ServiceUnavailableError(f"The provider {provider} keeps no files.", transient=False)
+        raise ServiceUnavailableError(f"The provider {provider} stores no files.", transient=False)
     return files
 
 
-async def send(
+async def upload_files(
     provider: ProviderName, files: Mapping[str, BinaryFile], purpose: str, context: ToolContext
 ) -> list[RemoteFile]:
-    """Send files, by the fields that named them, one after the other. None is sent where one is not taken.
+    """Uploads files in sequence. ``files`` maps argument fields to files. Checks all files before the first upload.
 
     Raises:
-        InvalidArgumentsError: the vendor does not take one of them for this purpose, or can do nothing with it.
-        CallError: what the vendor said; ``details.uploaded`` has those that were sent before.
+        InvalidArgumentsError: the vendor does not accept one of the files for this purpose.
+        CallError: the vendor failed; ``details.uploaded`` lists the files uploaded before.
     """
-    there = files_of(provider, context)
+    vendor_files = files_of(provider, context)
     for field, file in files.items():
         with errors_of(field):
-            there.check(file.name, len(file.content), purpose)
-            require_of_use(file, purpose)
-    sent: list[RemoteFile] = []
+            vendor_files.check(file.name, len(file.content), purpose)
+            require_supported_kind(file, purpose)
+    uploaded: list[RemoteFile] = []
     for number, file in enumerate(files.values()):
-        context.progress(f"sending {file.name}", number, len(files))
+        context.progress(f"uploading {file.name}", number, len(files))
+        upload = partial(vendor_files.upload, file.name, file.content, purpose)
         try:
-            sent.append(await context.vendor(provider, partial(there.upload, file.name, file.content, purpose)))
+            uploaded.append(await context.vendor(provider, upload))
         except CallError as error:
-            if not sent:
+            if not uploaded:
                 raise
-            raise _after(error, sent) from error
-    return sent
+            raise _with_uploaded(error, uploaded) from error
+    return uploaded
 
 
-def require_of_use(file: BinaryFile, purpose: str) -> None:
-    """Refuse what no vendor can do anything with.
+def require_supported_kind(file: BinaryFile, purpose: str) -> None:
+    """Checks that a vendor can use a file of this kind.
 
     Raises:
-        InvalidArgumentsError: says what it is, and what the purpose takes.
+        InvalidArgumentsError: names the file's kind and the kinds that the purpose accepts.
     """
-    if why := useless(file.name, file.content, purpose):
-        raise InvalidArgumentsError(f"{why}.")
+    if reason := unsupported_reason(file.name, file.content, purpose):
+        raise InvalidArgumentsError(f"{reason}.")
 
 
 async def extracted(file_id: str, context: ToolContext) -> str:
-    """The text that Kimi read from a file which was uploaded for ``file-extract``.
+    """Returns the text that Kimi extracted from a file uploaded for ``file-extract``.
 
     Raises:
-        CallError: what the vendor said.
+        CallError: the vendor failed.
     """
     return extracted_text(await context.vendor("kimi", partial(files_of("kimi", context).content, file_id)))
 
 
-def row(file: RemoteFile) -> dict[str, Any]:
-    """A file as answers tell of it; what the vendor does not say is left out."""
-    made = dt.datetime.fromtimestamp(file.created_at, dt.UTC).isoformat() if file.created_at else ""
-    told: dict[str, Any] = {
+def file_row(file: RemoteFile) -> dict[str, Any]:
+    """Returns a file as data, without fields that the vendor does not report."""
+    created_at = dt.datetime.fromtimestamp(file.created_at, dt.UTC).isoformat() if file.created_at else ""
+    fields: dict[str, Any] = {
         "file_id": file.id,
         "name": file.name,
         "bytes": file.bytes,
         "purpose": file.purpose,
-        "created_at": made,
+        "created_at": created_at,
         "status": file.status,
         "status_details": file.status_details,
     }
-    return {key: value for key, value in told.items() if value != ""}
+    return {key: value for key, value in fields.items() if value != ""}
 
 
-def line(file: RemoteFile) -> str:
-    """The same for people."""
+def file_line(file: RemoteFile) -> str:
+    """Returns a file as one line of text."""
     facts = [file.id, file.name, f"{file.bytes:,} bytes", file.purpose, file.status, file.status_details]
     return "; ".join(filter(None, facts))
 
 
-def _after(error: CallError, sent: Sequence[RemoteFile]) -> CallError:
-    """The failure of a file that came after others: those are there, and must not be sent again unawares."""
-    ids = ", ".join(f"{file.name} as {file.id}" for file in sent)
+def _with_uploaded(error: CallError, uploaded: Sequence[RemoteFile]) -> CallError:
+    """Adds the files uploaded before the failure, so that a retry does not duplicate them."""
+    ids = ", ".join(f"{file.name} as {file.id}" for file in uploaded)
     return type(error)(
-        f"{error.message} Uploaded before that: {ids}.",
+        f"{error.message} Already uploaded: {ids}.",
         executed="yes",
         transient=error.transient,
         retry_after_ms=error.retry_after_ms,
-        details={**(error.details or {}), "uploaded": [row(file) for file in sent]},
+        details={**(error.details or {}), "uploaded": [file_row(file) for file in uploaded]},
     )

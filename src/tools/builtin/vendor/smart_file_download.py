@@ -1,4 +1,4 @@
-"""``smart_file_download``: the content of a file that lies at a vendor."""
+"""``smart_file_download``: the content of a file at a vendor."""
 
 from functools import partial
 from typing import Any
@@ -13,18 +13,18 @@ from .remote_files import FILES_TIMEOUT_S, extracted, files_of
 
 
 class SmartFileDownloadArguments(Arguments):
-    """Which file, and how much of it."""
+    """A file and a range of its text."""
 
-    file_id: str = Field(min_length=1, description="The file's id at the vendor.")
-    provider: ProviderName = Field(default="kimi", description="Where it lies.")
-    offset: int = Field(default=0, ge=0, description="Characters to leave out at its beginning.")
-    max_chars: int = Field(default=100_000, ge=1, le=1_000_000, description="This many characters at most.")
+    file_id: str = Field(min_length=1, description="File id at the vendor.")
+    provider: ProviderName = Field(default="kimi", description="The vendor that stores the file.")
+    offset: int = Field(default=0, ge=0, description="Number of characters to skip.")
+    max_chars: int = Field(default=100_000, ge=1, le=1_000_000, description="Maximum number of characters to return.")
 
 
 @tool("smart_file_download", read_only=True, open_world=True, idempotent=True, timeout_s=FILES_TIMEOUT_S)
 async def smart_file_download(arguments: SmartFileDownloadArguments, context: ToolContext) -> Answer:
-    """Get a file back from a vendor as text: from Kimi the text that it read from a file-extract upload, from GLM a
-    batch file. It comes in the answer alone, nothing is written; `next_offset` goes on where it is long.
+    """Get a file from a vendor as text: from Kimi the text extracted from a file-extract upload, from GLM a batch file.
+    Writes nothing to disk. `next_offset` continues a long text.
     """
     text = await (extracted(arguments.file_id, context) if arguments.provider == "kimi" else _batch(arguments, context))
     part = text[arguments.offset : arguments.offset + arguments.max_chars]
@@ -46,4 +46,4 @@ async def _batch(arguments: SmartFileDownloadArguments, context: ToolContext) ->
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise ProviderError(f"{arguments.file_id} is no text, so it cannot be shown.", executed="yes") from error
+        raise ProviderError(f"{arguments.file_id} is not a text file.", executed="yes") from error

@@ -1,7 +1,7 @@
-"""Work in steps: one engine, and a TOML file for each tool (docs/writing-a-workflow-tool.md).
+"""Workflow tools: one engine, and one TOML file per tool (docs/writing-a-workflow-tool.md).
 
-The caller investigates and reports, each answer says what to look at next, and the last step asks a model once, with
-the files. A call goes ``workflow.py`` → ``engine.py`` (what a step makes of a run) → ``answer.py``.
+The caller investigates and reports its findings step by step. Each answer suggests what to examine next, and the last
+step asks a model once, with the files. A call passes ``workflow_tool.py`` → ``step_engine.py`` → ``step_answer.py``.
 """
 
 from .workflow_loader import own_workflows, workflows_in

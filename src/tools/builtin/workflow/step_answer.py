@@ -1,4 +1,4 @@
-"""What a caller is answered: after a step, and at the end, in words and as data. Pure."""
+"""The answers of a workflow tool, after each step and at the end, as text and data. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,62 +8,66 @@ import msgspec
 
 from ...completions import OmittedContent, QuestionResult
 from ...tool import Answer
-from .step_guidance import missing, next_looks
+from .step_guidance import missing_fields, suggestions
 from .workflow_definition import WorkflowDefinition
-from .workflow_result import Unstructured, parse, result_fields, words
+from .workflow_result import Unstructured, parse_result, result_fields, result_text
 from .workflow_run import WorkflowIssue, WorkflowRun
 
 
-def go_on(definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str) -> Answer:
-    """After a step that others follow: what to look at next."""
-    looks, absent = next_looks(definition, run, number), missing(definition, run, number)
-    data = _head(run, number, continuation_id) | {"next": looks, "missing": absent, "so_far": _so_far(run)}
-    lines = [f"{definition.name}: step {number} of {run.total} is noted. Nobody was asked yet.", "", "Next:"]
-    lines += [f"- {look}" for look in looks]
-    if absent:
-        lines += ["", "Missing so far:", *(f"- {field}: {what}" for field, what in absent.items())]
+def in_progress_answer(definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str) -> Answer:
+    """Returns the answer after a step that is not the last: what to examine next."""
+    next_actions, missing = suggestions(definition, run, number), missing_fields(definition, run, number)
+    data = _head(run, number, continuation_id) | {"next": next_actions, "missing": missing, "so_far": _so_far(run)}
+    lines = [f"{definition.name}: recorded step {number} of {run.total}. No model was asked yet.", "", "Next:"]
+    lines += [f"- {action}" for action in next_actions]
+    if missing:
+        lines += ["", "Missing so far:", *(f"- {field}: {what}" for field, what in missing.items())]
     lines += ["", f'Then call {definition.name} with step_number {number + 1} and continuation_id "{continuation_id}".']
     return Answer("\n".join(lines), data)
 
 
-def concluded(definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str, why: str) -> Answer:
-    """After a last step that asks no expert: what the caller found, put together."""
+def concluded_answer(
+    definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str, reason: str
+) -> Answer:
+    """Returns the answer after a last step without an expert call: the caller's own findings."""
     result = {
         "summary": next((step.findings for step in reversed(run.steps) if step.findings), run.steps[-1].text),
         "findings": [_finding(issue) for issue in run.issues],
     }
     steps = [
-        {"number": step.number, "step": step.text, **({"findings": step.findings} if step.findings else {}), **step.own}
+        {"number": step.number, "step": step.text, **({"findings": step.findings} if step.findings else {})}
+        | step.tool_arguments
         for step in run.steps
     ]
     data = _end(definition, run, number, continuation_id, expert_called=False)
-    data |= {**result, "steps": steps, "notice": f"no expert was asked: {why}"}
+    data |= {**result, "steps": steps, "notice": f"no expert was asked: {reason}"}
     listed = "\n".join(f"{step.number}. {step.text}" for step in run.steps)
-    title = f"{definition.name} is complete; {data['notice']}. The steps:"
-    found = any(step.findings or step.issues for step in run.steps)
-    told = [words(result_fields(definition), result)] if found else []
-    return Answer("\n\n".join([title, listed, *told]), data)
+    title = f"{definition.name} is complete; {data['notice']}. Steps:"
+    has_findings = any(step.findings or step.issues for step in run.steps)
+    findings = [result_text(result_fields(definition), result)] if has_findings else []
+    return Answer("\n\n".join([title, listed, *findings]), data)
 
 
-def consulted(
+def expert_answer(
     definition: WorkflowDefinition,
     run: WorkflowRun,
     number: int,
     continuation_id: str,
-    asked: QuestionResult,
-    unread: Sequence[OmittedContent],
+    reply: QuestionResult,
+    unreadable: Sequence[OmittedContent],
 ) -> Answer:
-    """After a last step: the expert's result. One that cannot be read as a result is passed on as it is."""
-    data = _end(definition, run, number, continuation_id, expert_called=True) | asked.data()
-    if unread:
-        data["left_out"] = [*data.get("left_out", ()), *({"what": part.what, "why": part.why} for part in unread)]
+    """Returns the answer after a last step with an expert call. A reply that does not fit the schema is kept as is."""
+    data = _end(definition, run, number, continuation_id, expert_called=True) | reply.data()
+    if unreadable:
+        data["omitted"] = [*data.get("omitted", ()), *(part.as_data() for part in unreadable)]
     fields = result_fields(definition)
-    result = parse(fields, asked.text)
+    result = parse_result(fields, reply.text)
     if isinstance(result, Unstructured):
         return Answer(
-            f"{asked.text}\n\n(Not structured: {result.why}.)", data | {"text": asked.text, "unstructured": result.why}
+            f"{reply.text}\n\n(Not structured: {result.reason}.)",
+            data | {"text": reply.text, "unstructured": result.reason},
         )
-    return Answer(words(fields, result), data | result)
+    return Answer(result_text(fields, result), data | result)
 
 
 def _head(run: WorkflowRun, number: int, continuation_id: str) -> dict[str, Any]:
@@ -80,8 +84,8 @@ def _end(
     definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str, *, expert_called: bool
 ) -> dict[str, Any]:
     data = _head(run, number, continuation_id) | {"expert_called": expert_called}
-    if absent := missing(definition, run, number):
-        data["missing"] = absent
+    if missing := missing_fields(definition, run, number):
+        data["missing"] = missing
     if run.issues:
         data["issues_found"] = msgspec.to_builtins(run.issues)
     return data
@@ -98,6 +102,6 @@ def _so_far(run: WorkflowRun) -> Mapping[str, Any]:
 
 
 def _finding(issue: WorkflowIssue) -> dict[str, Any]:
-    """What a caller found, in the shape of what an expert finds."""
+    """Converts a caller's issue to the shape of an expert's finding."""
     finding = {"severity": issue.severity, "title": issue.description, "file": issue.file, "line": issue.line}
     return {name: value for name, value in finding.items() if value is not None}

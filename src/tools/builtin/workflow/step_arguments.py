@@ -1,4 +1,4 @@
-"""A workflow tool's arguments: those of all, and its own as its definition has them. Pure."""
+"""The arguments of a workflow tool: the common ones and those of its definition. Pure."""
 
 from typing import Any, Final, Literal
 
@@ -11,15 +11,15 @@ from .workflow_definition import Argument, Confidence, Severity, WorkflowDefinit
 from .workflow_run import WorkflowIssue, WorkflowStep
 
 MAX_FILES: Final = 64
-"""Named in one step."""
+"""Relevant files per step."""
 MAX_STEPS: Final = 1_000
-"""Of one run: far more than anybody takes."""
+"""Steps per run; real runs have far fewer."""
 
-_GOING_ON: Final[tuple[str, ...]] = ("confidence", "hypothesis", "model", "use_assistant_model")
+_CARRIED_OVER: Final[tuple[str, ...]] = ("confidence", "hypothesis", "model", "use_assistant_model")
 
 
-def _short(schema: dict[str, Any]) -> None:
-    """Leave out of each property what says only that it may be left out: who reads the listing pays for every word."""
+def _compact(schema: dict[str, Any]) -> None:
+    """Removes what only repeats that a property is optional, since every listing token costs the caller."""
     schema.pop("title", None)
     schema.pop("description", None)
     for field in schema.get("properties", {}).values():
@@ -32,9 +32,9 @@ def _short(schema: dict[str, Any]) -> None:
 
 
 class IssueFound(Arguments):
-    """Something wrong that the caller found."""
+    """An issue found by the caller."""
 
-    model_config = ConfigDict(json_schema_extra=_short)
+    model_config = ConfigDict(json_schema_extra=_compact)
 
     severity: Severity
     description: str = Field(min_length=1)
@@ -43,61 +43,63 @@ class IssueFound(Arguments):
 
 
 class StepArguments(Arguments):
-    """What every workflow tool takes. ``step`` alone is a whole run: one step, and the expert call."""
+    """The arguments of every workflow tool. ``step`` alone is a complete run: one step and the expert call."""
 
-    model_config = ConfigDict(json_schema_extra=_short)
+    model_config = ConfigDict(json_schema_extra=_compact)
 
     step: str = Field(min_length=1, validation_alias=AliasChoices("step", "prompt"))
-    step_number: int | None = Field(default=None, ge=1, le=MAX_STEPS, description="From 1; by default the next one.")
-    total_steps: int | None = Field(default=None, ge=1, le=MAX_STEPS, description="Your estimate; may change.")
+    step_number: int | None = Field(default=None, ge=1, le=MAX_STEPS, description="From 1. Default: the next one.")
+    total_steps: int | None = Field(
+        default=None, ge=1, le=MAX_STEPS, description="Estimated number of steps; may change."
+    )
     next_step_required: bool | None = Field(
-        default=None, description="False on the last step. By default true while step_number is below total_steps."
+        default=None, description="False on the last step. Default: step_number < total_steps."
     )
-    findings: str = Field(default="", description="What this step found; earlier findings are kept.")
-    files_checked: list[str] = Field(default=[], description="Files you looked at.")
+    findings: str = Field(default="", description="Findings of this step; earlier findings are kept.")
+    files_checked: list[str] = Field(default=[], description="Files you examined.")
     relevant_files: list[str] = Field(
-        default=[], max_length=MAX_FILES, description="Text files below the workspace that the expert must read."
+        default=[], max_length=MAX_FILES, description="Text files in the workspace for the expert to read."
     )
-    issues_found: list[IssueFound] = Field(default=[], description="What is wrong so far.")
-    confidence: Confidence | None = Field(default=None, description="How sure you are of what you found.")
-    hypothesis: str | None = Field(default=None, description="What you think is the case, and why.")
-    continuation_id: str | None = Field(default=None, description="From the last answer; needed from step 2 on.")
+    issues_found: list[IssueFound] = Field(default=[], description="Issues found so far.")
+    confidence: Confidence | None = Field(default=None, description="Your confidence in the findings.")
+    hypothesis: str | None = Field(default=None, description="Your current hypothesis, with reasons.")
+    continuation_id: str | None = Field(default=None, description="From the last answer; required from step 2 on.")
     model: str | None = Field(
-        default=None, description="The expert: an id or alias (see listmodels), or auto; else the default."
+        default=None, description="Expert model: id or alias (see listmodels), or auto. Default: the default model."
     )
-    use_assistant_model: bool | None = Field(default=None, description="Whether the last step asks the expert.")
+    use_assistant_model: bool | None = Field(default=None, description="Ask the expert in the last step.")
 
 
 def arguments_model(definition: WorkflowDefinition) -> type[StepArguments]:
-    """The argument model of the tool that this defines."""
+    """Returns the argument model of a workflow tool."""
     by_default = "true" if definition.expert.by_default else "false"
-    asks = StepArguments.model_fields["use_assistant_model"].description
-    described: dict[str, Any] = {
+    description = StepArguments.model_fields["use_assistant_model"].description
+    fields: dict[str, Any] = {
         "step": (
             str,
             Field(min_length=1, description=definition.step, validation_alias=AliasChoices("step", "prompt")),
         ),
-        "use_assistant_model": (bool | None, Field(default=None, description=f"{asks} By default {by_default}.")),
+        "use_assistant_model": (bool | None, Field(default=None, description=f"{description} Default: {by_default}.")),
     }
-    described |= {name: _field(argument) for name, argument in definition.arguments.items()}
-    return create_model("WorkflowArguments", __base__=StepArguments, **described)
+    fields |= {name: _field(argument) for name, argument in definition.arguments.items()}
+    return create_model("WorkflowArguments", __base__=StepArguments, **fields)
 
 
 def report_of(definition: WorkflowDefinition, arguments: StepArguments, number: int) -> StepReport:
-    """What a call says, its step being this ``number``.
+    """Converts a call's arguments to the report of step ``number``.
 
     Raises:
-        InvalidArgumentsError: the step goes on with a thread and does not say which.
+        InvalidArgumentsError: a later step has no ``continuation_id``.
     """
     if number > 1 and arguments.continuation_id is None:
-        what = f"step {number} needs the one that the answer to the step before it has; without one begin with step 1"
+        problem = f"step {number} needs the continuation_id of the previous step's answer; without one start at step 1"
         raise InvalidArgumentsError(
-            f"{definition.name}: continuation_id: {what}.", details={"fields": {"continuation_id": what}}
+            f"{definition.name}: continuation_id: {problem}.", details={"fields": {"continuation_id": problem}}
         )
     given = {name: getattr(arguments, name) for name in arguments.model_fields_set}
     given = {name: value for name, value in given.items() if value is not None}
-    own = {name: given[name] for name in definition.arguments if name in given}
-    of_step = {name: value for name, value in own.items() if definition.arguments[name].of_step}
+    tool_arguments = {name: given[name] for name in definition.arguments if name in given}
+    per_step = {name: value for name, value in tool_arguments.items() if definition.arguments[name].per_step}
     step = WorkflowStep(
         number=number,
         text=arguments.step,
@@ -105,11 +107,11 @@ def report_of(definition: WorkflowDefinition, arguments: StepArguments, number: 
         files_checked=tuple(arguments.files_checked),
         relevant_files=tuple(arguments.relevant_files),
         issues=tuple(WorkflowIssue(**issue.model_dump()) for issue in arguments.issues_found),
-        own=of_step,
+        tool_arguments=per_step,
     )
-    going_on = {name: given[name] for name in _GOING_ON if name in given}
-    going_on |= {name: value for name, value in own.items() if name not in of_step}
-    return StepReport(step, total=arguments.total_steps, more=arguments.next_step_required, said=going_on)
+    values = {name: given[name] for name in _CARRIED_OVER if name in given}
+    values |= {name: value for name, value in tool_arguments.items() if name not in per_step}
+    return StepReport(step, total=arguments.total_steps, more=arguments.next_step_required, values=values)
 
 
 def _field(argument: Argument) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""The step engine: what a reported step makes of a run, and what is done next. Pure."""
+"""The step engine: adds a reported step to a run and decides the next action. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,82 +11,82 @@ from .workflow_run import WorkflowRun, WorkflowStep
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What one call says."""
+    """The report of one call."""
 
     step: WorkflowStep
     total: int | None = None
     more: bool | None = None
-    """Whether a step follows. None goes by the numbers."""
-    said: Mapping[str, Any] = field(default_factory=dict)
-    """What was given of the arguments that go on from step to step."""
+    """Whether another step follows. None: decided by the step numbers."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """The given arguments that carry over to later steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """Another step follows; nobody is asked."""
+    """Another step follows; no model is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consult:
-    """This was the last step: one expert call is made."""
+    """This was the last step; the expert is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conclude:
-    """This was the last step, and what the caller found is the result."""
+    """This was the last step; the caller's findings are the result."""
 
-    why: str
-    """Why no expert is asked."""
+    reason: str
+    """Why the expert is not asked."""
 
 
-Decision = Continue | Consult | Conclude
+NextAction = Continue | Consult | Conclude
 
 
 def next_number(run: WorkflowRun | None) -> int:
-    """The number of a step that says none."""
+    """Returns the default step number."""
     return 1 if run is None or run.done else run.steps[-1].number + 1
 
 
-def take(definition: WorkflowDefinition, run: WorkflowRun | None, report: StepReport) -> WorkflowRun:
-    """The run with this step in it. Step 1 after a run that is done begins a new one.
+def add_step(definition: WorkflowDefinition, run: WorkflowRun | None, report: StepReport) -> WorkflowRun:
+    """Returns the run with this step added. Step 1 after a completed run begins a new one.
 
     Raises:
-        InvalidArgumentsError: an argument that this step must have is not there.
+        InvalidArgumentsError: an argument required by this step is missing.
     """
     number = report.step.number
     if run is None or (run.done and number == 1):
         run = WorkflowRun()
-    _require(definition, run, report)
+    _check_required(definition, run, report)
     steps = {step.number: step for step in run.steps} | {number: report.step}
     total = max(run.total if report.total is None else report.total, number)
     return WorkflowRun(
         steps=tuple(steps[key] for key in sorted(steps)),
         total=total,
-        said={**run.said, **report.said},
+        values={**run.values, **report.values},
         done=not (number < total if report.more is None else report.more),
     )
 
 
-def decide(definition: WorkflowDefinition, run: WorkflowRun) -> Decision:
-    """What is done with a step that was taken."""
+def next_action(definition: WorkflowDefinition, run: WorkflowRun) -> NextAction:
+    """Decides the action after the latest step."""
     if not run.done:
         return Continue()
-    wanted = run.said.get("use_assistant_model")
-    if not (definition.expert.by_default if wanted is None else wanted):
-        said = "use_assistant_model is false"
-        return Conclude(f"{said} by default" if wanted is None else said)
-    if wanted is None and definition.expert.skip_when_certain and run.confidence == "certain":
+    requested = run.values.get("use_assistant_model")
+    if not (definition.expert.by_default if requested is None else requested):
+        reason = "use_assistant_model is false"
+        return Conclude(f"{reason} by default" if requested is None else reason)
+    if requested is None and definition.expert.skip_when_certain and run.confidence == "certain":
         return Conclude("the confidence is certain")
     return Consult()
 
 
-def _require(definition: WorkflowDefinition, run: WorkflowRun, report: StepReport) -> None:
-    given = {**run.said, **report.said, **report.step.own}
+def _check_required(definition: WorkflowDefinition, run: WorkflowRun, report: StepReport) -> None:
+    given = {**run.values, **report.values, **report.step.tool_arguments}
     fields = {
-        name: f"step {argument.required_on} needs it: {argument.description}"
+        name: f"required in step {argument.required_on}: {argument.description}"
         for name, argument in definition.arguments.items()
         if argument.required_on == report.step.number and name not in given
     }
     if fields:
-        told = "; ".join(f"{name}: {what.removesuffix('.')}" for name, what in fields.items())
-        raise InvalidArgumentsError(f"{definition.name}: {told}.", details={"fields": fields})
+        problems = "; ".join(f"{name}: {problem.removesuffix('.')}" for name, problem in fields.items())
+        raise InvalidArgumentsError(f"{definition.name}: {problems}.", details={"fields": fields})

@@ -1,4 +1,4 @@
-"""What one workflow tool is made of, as its TOML file says it (docs/writing-a-workflow-tool.md). Pure."""
+"""The definition of a workflow tool, read from its TOML file (docs/writing-a-workflow-tool.md). Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ....protocol.tool_call import MAX_TIMEOUT_S
 
 Confidence = Literal["exploring", "low", "medium", "high", "very_high", "almost_certain", "certain"]
-"""How sure a caller is of what it found, least first."""
+"""The caller's confidence in its findings, lowest first."""
 Severity = Literal["critical", "high", "medium", "low", "info"]
 
 DEADLINE_S: Final = 330.0
-"""Of a call that names none: a long-thinking model may take 300 s for one attempt (models.toml), and waiting for the
-provider counts too."""
+"""The default deadline: a thinking model may take 300 s per attempt (models.toml), and waiting for the provider counts
+too."""
 
 STEP_ARGUMENTS: Final = frozenset(
     {
@@ -34,7 +34,7 @@ STEP_ARGUMENTS: Final = frozenset(
         "use_assistant_model",
     }
 )
-"""What every workflow tool takes."""
+"""The arguments of every workflow tool."""
 
 ANSWER_FIELDS: Final = frozenset(
     {
@@ -55,106 +55,106 @@ ANSWER_FIELDS: Final = frozenset(
         "model",
         "provider",
         "finish_reason",
-        "chosen_because",
-        "left_out",
+        "model_choice_reason",
+        "omitted",
         "notice",
         "reasoning",
     }
 )
-"""What ``structured`` of a workflow tool's answer says itself."""
+"""The fields of ``structured`` that every workflow tool's answer may have."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 class Part(BaseModel):
-    """A table of the file: keys that it does not know are refused, and TOML's types are taken at their word."""
+    """A table of the file. Rejects unknown keys, and does not convert TOML's types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Argument(Part):
-    """What callers of this tool may say beside the arguments of all."""
+    """An argument of this tool, in addition to the common ones."""
 
     type: Literal["string", "strings", "integer", "number", "boolean"]
     description: str = Field(min_length=1)
     choices: list[str] = []
-    """The only values that there are."""
+    """The allowed values."""
     default: str | int | float | bool | list[str] | None = None
     required_on: int | None = Field(default=None, ge=1)
-    """The step that is refused without it, unless an earlier one had it."""
-    of_step: bool = False
-    """Whether it tells of its step alone. Otherwise it holds for the steps after it too, until it is said anew."""
+    """This step is rejected if neither it nor an earlier step has the argument."""
+    per_step: bool = False
+    """Whether the value applies to its step only. Otherwise it applies to later steps too, until it is replaced."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         _check_choices(self.type, self.choices)
         if self.default is not None:
             if self.required_on is not None:
-                raise ValueError("default: an argument that is required_on a step has none")
+                raise ValueError("default: not allowed with required_on")
             _check_default(self.type, self.choices, self.default)
         return self
 
 
 class ResultField(Part):
-    """What the expert's answer has beside ``summary`` and ``findings``, or what one of its objects has."""
+    """A field of the expert's answer, in addition to ``summary`` and ``findings``, or a field of one of its objects."""
 
     type: Literal["string", "strings", "integer", "number", "boolean", "objects"]
     description: str = Field(min_length=1)
     choices: list[str] = []
     optional: bool = False
-    """Whether an answer without it will do."""
+    """Whether an answer may omit it."""
     fields: dict[str, "ResultField"] = {}
-    """Of each of the ``objects``."""
+    """The fields of each object, if the type is ``objects``."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         _check_choices(self.type, self.choices)
         if (self.type == "objects") != bool(self.fields):
-            raise ValueError("fields: there must be some where type is objects, and none elsewhere")
+            raise ValueError("fields: required if type is objects, and not allowed otherwise")
         _check_names(self.fields, ())
         return self
 
 
 class Guidance(Part):
-    """What a caller should look at next. It is said where all that stands here is so; with nothing here, always."""
+    """A suggestion what to examine next. It is given if all of its conditions hold; without conditions, always."""
 
-    say: str = Field(min_length=1)
+    text: str = Field(min_length=1)
     step: int | None = Field(default=None, ge=1)
-    """After this step alone."""
+    """Condition: the current step is this one."""
     from_step: int | None = Field(default=None, ge=1)
-    """After this step and all later ones."""
+    """Condition: the current step is this one or a later one."""
     confidence: list[Confidence] = []
-    """The caller's confidence is one of these."""
+    """Condition: the caller's confidence is one of these."""
     where: dict[str, str | int | bool] = {}
-    """These arguments of the tool's own have these values."""
+    """Condition: these arguments of the tool have these values."""
 
 
 class Expected(Part):
-    """What a caller should have said by some step. It is told as missing, and nothing is refused for it."""
+    """An argument that a caller should have given by some step. Its absence is reported as missing, not rejected."""
 
     field: str
     from_step: int = Field(default=1, ge=1)
-    say: str = Field(min_length=1)
+    text: str = Field(min_length=1)
     """What to give."""
 
 
 class Expert(Part):
-    """The one call to a model that the last step makes."""
+    """The one model call of the last step."""
 
     prompt: str = Field(min_length=1)
-    """Its instructions, above those that all workflow tools share."""
+    """The system instructions, before those that all workflow tools share."""
     by_default: bool = True
-    """Whether it is made where the caller says nothing of ``use_assistant_model``."""
+    """The default of ``use_assistant_model``."""
     skip_when_certain: bool = False
-    """Whether it is left out where the caller's confidence is ``certain``, and ``use_assistant_model`` is not said."""
+    """Whether to skip the call if the confidence is ``certain`` and ``use_assistant_model`` is not given."""
 
 
 class WorkflowDefinition(Part):
-    """A workflow tool. Its name is its file's, without the ending."""
+    """A workflow tool. Its name is the file's name without the suffix."""
 
     name: str
     description: str = Field(min_length=1)
-    """What callers, and their models, read to choose it."""
+    """The tool's description."""
     step: str = Field(min_length=1)
     """The description of the argument ``step``."""
     deadline_s: float = Field(default=DEADLINE_S, gt=0, le=MAX_TIMEOUT_S)
@@ -171,7 +171,7 @@ class WorkflowDefinition(Part):
         for place, guidance in enumerate(self.guidance):
             for name, value in guidance.where.items():
                 if name not in self.arguments:
-                    raise ValueError(f"guidance.{place}.where: {name!r} is none of this file's arguments")
+                    raise ValueError(f"guidance.{place}.where: {name!r} is not an argument defined in this file")
                 choices = self.arguments[name].choices
                 if choices and value not in choices:
                     raise ValueError(f"guidance.{place}.where.{name}: must be {', '.join(choices)}, not {value!r}")
@@ -184,13 +184,13 @@ class WorkflowDefinition(Part):
 
 def _check_choices(kind: str, choices: list[str]) -> None:
     if choices and kind not in ("string", "strings"):
-        raise ValueError(f"choices: are for string and strings, not for {kind}")
+        raise ValueError(f"choices: only allowed for string and strings, not for {kind}")
 
 
 def _check_default(kind: str, choices: list[str], default: Any) -> None:
     kinds: Mapping[str, Any] = {"string": str, "strings": list, "integer": int, "number": (int, float), "boolean": bool}
     if not isinstance(default, kinds[kind]) or (isinstance(default, bool) and kind != "boolean"):
-        raise ValueError(f"default: must be of the argument's type, {kind}")
+        raise ValueError(f"default: must have the argument's type, {kind}")
     values = default if isinstance(default, list) else [default]
     if choices and not all(value in choices for value in values):
         raise ValueError(f"default: must be one of the choices, {', '.join(choices)}")
@@ -199,6 +199,6 @@ def _check_default(kind: str, choices: list[str], default: Any) -> None:
 def _check_names(names: Iterable[str], taken: Iterable[str]) -> None:
     for name in names:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r}: a name is a lower-case letter and at most 39 more, digits and _ among them")
+            raise ValueError(f"{name!r}: a name is 1-40 characters of a-z, 0-9 and _, beginning with a letter")
         if name in taken:
-            raise ValueError(f"{name!r}: every workflow tool has that already")
+            raise ValueError(f"{name!r}: already used by every workflow tool")

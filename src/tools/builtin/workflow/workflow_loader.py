@@ -1,4 +1,4 @@
-"""From TOML files to workflow tools: the daemon's own, and those of a directory of the operator's."""
+"""Loads workflow tools from TOML files: those that ship with toold, and those in the operator's directory."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ from .workflow_tool import workflow_tool
 
 SUFFIX: Final = ".toml"
 MAX_PROBLEMS: Final = 5
-"""Of one file, told at once."""
+"""Problems reported per file."""
 
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PARTS: Final[Mapping[object, type[BaseModel]]] = {
@@ -43,89 +43,87 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 class DefinitionError(ValueError):
-    """A definition cannot be used; the message says which keys are wrong, and what to write."""
+    """A definition is invalid; the message names the wrong keys and the fix."""
 
 
 @cache
 def own_workflows() -> tuple[Tool, ...]:
-    """The built-in workflow tools, one per file in ``definitions``."""
-    found = (files(__package__) / "definitions").iterdir()
-    own = sorted((file for file in found if file.name.endswith(SUFFIX)), key=lambda file: file.name)
-    return tuple(workflow_tool(read_definition(file)) for file in own)
+    """Returns the workflow tools that ship with toold, one per file in ``definitions``."""
+    entries = (files(__package__) / "definitions").iterdir()
+    definitions = sorted((file for file in entries if file.name.endswith(SUFFIX)), key=lambda file: file.name)
+    return tuple(workflow_tool(read_definition(file)) for file in definitions)
 
 
 def workflows_in(directory: Path) -> tuple[list[Tool], list[str]]:
-    """The tools that the files of a directory define, and for each file that cannot be used a sentence that says
-    why.
-    """
+    """Returns the tools defined in a directory, and one message per invalid file."""
     tools: list[Tool] = []
     problems: list[str] = []
     try:
         found = sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
     except OSError as error:
-        return [], [f"the workflow tools of {directory} were left out: the directory cannot be read ({error.strerror})"]
+        return [], [f"workflow tools in {directory} were not loaded: the directory cannot be read ({error.strerror})"]
     for path in found:
         try:
             tools.append(workflow_tool(read_definition(path), source=str(path)))
         except DefinitionError as error:
-            problems.append(f"the workflow tool {path} was left out: {error}")
+            problems.append(f"workflow tool {path} was not loaded: {error}")
     return tools, problems
 
 
 def read_definition(file: Traversable) -> WorkflowDefinition:
-    """The definition that a file has.
+    """Reads the definition in a file.
 
     Raises:
-        DefinitionError: it has none that can be used.
+        DefinitionError: the file has no valid definition.
     """
     name = file.name.removesuffix(SUFFIX)
     if not _TOOL_NAME.fullmatch(name):
-        raise DefinitionError("the file's name names the tool: 1–64 of A-Z, a-z, 0-9, _ and - before .toml")
+        raise DefinitionError("the file name is the tool's name: 1-64 of A-Z, a-z, 0-9, _ and - before .toml")
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DefinitionError(f"it cannot be read ({error.strerror})") from None
+        raise DefinitionError(f"the file cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise DefinitionError("it must be UTF-8 text") from None
+        raise DefinitionError("the file is not UTF-8 text") from None
     except (ValueError, RecursionError) as error:
-        raise DefinitionError(f"it is not valid TOML: {error}") from None
+        raise DefinitionError(f"the file is not valid TOML: {error}") from None
     if "name" in table:
-        raise DefinitionError("name: leave it out, the file's name names the tool")
+        raise DefinitionError("name: omit it; the file name is the tool's name")
     try:
         return WorkflowDefinition.model_validate({**table, "name": name})
     except ValidationError as error:
         problems = error.errors(include_url=False)
-    told = [_sentence(details) for details in problems[:MAX_PROBLEMS]]
+    messages = [_message(details) for details in problems[:MAX_PROBLEMS]]
     more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
-    raise DefinitionError("; ".join([*told, *more]))
+    raise DefinitionError("; ".join([*messages, *more]))
 
 
-def _sentence(details: ErrorDetails) -> str:
-    """What is wrong, and where: ``guidance.2.confidence.0: must be …``."""
+def _message(details: ErrorDetails) -> str:
+    """Returns place and problem: ``guidance.2.confidence.0: must be …``."""
     place = ".".join(map(str, details["loc"]))
     context: Mapping[str, Any] = details.get("ctx", {})
     match details["type"]:
         case "missing":
-            said = "is missing"
+            problem = "is missing"
         case "extra_forbidden":
-            known = _keys_beside(details["loc"])
-            said = f"is no key; {did_you_mean(close_names(str(details['loc'][-1]), known, n=1)) or _list(known)}"
+            known = _known_keys(details["loc"])
+            problem = f"unknown key; {did_you_mean(close_names(str(details['loc'][-1]), known, n=1)) or _list(known)}"
         case "literal_error":
             options = re.findall(r"'([^']+)'", str(context["expected"]))
-            meant = did_you_mean(close_names(str(details["input"]), options, n=1))
-            said = f"must be {', '.join(options)}" + (f"; {meant}" if meant else "")
+            hint = did_you_mean(close_names(str(details["input"]), options, n=1))
+            problem = f"must be {', '.join(options)}" + (f"; {hint}" if hint else "")
         case "value_error":
-            said = str(context["error"])
+            problem = str(context["error"])
         case kind:
-            said = _KINDS.get(kind, details["msg"])
-    return f"{place}: {said}" if place else said
+            problem = _KINDS.get(kind, details["msg"])
+    return f"{place}: {problem}" if place else problem
 
 
-def _keys_beside(place: tuple[int | str, ...]) -> list[str]:
-    """The keys of the table that a surplus one stands in."""
+def _known_keys(place: tuple[int | str, ...]) -> list[str]:
+    """Returns the valid keys of the table that contains an unknown one."""
     part = _PARTS.get(place[0], WorkflowDefinition) if len(place) > 1 else WorkflowDefinition
     return [key for key in part.model_fields if key != "name"]
 
 
 def _list(keys: list[str]) -> str:
-    return f"there are {', '.join(keys)}"
+    return f"known keys: {', '.join(keys)}"

@@ -1,4 +1,4 @@
-"""The result of a workflow: its schema, what a model's answer has of it, and how it reads. Pure."""
+"""The result of a workflow: its JSON Schema, parsing a model's answer, and its form as text. Pure."""
 
 import json
 import re
@@ -11,33 +11,33 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, cr
 from .workflow_definition import ResultField, Severity, WorkflowDefinition
 
 _FINDING: Final[Mapping[str, ResultField]] = {
-    "severity": ResultField(type="string", choices=list(get_args(Severity)), description="How much it matters."),
-    "title": ResultField(type="string", description="What it is, in one line."),
-    "file": ResultField(type="string", optional=True, description="The file, as it is named in the question."),
-    "line": ResultField(type="integer", optional=True, description="The line's number."),
-    "explanation": ResultField(type="string", description="Why it is so, and what follows from it."),
-    "fix": ResultField(type="string", optional=True, description="What to do about it, with code where code helps."),
+    "severity": ResultField(type="string", choices=list(get_args(Severity)), description="The severity."),
+    "title": ResultField(type="string", description="The finding in one line."),
+    "file": ResultField(type="string", optional=True, description="The file, as named in the question."),
+    "line": ResultField(type="integer", optional=True, description="The line number."),
+    "explanation": ResultField(type="string", description="The cause and the consequences."),
+    "fix": ResultField(type="string", optional=True, description="The fix, with code if that helps."),
 }
 COMMON: Final[Mapping[str, ResultField]] = {
     "summary": ResultField(type="string", description="The answer to the task, in a few sentences."),
     "findings": ResultField(
         type="objects",
         fields=dict(_FINDING),
-        description="Each thing found, what matters most first; empty where there is none.",
+        description="The findings, most important first; empty if there are none.",
     ),
 }
-"""What every result has."""
+"""The fields of every result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unstructured:
-    """An answer that is no result."""
+    """An answer that does not fit the schema."""
 
-    why: str
+    reason: str
 
 
 class _Result(BaseModel):
-    """What more a model says is let be, and a number in quotation marks is a number."""
+    """The base of result models. Ignores unknown fields and accepts numbers in quotation marks."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -46,8 +46,8 @@ def result_fields(definition: WorkflowDefinition) -> Mapping[str, ResultField]:
     return {**COMMON, **definition.result}
 
 
-def schema(fields: Mapping[str, ResultField]) -> dict[str, Any]:
-    """The JSON Schema of an object with these fields, as vendors take it: a type everywhere, and no references."""
+def result_schema(fields: Mapping[str, ResultField]) -> dict[str, Any]:
+    """Returns the JSON Schema of an object with these fields. Vendors require types everywhere and no references."""
     return {
         "type": "object",
         "properties": {name: _property(field) for name, field in fields.items()},
@@ -56,8 +56,8 @@ def schema(fields: Mapping[str, ResultField]) -> dict[str, Any]:
     }
 
 
-def parse(fields: Mapping[str, ResultField], text: str) -> dict[str, Any] | Unstructured:
-    """What a model's answer has of these fields; what stands around the JSON, such as a fence, does not matter."""
+def parse_result(fields: Mapping[str, ResultField], text: str) -> dict[str, Any] | Unstructured:
+    """Parses these fields from a model's answer. Ignores text around the JSON, such as a code fence."""
     start, end = text.find("{"), text.rfind("}")
     if not 0 <= start < end:
         return Unstructured("the answer has no JSON object")
@@ -67,13 +67,13 @@ def parse(fields: Mapping[str, ResultField], text: str) -> dict[str, Any] | Unst
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, wrong["loc"]))
-        return Unstructured(f"the answer does not fit the schema: {place or 'the whole'}: {wrong['msg']}")
+        return Unstructured(f"the answer does not fit the schema: {place or 'the answer'}: {wrong['msg']}")
     except (ValueError, RecursionError) as error:
-        return Unstructured(f"the answer is no JSON: {error}")
+        return Unstructured(f"the answer is not JSON: {error}")
 
 
-def words(fields: Mapping[str, ResultField], result: Mapping[str, Any]) -> str:
-    """A result as people read it: the summary, the findings, and what else there is under its own name."""
+def result_text(fields: Mapping[str, ResultField], result: Mapping[str, Any]) -> str:
+    """Returns a result as text: the summary, the findings, then the other fields by name."""
     parts = [str(result["summary"]), _findings(result["findings"])]
     parts += [
         _part(name, value)
@@ -84,16 +84,16 @@ def words(fields: Mapping[str, ResultField], result: Mapping[str, Any]) -> str:
 
 
 def _property(field: ResultField) -> dict[str, Any]:
-    described = {"description": field.description}
+    description = {"description": field.description}
     match field.type:
         case "objects":
-            return {"type": "array", "items": schema(field.fields)} | described
+            return {"type": "array", "items": result_schema(field.fields)} | description
         case "strings":
-            return {"type": "array", "items": _text(field)} | described
+            return {"type": "array", "items": _text(field)} | description
         case "string":
-            return _text(field) | described
+            return _text(field) | description
         case kind:
-            return {"type": kind} | described
+            return {"type": kind} | description
 
 
 def _text(field: ResultField) -> dict[str, Any]:
@@ -101,17 +101,17 @@ def _text(field: ResultField) -> dict[str, Any]:
 
 
 def _model(fields: Mapping[str, ResultField]) -> type[BaseModel]:
-    described: dict[str, Any] = {}
+    model_fields: dict[str, Any] = {}
     for name, field in fields.items():
         kind = _kind(field)
-        described[name] = (kind | None, None) if field.optional else (kind, ...)
-    return create_model("Result", __base__=_Result, **described)
+        model_fields[name] = (kind | None, None) if field.optional else (kind, ...)
+    return create_model("Result", __base__=_Result, **model_fields)
 
 
 def _kind(field: ResultField) -> Any:
     text: Any = str
     if field.choices:
-        text = Annotated[Literal[tuple(field.choices)], BeforeValidator(_as_one_of(field.choices))]
+        text = Annotated[Literal[tuple(field.choices)], BeforeValidator(_match_case(field.choices))]
     kinds: dict[str, Any] = {
         "string": text,
         "strings": list[text],
@@ -122,14 +122,14 @@ def _kind(field: ResultField) -> Any:
     return list[_model(field.fields)] if field.type == "objects" else kinds[field.type]  # type: ignore[misc] # made at run time
 
 
-def _as_one_of(choices: list[str]) -> Any:
-    """Models write ``High`` where ``high`` is a choice."""
+def _match_case(choices: list[str]) -> Any:
+    """Models write ``High`` instead of ``high``."""
     by_lower = {choice.lower(): choice for choice in choices}
     return lambda value: by_lower.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def _first_number(value: object) -> object:
-    """Models that nothing holds to a schema write ``12-15`` where a line is asked for."""
+    """Models without schema support write ``12-15`` instead of a line number."""
     found = re.match(r"\D{0,8}(\d{1,9})", value) if isinstance(value, str) else None
     return int(found[1]) if found else value
 

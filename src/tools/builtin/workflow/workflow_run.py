@@ -1,4 +1,4 @@
-"""What a workflow's steps have brought so far: kept in the thread's state from call to call. Pure."""
+"""The state of a workflow run: its steps so far, stored in the conversation between calls. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -10,7 +10,7 @@ from .workflow_definition import Confidence, Severity
 
 
 class WorkflowIssue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something wrong that the caller found."""
+    """An issue found by the caller."""
 
     severity: Severity
     description: str
@@ -19,7 +19,7 @@ class WorkflowIssue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WorkflowStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One step, as the caller reported it."""
+    """A step, as the caller reported it."""
 
     number: int
     text: str
@@ -28,53 +28,53 @@ class WorkflowStep(msgspec.Struct, frozen=True, omit_defaults=True):
     relevant_files: tuple[str, ...] = ()
     """As the caller named them."""
     issues: tuple[WorkflowIssue, ...] = ()
-    own: dict[str, Any] = {}
-    """What the tool's own arguments say of this step alone."""
+    tool_arguments: dict[str, Any] = msgspec.field(default_factory=dict, name="own")
+    """The tool's own arguments that apply to this step only."""
 
 
 class WorkflowRun(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One investigation, from its first step to its last."""
+    """A run, from its first step to its last."""
 
     steps: tuple[WorkflowStep, ...] = ()
-    """By number, each once: a step that is reported again takes the place of what it was."""
+    """Sorted by number. A step that is reported again replaces the earlier report."""
     total: int = 1
-    """How many steps the caller thinks there will be."""
-    said: dict[str, Any] = {}
-    """The latest of what goes on from step to step: confidence, hypothesis, model, the tool's own arguments."""
+    """The caller's estimate of the number of steps."""
+    values: dict[str, Any] = msgspec.field(default_factory=dict, name="said")
+    """The latest values that carry over between steps: confidence, hypothesis, model, the tool's own arguments."""
     done: bool = False
-    """Whether the last step was answered."""
+    """Whether the last step was reported."""
 
     @property
     def confidence(self) -> Confidence:
-        return cast("Confidence", self.said.get("confidence", "exploring"))
+        return cast("Confidence", self.values.get("confidence", "exploring"))
 
     @property
     def issues(self) -> list[WorkflowIssue]:
-        """Each once, as it was last reported."""
+        """The issues without duplicates, as last reported."""
         last = {(issue.description, issue.file, issue.line): issue for step in self.steps for issue in step.issues}
         return list(last.values())
 
     @property
     def relevant_files(self) -> list[str]:
-        """Those of the latest step first: what does not fit into a window is left out from the end."""
-        return _once(path for step in reversed(self.steps) for path in step.relevant_files)
+        """The files of all steps, latest step first: files that do not fit the window are omitted from the end."""
+        return _unique(path for step in reversed(self.steps) for path in step.relevant_files)
 
     @property
     def files_checked(self) -> list[str]:
-        return _once(path for step in self.steps for path in step.files_checked)
+        return _unique(path for step in self.steps for path in step.files_checked)
 
 
-def kept_run(state: Json, tool: str) -> WorkflowRun | None:
-    """What the state of a thread has of this tool's steps; None where there were none."""
-    kept = state.get(tool) if isinstance(state, dict) else None
-    return None if kept is None else msgspec.convert(kept, WorkflowRun)
+def stored_run(state: Json, tool: str) -> WorkflowRun | None:
+    """Returns this tool's run from the conversation's state, or None."""
+    stored = state.get(tool) if isinstance(state, dict) else None
+    return None if stored is None else msgspec.convert(stored, WorkflowRun)
 
 
 def with_run(state: Json, tool: str, run: WorkflowRun) -> Json:
-    """The state of the thread with this tool's steps as they are now; what other tools keep there stays."""
+    """Returns the conversation's state with this tool's run replaced."""
     others: Mapping[str, Json] = state if isinstance(state, dict) else {}
     return {**others, tool: msgspec.to_builtins(run)}
 
 
-def _once(values: Iterable[str]) -> list[str]:
+def _unique(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values))

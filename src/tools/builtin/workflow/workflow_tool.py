@@ -1,4 +1,4 @@
-"""A workflow tool at work: reads the files, holds the thread, and makes the one call at the end."""
+"""Runs a workflow tool: reads the files, updates the conversation, and makes the expert call in the last step."""
 
 import json
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from ...conversation import Turn
 from ...tool import Answer
 from ...tool_context import ToolContext
 from ...tool_definition import Tool
-from .expert_prompt import dossier, earlier, instructions, told
-from .step_answer import concluded, consulted, go_on
+from .expert_prompt import earlier_turns, expert_instructions, expert_prompt, step_text
+from .step_answer import concluded_answer, expert_answer, in_progress_answer
 from .step_arguments import StepArguments, arguments_model, report_of
-from .step_engine import Conclude, Continue, decide, next_number, take
+from .step_engine import Conclude, Continue, add_step, next_action, next_number
 from .workflow_definition import WorkflowDefinition
-from .workflow_result import result_fields, schema
-from .workflow_run import WorkflowRun, kept_run, with_run
+from .workflow_result import result_fields, result_schema
+from .workflow_run import WorkflowRun, stored_run, with_run
 
 _FIELD: Final = "relevant_files"
 _ANNOTATIONS: Final = Annotations(
@@ -27,7 +27,7 @@ _ANNOTATIONS: Final = Annotations(
 
 
 def workflow_tool(definition: WorkflowDefinition, *, source: str = "toold") -> Tool:
-    """The tool that this defines."""
+    """Returns the tool for a definition."""
 
     async def run_step(arguments: StepArguments, context: ToolContext) -> Answer:
         return await _run_step(definition, arguments, context)
@@ -44,49 +44,49 @@ def workflow_tool(definition: WorkflowDefinition, *, source: str = "toold") -> T
 
 
 async def _run_step(definition: WorkflowDefinition, arguments: StepArguments, context: ToolContext) -> Answer:
-    # At every step, so that a wrong model or path is told to who names it, and not at the end.
+    # Checked in every step, so that a wrong model or path is reported in the step that names it.
     if arguments.model:
-        _can_be_held(arguments.model, context)
+        _supports_json(arguments.model, context)
     files = await read_files(arguments.relevant_files, context, field=_FIELD, numbered=True)
     name = definition.name
-    async with context.conversation(arguments.continuation_id) as thread:
-        before = kept_run(thread.state, name)
-        number = arguments.step_number or next_number(before)
+    async with context.conversation(arguments.continuation_id) as conversation:
+        previous = stored_run(conversation.state, name)
+        number = arguments.step_number or next_number(previous)
         report = report_of(definition, arguments, number)
-        run = take(definition, before, report)
-        # What a call adds is stored where it ends well: an expert that fails leaves the steps as they were.
-        thread.state = with_run(thread.state, name, run)
-        history = earlier(thread.turns, name)
-        thread.add(Turn("user", told(report.step), tool=name, files=tuple(file.name for file in files)))
-        match decide(definition, run):
+        run = add_step(definition, previous, report)
+        # The conversation is stored only if the call succeeds: a failed expert call leaves the steps unchanged.
+        conversation.state = with_run(conversation.state, name, run)
+        history = earlier_turns(conversation.turns, name)
+        conversation.add(Turn("user", step_text(report.step), tool=name, files=tuple(file.name for file in files)))
+        match next_action(definition, run):
             case Continue():
-                return go_on(definition, run, number, thread.id)
-            case Conclude(why):
-                answer = concluded(definition, run, number, thread.id, why)
-                thread.add(Turn("assistant", answer.text or "", tool=name))
+                return in_progress_answer(definition, run, number, conversation.id)
+            case Conclude(reason):
+                answer = concluded_answer(definition, run, number, conversation.id, reason)
+                conversation.add(Turn("assistant", answer.text or "", tool=name))
                 return answer
-        more, unread = await _earlier_files(run, arguments.relevant_files, context)
-        every = tuple({file.name: file for file in (*files, *more)}.values())
-        asked = await _consult(definition, run, every, history, context)
-        answer = consulted(definition, run, number, thread.id, asked, unread)
-        thread.add(Turn("assistant", answer.text or "", tool=name, model=asked.model.id))
+        earlier_files, unreadable = await _earlier_files(run, arguments.relevant_files, context)
+        all_files = tuple({file.name: file for file in (*files, *earlier_files)}.values())
+        reply = await _consult(definition, run, all_files, history, context)
+        answer = expert_answer(definition, run, number, conversation.id, reply, unreadable)
+        conversation.add(Turn("assistant", answer.text or "", tool=name, model=reply.model.id))
         return answer
 
 
 async def _earlier_files(
-    run: WorkflowRun, read_already: Sequence[str], context: ToolContext
+    run: WorkflowRun, already_read: Sequence[str], context: ToolContext
 ) -> tuple[list[AttachedFile], list[OmittedContent]]:
-    """The files of earlier steps as they are now. One that cannot be read any more is left out, and told."""
+    """Reads the files of earlier steps in their current version. Files that cannot be read are reported as omitted."""
     files: list[AttachedFile] = []
-    unread: list[OmittedContent] = []
+    unreadable: list[OmittedContent] = []
     for path in run.relevant_files:
-        if path in read_already:
+        if path in already_read:
             continue
         try:
             files += await read_files([path], context, field=_FIELD, numbered=True)
         except (InvalidArgumentsError, NotFoundError, PermissionDeniedError) as error:
-            unread.append(OmittedContent(path, error.message.removeprefix(f"{_FIELD}.0: ")))
-    return files, unread
+            unreadable.append(OmittedContent(path, error.message.removeprefix(f"{_FIELD}.0: ")))
+    return files, unreadable
 
 
 async def _consult(
@@ -96,36 +96,37 @@ async def _consult(
     history: tuple[Turn, ...],
     context: ToolContext,
 ) -> QuestionResult:
-    """The one expert call.
+    """Makes the expert call.
 
     Raises:
-        CallError: as ``ask``; ProviderError where the model has no words.
+        CallError: as ``ask``; ProviderError if the model returns no text.
     """
-    model = run.said.get("model")
-    wanted = JsonFormat(schema(result_fields(definition)), name="result")
-    system, held = instructions(definition), _can_be_held(model, context)
-    if not held:
-        system += f"\n\nAnswer with one JSON object and nothing else, by this JSON Schema:\n{json.dumps(wanted.schema)}"
+    model = run.values.get("model")
+    json_format = JsonFormat(result_schema(result_fields(definition)), name="result")
+    system, enforced = expert_instructions(definition), _supports_json(model, context)
+    if not enforced:
+        schema = json.dumps(json_format.schema)
+        system += f"\n\nAnswer with one JSON object that fits this JSON Schema, and nothing else:\n{schema}"
     question = ModelQuestion(
-        dossier(definition, run),
+        expert_prompt(definition, run),
         system=system,
         model=model,
         files=files,
         history=history,
-        response_format=wanted if held else None,
+        response_format=json_format if enforced else None,
     )
-    asked = await ask(question, context, stream=False)
-    if not asked.completion.text.strip():
-        why = "; ".join(asked.notices) or f"it ended with {asked.completion.finish_reason}"
-        raise ProviderError(f"{asked.model.id} gave no answer: {why}. Send the last step again.", executed="yes")
-    return asked
+    reply = await ask(question, context, stream=False)
+    if not reply.completion.text.strip():
+        reason = "; ".join(reply.notices) or f"finish reason {reply.completion.finish_reason}"
+        raise ProviderError(f"{reply.model.id} returned no text: {reason}. Send the last step again.", executed="yes")
+    return reply
 
 
-def _can_be_held(model: str | None, context: ToolContext) -> bool:
-    """Whether the model can be held to JSON. One that cannot is told the schema in words.
+def _supports_json(model: str | None, context: ToolContext) -> bool:
+    """Whether the vendor can enforce JSON output for the model. Otherwise the instructions contain the schema.
 
     Raises:
-        InvalidArgumentsError: there is no model of this name.
+        InvalidArgumentsError: the model is unknown.
     """
     if model is not None and model.strip().lower() == AUTO:
         return True

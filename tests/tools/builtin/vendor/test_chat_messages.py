@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.providers import Completion, ImagePart, Message, TextPart, ToolInvocation
-from toold.tools.builtin.vendor.chat_messages import ChatMessage, read, said
+from toold.tools.builtin.vendor.chat_messages import ChatMessage, new_turns, parse_messages
 from toold.tools.completions import CompletionLoop
 
 IMAGE = "data:image/png;base64,AA=="
@@ -25,7 +25,7 @@ def messages(*turns: dict[str, Any]) -> list[ChatMessage]:
 def test_a_conversation_is_read_as_it_was() -> None:
     """With calls, results and reasoning, each in its place."""
     system = {"role": "system", "content": "Be brief."}
-    assert read(messages(system, USER, ASKS, RESULT, {"role": "assistant", "content": "So."}, USER)) == (
+    assert parse_messages(messages(system, USER, ASKS, RESULT, {"role": "assistant", "content": "So."}, USER)) == (
         Message("system", "Be brief."),
         Message("user", "Why?"),
         Message("assistant", "", (LOOK,), reasoning="hm"),
@@ -39,7 +39,7 @@ def test_content_may_be_parts() -> None:
     """Words and images, as the vendors write them."""
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": IMAGE}}]
     words = [{"type": "text", "text": "a tree"}]
-    asked, _, found = read(messages({"role": "user", "content": parts}, ASKS, {**RESULT, "content": words}))
+    asked, _, found = parse_messages(messages({"role": "user", "content": parts}, ASKS, {**RESULT, "content": words}))
     assert asked.content == (TextPart("What is it?"), ImagePart(IMAGE))
     assert found.content == (TextPart("a tree"),)
 
@@ -47,23 +47,23 @@ def test_content_may_be_parts() -> None:
 @pytest.mark.parametrize(
     ("turns", "says"),
     [
-        ((USER, ASKS), "messages.2: before it the result of the call 'c-1' of 'look' is missing: add {'role': 'tool'"),
-        ((USER, ASKS, USER, RESULT), "messages.2: before it the result of the call 'c-1'"),
-        ((USER, RESULT), "messages.1: no call 'c-1' of the assistant waits for a result here"),
-        ((USER, ASKS, RESULT, RESULT), "messages.3: no call 'c-1'"),
+        ((USER, ASKS), "messages.2: the result of the call 'c-1' of 'look' is missing; insert {'role': 'tool'"),
+        ((USER, ASKS, USER, RESULT), "messages.2: the result of the call 'c-1'"),
+        ((USER, RESULT), "messages.1: no preceding assistant message has an open call 'c-1'"),
+        ((USER, ASKS, RESULT, RESULT), "messages.3: no preceding assistant message has an open call 'c-1'"),
         ((USER, {**RESULT, "tool_call_id": None}), "messages.1: a result needs the tool_call_id of its call"),
-        (({**USER, "tool_calls": [CALL]},), "messages.0: only a message of the assistant has tool_calls"),
-        (({**USER, "tool_call_id": "c-1"},), "messages.0: only a message of a tool has a tool_call_id"),
-        ((USER, {"role": "assistant", "content": ""}), "messages.1: it has no content"),
-        (({"role": "user", "content": []},), "messages.0: it has no content"),
-        (({"role": "system", "content": [PICTURE]},), "messages.0: only a message of the user has images"),
-        ((USER, ASKS, {**RESULT, "content": [PICTURE]}), "messages.2: only a message of the user has images"),
+        (({**USER, "tool_calls": [CALL]},), "messages.0: only an assistant message may have tool_calls"),
+        (({**USER, "tool_call_id": "c-1"},), "messages.0: only a tool message may have a tool_call_id"),
+        ((USER, {"role": "assistant", "content": ""}), "messages.1: the message has no content"),
+        (({"role": "user", "content": []},), "messages.0: the message has no content"),
+        (({"role": "system", "content": [PICTURE]},), "messages.0: only a user message may have images"),
+        ((USER, ASKS, {**RESULT, "content": [PICTURE]}), "messages.2: only a user message may have images"),
     ],
 )
 def test_what_is_out_of_order_is_told(turns: tuple[dict[str, Any], ...], says: str) -> None:
     """With its place, and what to do."""
     with pytest.raises(InvalidArgumentsError) as caught:
-        read(messages(*turns))
+        parse_messages(messages(*turns))
     assert says in caught.value.message
     assert caught.value.details is not None
     assert list(caught.value.details["fields"]) == [says.partition(":")[0]]
@@ -77,9 +77,9 @@ def test_what_was_said_is_all_but_the_callers_results() -> None:
     """Calls of the vendor's own search are answered already, those of functions wait for the caller."""
     asked = (Message("user", "Why?"),)
     plain = Completion("So.", "kimi", "stop", None, reasoning="hm")
-    assert said(asked, rounds(plain)) == (Message("assistant", "So.", reasoning="hm"),)
+    assert new_turns(asked, rounds(plain)) == (Message("assistant", "So.", reasoning="hm"),)
     both = Completion("", "kimi", "tool_calls", None, tool_calls=(SEARCH, LOOK))
     echo = Message("tool", '{"query": "x"}', tool_call_id="s-1", tool_name="$web_search")
-    assert said(asked, rounds(both)) == (Message("assistant", "", (SEARCH, LOOK)), echo)
+    assert new_turns(asked, rounds(both)) == (Message("assistant", "", (SEARCH, LOOK)), echo)
     before = (Message("assistant", "", (SEARCH,)), echo)
-    assert said(asked, rounds(plain, *before)) == (*before, Message("assistant", "So.", reasoning="hm"))
+    assert new_turns(asked, rounds(plain, *before)) == (*before, Message("assistant", "So.", reasoning="hm"))

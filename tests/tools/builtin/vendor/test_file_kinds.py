@@ -5,7 +5,7 @@ import tarfile
 import zipfile
 
 import pytest
-from toold.tools.builtin.vendor.file_kinds import Kind, kind_of, useless
+from toold.tools.builtin.vendor.file_kinds import Kind, kind_of, unsupported_reason
 
 
 def zipped(*names: str) -> bytes:
@@ -69,22 +69,22 @@ def test_a_file_is_what_its_first_bytes_say(name: str, content: bytes, kind: Kin
 @pytest.mark.parametrize(
     ("name", "content", "purpose", "why"),
     [
-        ("report.pdf", b"MZ\0", "file-extract", "'report.pdf' is a program by its first bytes; file-extract takes"),
+        ("report.pdf", b"MZ\0", "file-extract", "'report.pdf' is a program by its signature; file-extract accepts"),
         (
             "a.zip",
             zipped("a"),
             "file-extract",
-            "is an archive by its first bytes; file-extract takes documents, images",
+            "is an archive by its signature; file-extract accepts documents, images",
         ),
         ("a.mp4", MP4, "file-extract", "is a video"),
         ("a.mp3", b"ID3\0", "file-extract", "is an audio recording"),
-        ("a.bin", b"\x01\0", "file-extract", "is a binary file of a kind that is not known; file-extract takes"),
-        ("a.pdf", b"%PDF-1.7", "image", "is a document by its first bytes; image takes images"),
-        ("a.png", b"no image", "image", "is text by its first bytes"),
-        ("a.png", b"\x89PNG\r\n\x1a\n", "video", "is an image by its first bytes; video takes videos"),
-        ("a.jsonl", zipped("a"), "batch", "is an archive by its first bytes; batch takes text"),
+        ("a.bin", b"\x01\0", "file-extract", "is a binary file of unknown kind; file-extract accepts"),
+        ("a.pdf", b"%PDF-1.7", "image", "is a document by its signature; image accepts images"),
+        ("a.png", b"no image", "image", "is text by its signature"),
+        ("a.png", b"\x89PNG\r\n\x1a\n", "video", "is an image by its signature; video accepts videos"),
+        ("a.jsonl", zipped("a"), "batch", "is an archive by its signature; batch accepts text"),
         ("a.csv", b"\x7fELF", "agent", "is a program"),
-        ("a.mp3", b"%PDF-1.7", "voice-clone-input", "is a document by its first bytes; voice-clone-input takes audio"),
+        ("a.mp3", b"%PDF-1.7", "voice-clone-input", "is a document by its signature; voice-clone-input accepts audio"),
     ],
     ids=lambda value: value if isinstance(value, str) else "-",
 )
@@ -92,7 +92,7 @@ def test_what_is_of_no_use_to_the_vendor_is_refused_with_the_reason(
     name: str, content: bytes, purpose: str, why: str
 ) -> None:
     """It would be kept there for nothing, and what it is goes to nobody whom it does not concern."""
-    assert why in (useless(name, content, purpose) or "")
+    assert why in (unsupported_reason(name, content, purpose) or "")
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_what_is_of_no_use_to_the_vendor_is_refused_with_the_reason(
 )
 def test_what_may_be_of_use_gets_there(name: str, content: bytes, purpose: str) -> None:
     """What the vendor documents, and what cannot be told."""
-    assert useless(name, content, purpose) is None
+    assert unsupported_reason(name, content, purpose) is None

@@ -23,5 +23,5 @@ def test_names_are_those_that_vendors_take(name: str) -> None:
 
 def test_a_name_stands_once() -> None:
     """Or nobody knew which one was meant."""
-    with pytest.raises(ValidationError, match="two functions are called 'look'"):
+    with pytest.raises(ValidationError, match="two functions are named 'look'"):
         DEFINITIONS.validate_python([{"function": {"name": "look"}}] * 2)

@@ -51,7 +51,7 @@ async def test_what_does_not_fit_is_told(house: "House") -> None:
     house.write("a.txt", "word " * 1000)
     house.write("long.txt", "word " * 200_000)
     data = await house.data(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["a.txt", "long.txt"])
-    assert [part["what"] for part in data["left_out"]] == ["long.txt"]
+    assert [part["what"] for part in data["omitted"]] == ["long.txt"]
     error = await house.refuse(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["long.txt"])
     assert isinstance(error, ContextLengthExceededError)
 
@@ -60,7 +60,7 @@ async def test_auto_says_why(house: "House") -> None:
     """Of GLM's models alone."""
     data = await house.data(PREVIEW, prompt="?", model="auto")
     assert data["body"]["model"].startswith("glm-")
-    assert data["chosen_because"].startswith("it is the cheapest")
+    assert data["model_choice_reason"].startswith("it is the cheapest")
 
 
 @pytest.mark.parametrize(
@@ -68,20 +68,23 @@ async def test_auto_says_why(house: "House") -> None:
     [
         ({"prompt": ""}, "prompt should have at least 1 character"),
         ({"system": 1}, "system should be a string, not 1"),
-        ({"model": "kimi-k2.6"}, "kimi-k2.6 is a model of kimi, and one of glm is asked for"),
+        ({"model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
         ({"model": "glm-9"}, "is no known model"),
         ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
         ({"images": ["a.txt"]}, "images.0: 'a.txt' is no PNG"),
-        ({"images": ["https://example.com/a.png"], "model": "glm-4.6"}, "images: glm-4.6 takes no images"),
+        ({"images": ["https://example.com/a.png"], "model": "glm-4.6"}, "images: glm-4.6 does not accept images"),
         ({"tools": [{}]}, "tools.0.function is missing"),
         ({"tools": [{"function": {"name": "a b"}}]}, "tools.0.function.name should match pattern"),
-        ({"tools": [FUNCTION, FUNCTION]}, "two functions are called 'look'"),
+        ({"tools": [FUNCTION, FUNCTION]}, "two functions are named 'look'"),
         ({"tools": [FUNCTION], "web_search": True}, "GLM takes the web search or functions, not both"),
         ({"web_search": 1}, "web_search should be true or false, not 1"),
-        ({"thinking": "minimal", "model": "glm-5.3"}, "thinking: glm-5.3 can think low, high or max, not minimal"),
+        (
+            {"thinking": "minimal", "model": "glm-5.3"},
+            "thinking: glm-5.3 supports thinking low, high or max, not minimal",
+        ),
         ({"temperature": 2}, "temperature should be less than or equal to 1, not 2"),
         ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
-        ({"max_tokens": 10_000_000}, "max_tokens: no model that is available here can answer with 10,000,000 tokens"),
+        ({"max_tokens": 10_000_000}, "max_tokens: no available model can answer with 10,000,000 tokens"),
         ({"stream": None}, "stream should be true or false, not null"),
     ],
 )

@@ -62,4 +62,4 @@ async def test_what_is_of_no_use_there_is_refused(house: "House") -> None:
     house.write("table.csv", b"\x7fELF\0")
     error = await house.refuse(UPLOAD, file="table.csv")
     assert isinstance(error, InvalidArgumentsError)
-    assert error.message.startswith("file: 'table.csv' is a program by its first bytes; agent takes ")
+    assert error.message.startswith("file: 'table.csv' is a program by its signature; agent accepts ")

@@ -63,7 +63,7 @@ async def test_a_conversation_goes_on(house: "House") -> None:
         ({"file_ids": ["x"] * 33}, "file_ids should have at most 32 items"),
         ({"file_ids": None}, "file_ids should be an array, not null"),
         ({"system": 1}, "system should be a string, not 1"),
-        ({"model": "glm-4.6"}, "glm-4.6 is a model of glm, and one of kimi is asked for"),
+        ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
         ({"model": "kimi-k9"}, "is no known model"),
         ({"thinking": "deep"}, "thinking should be true or false"),
         ({"thinking": False, "model": "kimi-k3"}, "thinking: kimi-k3 always thinks"),

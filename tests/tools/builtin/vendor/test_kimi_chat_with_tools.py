@@ -38,7 +38,7 @@ async def test_what_the_model_wants_called_is_data(house: "House") -> None:
     (call,) = data["tool_calls"]
     assert (call["name"], call["arguments"]) == ("look", {"place": "here"})
     assert data["finish_reason"] == "tool_calls"
-    assert 'asks for look({"place": "here"})' in result.text
+    assert 'calls look({"place": "here"})' in result.text
 
 
 @pytest.mark.parametrize("model", ["kimi-k3.1-pro", "kimi-k2.6", "moonshot-v1-32k"])
@@ -65,10 +65,10 @@ async def test_content_goes_as_the_vendor_writes_it(house: "House") -> None:
     assert house.last["messages"] == asked
     assert "1 image attached" in result.text
     error = await house.refuse(CHAT, messages=asked, model="moonshot-v1-8k")
-    assert "images: moonshot-v1-8k takes no images; name one that does" in error.message
+    assert "images: moonshot-v1-8k does not accept images; use a model that does" in error.message
     linked = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     error = await house.refuse(CHAT, messages=[{"role": "user", "content": [words, linked]}])
-    assert "no model that is available here can take images by their addresses" in error.message
+    assert "no available model can accept image URLs" in error.message
 
 
 async def test_a_web_search_is_a_loop_within_the_call(house: "House") -> None:
@@ -102,10 +102,10 @@ async def test_who_searches_without_naming_a_model_gets_one_that_can(house: "Hou
     if any(model.retired is None or model.retired > today for model in able):
         data = await house.data(CHAT, messages="What is new?", web_search=True)
         assert data["model"] in {model.id for model in able}
-        assert data["chosen_because"]
+        assert data["model_choice_reason"]
     else:
         error = await house.refuse(CHAT, messages="What is new?", web_search=True)
-        assert "no model that is available here" in error.message
+        assert "no available model" in error.message
 
 
 async def test_the_answer_is_streamed(house: "House") -> None:
@@ -128,7 +128,7 @@ async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"messages": ""}, "messages.0: it has no content"),
+        ({"messages": ""}, "messages.0: the message has no content"),
         ({"messages": []}, "messages should have at least 1 item"),
         ({"messages": 7}, "messages should be an array, not 7"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0.role should be 'system', 'user'"),
@@ -138,16 +138,19 @@ async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> 
         ({"tools": "look"}, 'tools should be an array, not "look"'),
         ({"tools": [LOOK["function"]]}, "tools.0.function is missing"),
         ({"tools": [{**LOOK, "type": "builtin_function"}]}, "tools.0.type should be 'function'"),
-        ({"tools": [LOOK, LOOK]}, "two functions are called 'look'"),
+        ({"tools": [LOOK, LOOK]}, "two functions are named 'look'"),
         ({"tools": [{"function": {"name": "$web_search"}}]}, "tools.0.function.name should match pattern"),
         ({"web_search": "yes"}, 'web_search should be true or false, not "yes"'),
         ({"web_search": True, "model": "kimi-k3"}, "web_search: kimi-k3 cannot search the web"),
-        ({"web_search": True, "model": SEARCHES, "thinking": True}, "thinking: kimi-k2.6 does not think where it"),
-        ({"model": "glm-4.6"}, "glm-4.6 is a model of glm, and one of kimi is asked for"),
+        (
+            {"web_search": True, "model": SEARCHES, "thinking": True},
+            "thinking: kimi-k2.6 cannot think during a web search",
+        ),
+        ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
         ({"model": "kimi-k9"}, "is no known model"),
         ({"thinking": "somewhat"}, "thinking should be true or false"),
         ({"temperature": -1}, "temperature should be greater than or equal to 0, not -1"),
-        ({"temperature": 0.5, "model": "kimi-k3"}, "temperature: kimi-k3 has a temperature of its own"),
+        ({"temperature": 0.5, "model": "kimi-k3"}, "temperature: kimi-k3 has a fixed temperature"),
         ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
         ({"tool_choice": "auto"}, "tool_choice is not an argument"),
     ],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ProviderError, ServiceUnavailableError
 from toold.tools import load_registry
-from toold.tools.builtin.vendor.kimi_intent_analysis import TOOLS, Intent, schema
+from toold.tools.builtin.vendor.kimi_intent_analysis import TOOLS, Intent, intent_schema
 
 if TYPE_CHECKING:
     from tests.tools.builtin.vendor.conftest import House, OpenHouse
@@ -36,9 +36,9 @@ async def test_a_request_is_read_in_one_completion(house: "House") -> None:
     data = result.structured
     assert isinstance(data, dict)
     assert {name: data[name] for name in INTENT} == INTENT
-    assert data["chosen_because"].startswith("it is the cheapest")
+    assert data["model_choice_reason"].startswith("it is the cheapest")
     assert "use debug" in result.text
-    assert house.last["response_format"]["json_schema"]["schema"] == schema()
+    assert house.last["response_format"]["json_schema"]["schema"] == intent_schema()
     assert "It ran yesterday." in house.last["messages"][-1]["content"]
 
 
@@ -50,7 +50,7 @@ async def test_the_model_that_is_named_is_asked(house: "House") -> None:
 
 def test_the_schema_is_one_that_kimi_takes() -> None:
     """A type everywhere, no references, nothing optional, and the tools by their names."""
-    made = schema()
+    made = intent_schema()
     assert set(made["required"]) == set(made["properties"]) == set(Intent.model_fields)
     assert all("type" in field and "$ref" not in str(field) for field in made["properties"].values())
     assert made["properties"]["suggested_tool"]["enum"] == list(TOOLS)
@@ -66,7 +66,7 @@ def test_what_can_be_suggested_exists() -> None:
     [
         ("I think so.", "Invalid JSON"),
         ({**INTENT, "complexity": "odd"}, "complexity: Input should be 'simple', 'moderate' or 'complex'"),
-        ({**INTENT, "suggested_tool": "sim_effect"}, "suggested a tool that was not offered"),
+        ({**INTENT, "suggested_tool": "sim_effect"}, "suggested an unknown tool"),
         ({"intent": "x"}, "domain: Field required"),
     ],
 )
@@ -85,7 +85,7 @@ async def test_an_answer_that_is_none_is_an_error(house: "House", answer: Any, s
         ({}, "prompt is missing; it should be a string"),
         ({"prompt": ""}, "prompt should have at least 1 character"),
         ({"prompt": "x", "context": 1}, "context should be a string, not 1"),
-        ({"prompt": "x", "model": "glm-4.6"}, "glm-4.6 is a model of glm, and one of kimi is asked for"),
+        ({"prompt": "x", "model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
         ({"prompt": "x", "model": 1}, "model should be a string, not 1"),
         ({"prompt": "x", "use_websearch": True}, "use_websearch is not an argument"),
     ],

@@ -55,7 +55,7 @@ async def test_old_files_go_only_when_it_is_meant(house: "House") -> None:
     """A clean-up first says what would go, and deletes with dry_run false, one request a file and one for the list."""
     ids = await uploaded(house, "a.txt", "b.txt")
     planned = await house.call(MANAGE, operation="cleanup_expired")
-    assert "Would delete, with dry_run false" in planned.text
+    assert "With dry_run false this deletes" in planned.text
     assert (await house.data(MANAGE, operation="list"))["total"] == 2
     before = house.asked["kimi files"]
     done = await house.data(MANAGE, operation="cleanup_expired", dry_run=False, limit=1)
@@ -95,12 +95,12 @@ def test_old_is_what_was_made_so_many_days_ago() -> None:
     [
         ({}, "operation is missing; it should be a string"),
         ({"operation": "burn"}, "operation should be 'list', 'info', 'delete' or 'cleanup_expired', not \"burn\""),
-        ({"operation": "delete"}, "file_id is missing; delete needs it, and list shows it"),
+        ({"operation": "delete"}, "file_id is missing; delete needs it; get it from list"),
         ({"operation": "info"}, "file_id is missing; info needs it"),
         ({"operation": "info", "file_id": ""}, "file_id should have at least 1 character"),
         ({"operation": "delete", "file_id": ".."}, "The file's id is empty"),
-        ({"operation": "list", "file_id": "x"}, "file_id means nothing to list"),
-        ({"operation": "cleanup_expired", "file_id": "x"}, "file_id means nothing to cleanup_expired"),
+        ({"operation": "list", "file_id": "x"}, "list takes no file_id"),
+        ({"operation": "cleanup_expired", "file_id": "x"}, "cleanup_expired takes no file_id"),
         ({"operation": "list", "purpose": "fun"}, "purpose should be 'file-extract'"),
         ({"operation": "list", "limit": 0}, "limit should be greater than or equal to 1, not 0"),
         ({"operation": "list", "limit": 1001}, "limit should be less than or equal to 1000, not 1001"),

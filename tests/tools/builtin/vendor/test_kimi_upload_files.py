@@ -118,6 +118,6 @@ async def test_what_is_of_no_use_there_is_refused_before_any_is_sent(house: "Hou
     house.write("b.pdf", b"%PDF-1.7\0")
     error = await house.refuse(UPLOAD, files=["a.txt", "report.pdf"])
     assert isinstance(error, InvalidArgumentsError)
-    assert error.message.startswith("files.1: 'report.pdf' is a program by its first bytes; file-extract takes ")
+    assert error.message.startswith("files.1: 'report.pdf' is a program by its signature; file-extract accepts ")
     error = await house.refuse(UPLOAD, files=["b.pdf"], purpose="image")
-    assert error.message == "files.0: 'b.pdf' is a document by its first bytes; image takes images."
+    assert error.message == "files.0: 'b.pdf' is a document by its signature; image accepts images."

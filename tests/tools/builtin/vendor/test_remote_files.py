@@ -1,12 +1,12 @@
 """Files at a vendor, as answers tell of them."""
 
 from toold.providers import RemoteFile
-from toold.tools.builtin.vendor.remote_files import line, row
+from toold.tools.builtin.vendor.remote_files import file_line, file_row
 
 
 def test_what_the_vendor_does_not_say_is_left_out() -> None:
     """GLM tells no state, and some files have no date."""
-    assert row(RemoteFile("f-1", "a.txt", 4, "agent", 0)) == {
+    assert file_row(RemoteFile("f-1", "a.txt", 4, "agent", 0)) == {
         "file_id": "f-1",
         "name": "a.txt",
         "bytes": 4,
@@ -17,6 +17,6 @@ def test_what_the_vendor_does_not_say_is_left_out() -> None:
 def test_a_file_that_could_not_be_read_says_why() -> None:
     """The state stands in the data and in the words, and the date is ISO 8601 in UTC."""
     file = RemoteFile("f-1", "a.pdf", 4096, "file-extract", 1_767_225_600, "error", "no text in it")
-    assert row(file)["created_at"] == "2026-01-01T00:00:00+00:00"
-    assert (row(file)["status"], row(file)["status_details"]) == ("error", "no text in it")
-    assert line(file) == "f-1; a.pdf; 4,096 bytes; file-extract; error; no text in it"
+    assert file_row(file)["created_at"] == "2026-01-01T00:00:00+00:00"
+    assert (file_row(file)["status"], file_row(file)["status_details"]) == ("error", "no text in it")
+    assert file_line(file) == "f-1; a.pdf; 4,096 bytes; file-extract; error; no text in it"

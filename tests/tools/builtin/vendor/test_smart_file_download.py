@@ -61,7 +61,7 @@ async def test_what_is_no_text_is_told(house: "House") -> None:
     """Rather than shown as something else."""
     error = await house.fail(DOWNLOAD, file_id=await at_glm(house, b"\xff\x00"), provider="glm")
     assert isinstance(error, ProviderError)
-    assert "is no text" in error.message
+    assert "is not a text file" in error.message
 
 
 async def test_what_is_not_there_is_told(house: "House") -> None:

@@ -27,7 +27,7 @@ async def test_a_text_file_goes_into_the_question(house: "House") -> None:
     assert house.asked == {"kimi chat": 1}
     data = result.structured
     assert isinstance(data, dict)
-    assert (data["file"], data["how"], data["uploaded"]) == ("src/a.py", "embedded", False)
+    assert (data["file"], data["method"], data["uploaded"]) == ("src/a.py", "embedded", False)
     assert "file_id" not in data
     assert "1 file attached: src/a.py" in result.text
 
@@ -39,8 +39,8 @@ async def test_an_image_goes_to_a_model_that_sees(house: "House") -> None:
     assert house.asked == {"glm chat": 1}
     data = result.structured
     assert isinstance(data, dict)
-    assert (data["how"], data["provider"]) == ("image", "glm")
-    assert data["chosen_because"]
+    assert (data["method"], data["provider"]) == ("image", "glm")
+    assert data["model_choice_reason"]
     assert "1 image attached" in result.text
 
 
@@ -49,14 +49,14 @@ async def test_another_document_is_read_by_kimi(house: "House") -> None:
     house.write("a.pdf", PDF)
     first = await house.data(QUERY, question="What is it?", file_path="a.pdf")
     assert house.asked == {"kimi files": 2, "kimi chat": 1}
-    assert (first["file"], first["how"], first["uploaded"]) == ("a.pdf", "extracted", True)
+    assert (first["file"], first["method"], first["uploaded"]) == ("a.pdf", "extracted", True)
     second = await house.data(QUERY, question="And?", file_id=first["file_id"])
     assert house.asked == {"kimi files": 3, "kimi chat": 2}
-    assert (second["how"], second["uploaded"], second["file_id"]) == ("extracted", False, first["file_id"])
+    assert (second["method"], second["uploaded"], second["file_id"]) == ("extracted", False, first["file_id"])
 
 
 @pytest.mark.parametrize(
-    ("content", "what"), [(b"MZ\x90\0", "a program"), (b"\x01\0\x02", "a binary file of a kind that is not known")]
+    ("content", "what"), [(b"MZ\x90\0", "a program"), (b"\x01\0\x02", "a binary file of unknown kind")]
 )
 async def test_a_binary_file_without_text_is_sent_nowhere(house: "House", content: bytes, what: str) -> None:
     """The reason says what it is."""
@@ -111,7 +111,7 @@ async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str)
     error = await house.fail(QUERY, question="?", file_path="a.pdf")
     assert (error.executed, error.retryable) == ("yes", False)
     assert error.details is not None
-    assert "ask again with file_id" in error.message
+    assert "retry with file_id" in error.message
     house.simulator.plan("kimi", "chat", "delay=0")
     again = await house.fail(QUERY, question="?", file_id="f-0")
     assert isinstance(again, NotFoundError)
@@ -123,12 +123,12 @@ async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str)
     [
         ({"question": ""}, "question should have at least 1 character"),
         ({"question": None}, "question should be a string, not null"),
-        ({"file_path": None}, "give either file_path, a file below the workspace, or file_id"),
-        ({"file_id": "f-1"}, "give either file_path, a file below the workspace, or file_id"),
+        ({"file_path": None}, "give either file_path (a file in the workspace) or file_id"),
+        ({"file_id": "f-1"}, "give either file_path (a file in the workspace) or file_id"),
         ({"file_path": ""}, "file_path should have at least 1 character"),
         ({"file_path": ["a.txt"]}, "file_path should be a string, not an array"),
         ({"provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\", or should be 'auto'"),
-        ({"provider": "glm", "model": "kimi-k2.6"}, "kimi-k2.6 is a model of kimi, and one of glm is asked for"),
+        ({"provider": "glm", "model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
         ({"model": "kimi-k9"}, "is no known model"),
         ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
         ({"path": "a.txt"}, "path is not an argument; did you mean 'file_path'"),

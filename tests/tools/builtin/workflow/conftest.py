@@ -21,7 +21,7 @@ PLAIN: dict[str, Any] = {
     "name": "inspect",
     "description": "Look at something.",
     "step": "What to look at.",
-    "guidance": [{"say": "Look closer."}],
+    "guidance": [{"text": "Look closer."}],
     "expert": {"prompt": "You look at things."},
 }
 """The least that a definition says."""

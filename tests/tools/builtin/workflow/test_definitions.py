@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from toold.tools.builtin.workflow.step_guidance import next_looks
+from toold.tools.builtin.workflow.step_guidance import suggestions
 from toold.tools.builtin.workflow.workflow_definition import ResultField, WorkflowDefinition
 from toold.tools.builtin.workflow.workflow_loader import read_definition
 from toold.tools.builtin.workflow.workflow_result import result_fields
@@ -38,7 +38,7 @@ def test_the_listing_is_short(definition: WorkflowDefinition) -> None:
 @each
 def test_guidance_is_short_and_each_is_said_once(definition: WorkflowDefinition) -> None:
     """A caller reads it between two steps."""
-    said = [rule.say for rule in definition.guidance]
+    said = [rule.text for rule in definition.guidance]
     assert len(set(said)) == len(said)
     assert max(len(say.split()) for say in said) <= MAX_GUIDANCE_WORDS
 
@@ -47,7 +47,7 @@ def test_guidance_is_short_and_each_is_said_once(definition: WorkflowDefinition)
 def test_sentences_are_whole(definition: WorkflowDefinition) -> None:
     """They begin with a capital letter, end with a mark, and have no line ends, blanks or quotation marks astray."""
     texts = [definition.description, definition.step, definition.expert.prompt]
-    texts += [rule.say for rule in definition.guidance]
+    texts += [rule.text for rule in definition.guidance]
     texts += [own.description for own in definition.arguments.values()]
     texts += described(definition.result)
     for text in texts:
@@ -61,7 +61,7 @@ def test_sentences_are_whole(definition: WorkflowDefinition) -> None:
 def test_there_is_something_to_look_at_after_every_step(definition: WorkflowDefinition, number: int) -> None:
     """However many steps a caller takes, none is answered with nothing, nor with a flood."""
     run = WorkflowRun(steps=(WorkflowStep(number, "look"),), total=9)
-    assert 1 <= len(next_looks(definition, run, number)) <= 5
+    assert 1 <= len(suggestions(definition, run, number)) <= 5
 
 
 @each

@@ -1,8 +1,14 @@
-"""What the expert is told of a run."""
+"""The expert's prompt for a run."""
 
 from collections.abc import Callable
 
-from toold.tools.builtin.workflow.expert_prompt import INSTRUCTIONS, dossier, earlier, instructions, told
+from toold.tools.builtin.workflow.expert_prompt import (
+    INSTRUCTIONS,
+    earlier_turns,
+    expert_instructions,
+    expert_prompt,
+    step_text,
+)
 from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
 from toold.tools.builtin.workflow.workflow_run import WorkflowIssue, WorkflowRun, WorkflowStep
 from toold.tools.conversation import Turn
@@ -10,56 +16,55 @@ from toold.tools.conversation import Turn
 Define = Callable[..., WorkflowDefinition]
 
 
-def test_a_step_alone_is_the_task_alone(define: Define) -> None:
-    """No headings over nothing."""
-    assert dossier(define(), WorkflowRun(steps=(WorkflowStep(1, "Is it right?"),))) == "# Task\n\nIs it right?"
+def test_a_single_step_has_only_the_task(define: Define) -> None:
+    """There are no empty sections."""
+    assert expert_prompt(define(), WorkflowRun(steps=(WorkflowStep(1, "Is it right?"),))) == "# Task\n\nIs it right?"
 
 
-def test_everything_that_was_reported_is_told(define: Define) -> None:
-    """Task, settings, steps, issues with their places, hypothesis, confidence and what was looked at."""
+def test_the_prompt_has_everything_reported(define: Define) -> None:
+    """Task, options, steps, issues with their location, hypothesis, confidence and examined files."""
     arguments = {
         "mode": {"type": "string", "description": "How.", "default": "wide"},
         "areas": {"type": "strings", "description": "Where."},
         "diff": {"type": "string", "description": "What."},
         "unsaid": {"type": "string", "description": "Nothing."},
-        "branch": {"type": "string", "description": "Which.", "of_step": True},
+        "branch": {"type": "string", "description": "Which.", "per_step": True},
     }
     run = WorkflowRun(
         steps=(
             WorkflowStep(1, "Is it right?", findings="It is large.", files_checked=("a.py",)),
             WorkflowStep(2, "Looked closer.", findings="It leaks.", issues=(WorkflowIssue("high", "leak", "a.py", 3),)),
-            WorkflowStep(3, "Another way.", issues=(WorkflowIssue("low", "typo"),), own={"branch": "b"}),
+            WorkflowStep(3, "Another way.", issues=(WorkflowIssue("low", "typo"),), tool_arguments={"branch": "b"}),
         ),
-        said={"hypothesis": "No close.", "confidence": "high", "areas": ["x", "y"], "diff": "-a\n+b"},
+        values={"hypothesis": "No close.", "confidence": "high", "areas": ["x", "y"], "diff": "-a\n+b"},
     )
-    assert dossier(define(arguments=arguments), run) == (
+    assert expert_prompt(define(arguments=arguments), run) == (
         "# Task\n\nIs it right?\n\n"
-        '# Asked for\n\n- mode: wide\n- areas: ["x", "y"]\n\n'
+        '# Options\n\n- mode: wide\n- areas: ["x", "y"]\n\n'
         "# diff\n\n-a\n+b\n\n"
         "# Investigation\n\n"
         "## Step 1\n\nIt is large.\n\n"
         "## Step 2\n\nLooked closer.\n\nIt leaks.\n\n"
         "## Step 3\n\n- branch: b\n\nAnother way.\n\n"
-        "# Issues that the caller found\n\n- [high] leak (a.py:3)\n- [low] typo\n\n"
+        "# Issues found by the caller\n\n- [high] leak (a.py:3)\n- [low] typo\n\n"
         "# Hypothesis\n\nNo close.\n\n"
         "The caller's confidence: high.\n\n"
-        "Files that the caller looked at: a.py."
+        "Files that the caller examined: a.py."
     )
 
 
-def test_the_instructions_are_the_tools_and_those_of_all(define: Define) -> None:
-    """The tool's own come first."""
-    assert instructions(define()) == f"You look at things.\n\n{INSTRUCTIONS}"
+def test_the_tools_instructions_precede_the_common_ones(define: Define) -> None:
+    assert expert_instructions(define()) == f"You look at things.\n\n{INSTRUCTIONS}"
 
 
 def test_a_step_in_the_thread_has_what_was_found() -> None:
     """Another tool that goes on with the thread can go by it."""
     step = WorkflowStep(2, "Looked.", findings="It leaks.", issues=(WorkflowIssue("high", "leak", "a.py"),))
-    assert told(step) == "Step 2: Looked.\n\nIt leaks.\n\n- [high] leak (a.py)"
+    assert step_text(step) == "Step 2: Looked.\n\nIt leaks.\n\n- [high] leak (a.py)"
 
 
 def test_the_history_leaves_out_the_present_run() -> None:
-    """The dossier has its steps; what was said before them, and by other tools, goes along."""
+    """The expert_prompt has its steps; what was said before them, and by other tools, goes along."""
     turns = [
         Turn("user", "old step", tool="debug"),
         Turn("assistant", "old result", tool="debug"),
@@ -68,5 +73,5 @@ def test_the_history_leaves_out_the_present_run() -> None:
         Turn("assistant", "Hello", tool="chat"),
         Turn("user", "step 2", tool="debug"),
     ]
-    assert [turn.text for turn in earlier(turns, "debug")] == ["old step", "old result", "Hi", "Hello"]
-    assert [turn.text for turn in earlier(turns, "analyze")] == [turn.text for turn in turns]
+    assert [turn.text for turn in earlier_turns(turns, "debug")] == ["old step", "old result", "Hi", "Hello"]
+    assert [turn.text for turn in earlier_turns(turns, "analyze")] == [turn.text for turn in turns]

@@ -6,7 +6,7 @@ from typing import Any
 
 from toold.providers import Completion, ModelCatalog
 from toold.tools import Answer
-from toold.tools.builtin.workflow.step_answer import concluded, consulted, go_on
+from toold.tools.builtin.workflow.step_answer import concluded_answer, expert_answer, in_progress_answer
 from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
 from toold.tools.builtin.workflow.workflow_run import WorkflowIssue, WorkflowRun, WorkflowStep
 from toold.tools.completions import OmittedContent, QuestionResult
@@ -24,10 +24,10 @@ def asked(text: str, **more: Any) -> QuestionResult:
     return QuestionResult(Completion(text, "glm-4.6", "stop", None), model, **more)
 
 
-def test_after_a_step_the_caller_knows_how_to_go_on(define: Define) -> None:
-    """What to look at, what is missing, what is there already, and with which arguments the next step is sent."""
-    definition = define(expected=[{"field": "hypothesis", "say": "what you think"}])
-    answer = go_on(definition, RUN, 2, "thread-1")
+def test_an_answer_in_progress_says_how_to_continue(define: Define) -> None:
+    """It has suggestions, missing arguments, the progress so far, and the arguments of the next step."""
+    definition = define(expected=[{"field": "hypothesis", "text": "what you think"}])
+    answer = in_progress_answer(definition, RUN, 2, "thread-1")
     assert answer.data == {
         "status": "in_progress",
         "step_number": 2,
@@ -45,15 +45,15 @@ def test_after_a_step_the_caller_knows_how_to_go_on(define: Define) -> None:
         },
     }
     assert answer.text == (
-        "inspect: step 2 of 3 is noted. Nobody was asked yet.\n\nNext:\n- Look closer.\n\n"
+        "inspect: recorded step 2 of 3. No model was asked yet.\n\nNext:\n- Look closer.\n\n"
         "Missing so far:\n- hypothesis: what you think\n\n"
         'Then call inspect with step_number 3 and continuation_id "thread-1".'
     )
 
 
 def test_without_an_expert_the_callers_own_findings_are_the_result(define: Define) -> None:
-    """They have the shape that the expert's have, and it is said why nobody was asked."""
-    answer = concluded(define(), DONE, 2, "thread-1", "the confidence is certain")
+    """They have the shape of the expert's findings, and a notice says why the expert was not asked."""
+    answer = concluded_answer(define(), DONE, 2, "thread-1", "the confidence is certain")
     assert answer.data == {
         "status": "complete",
         "step_number": 2,
@@ -68,18 +68,18 @@ def test_without_an_expert_the_callers_own_findings_are_the_result(define: Defin
         "notice": "no expert was asked: the confidence is certain",
     }
     assert answer.text == (
-        "inspect is complete; no expert was asked: the confidence is certain. The steps:\n\n1. Look.\n2. Looked.\n\n"
+        "inspect is complete; no expert was asked: the confidence is certain. Steps:\n\n1. Look.\n2. Looked.\n\n"
         "A leak.\n\n1. [high] It leaks (a.py:12)"
     )
 
 
 def test_a_plan_has_what_each_step_says_of_itself(define: Define) -> None:
     """Revisions and branches stand with their steps; without findings the last step is the summary."""
-    run = WorkflowRun(steps=(WorkflowStep(1, "Go.", own={"branch_id": "b"}),), done=True)
-    answer = concluded(define(), run, 1, "thread-1", "use_assistant_model is false by default")
+    run = WorkflowRun(steps=(WorkflowStep(1, "Go.", tool_arguments={"branch_id": "b"}),), done=True)
+    answer = concluded_answer(define(), run, 1, "thread-1", "use_assistant_model is false by default")
     data = answer.data
     assert isinstance(data, dict)
-    assert (answer.text or "").endswith("The steps:\n\n1. Go.")
+    assert (answer.text or "").endswith("Steps:\n\n1. Go.")
     assert data["steps"] == [{"number": 1, "step": "Go.", "branch_id": "b"}]
     assert (data["summary"], data["findings"]) == ("Go.", [])
 
@@ -87,7 +87,7 @@ def test_a_plan_has_what_each_step_says_of_itself(define: Define) -> None:
 def consult(
     definition: WorkflowDefinition, text: str, *unread: OmittedContent, **more: Any
 ) -> tuple[str, dict[str, Any]]:
-    answer = consulted(definition, DONE, 2, "thread-1", asked(text, **more), unread)
+    answer = expert_answer(definition, DONE, 2, "thread-1", asked(text, **more), unread)
     assert isinstance(answer, Answer)
     assert isinstance(answer.data, dict)
     return answer.text or "", answer.data
@@ -115,11 +115,11 @@ def test_an_answer_without_form_is_passed_on(define: Define) -> None:
 
 def test_what_the_expert_was_not_given_is_named(define: Define) -> None:
     """What did not fit, and what could not be read any more."""
-    _, data = consult(define(), "x", OmittedContent("b.py", "is gone"), left_out=(OmittedContent("a.py", "no room"),))
-    assert data["left_out"] == [{"what": "a.py", "why": "no room"}, {"what": "b.py", "why": "is gone"}]
+    _, data = consult(define(), "x", OmittedContent("b.py", "is gone"), omitted=(OmittedContent("a.py", "no room"),))
+    assert data["omitted"] == [{"what": "a.py", "reason": "no room"}, {"what": "b.py", "reason": "is gone"}]
 
 
 def test_what_was_missing_to_the_end_is_told(define: Define) -> None:
     """The caller learns why the answer may be poor."""
-    definition = define(expected=[{"field": "hypothesis", "say": "what you think"}])
+    definition = define(expected=[{"field": "hypothesis", "text": "what you think"}])
     assert consult(definition, "x")[1]["missing"] == {"hypothesis": "what you think"}

@@ -16,7 +16,7 @@ Define = Callable[..., WorkflowDefinition]
 OWN: dict[str, Any] = {
     "mode": {"type": "string", "description": "How.", "choices": ["deep", "wide"], "default": "wide"},
     "areas": {"type": "strings", "description": "Where."},
-    "depth": {"type": "integer", "description": "How deep.", "of_step": True},
+    "depth": {"type": "integer", "description": "How deep.", "per_step": True},
     "share": {"type": "number", "description": "How much."},
     "strict": {"type": "boolean", "description": "Whether."},
 }
@@ -51,15 +51,14 @@ def test_the_schema_shows_what_a_model_needs(define: Define) -> None:
 
 
 def test_the_schema_says_whether_the_expert_is_asked_by_default(define: Define) -> None:
-    """It is the definition's choice, so a caller has to be told."""
-    for by_default, says in ((True, "By default true."), (False, "By default false.")):
+    """The default is part of the definition."""
+    for by_default, says in ((True, "Default: true."), (False, "Default: false.")):
         tool = workflow_tool(define(expert={"prompt": "Look.", "by_default": by_default}))
         asks = tool.info.input_schema["properties"]["use_assistant_model"]["description"]
-        assert asks == f"Whether the last step asks the expert. {says}"
+        assert asks == f"Ask the expert in the last step. {says}"
 
 
-def test_prompt_is_another_word_for_step(define: Define) -> None:
-    """Callers that know only questions need no other name."""
+def test_prompt_is_an_alias_of_step(define: Define) -> None:
     arguments = bind(workflow_tool(define()), {"prompt": "Look."})
     assert isinstance(arguments, StepArguments)
     assert arguments.step == "Look."
@@ -99,12 +98,12 @@ def test_what_is_reported(define: Define) -> None:
     )
     said = {"confidence": "high", "hypothesis": "No close.", "model": "auto", "use_assistant_model": False}
     own = {"mode": "deep", "areas": ["x"], "strict": False}
-    assert report == StepReport(step, total=4, more=True, said=said | own)
+    assert report == StepReport(step, total=4, more=True, values=said | own)
 
 
-def test_a_later_step_says_which_thread_it_goes_on_with(define: Define) -> None:
-    """Else what the steps before it found would be lost without a word."""
-    with pytest.raises(InvalidArgumentsError, match="continuation_id: step 2 needs the one that the answer") as caught:
+def test_a_later_step_requires_a_continuation_id(define: Define) -> None:
+    """Otherwise the findings of earlier steps would be lost silently."""
+    with pytest.raises(InvalidArgumentsError, match="continuation_id: step 2 needs the continuation_id of") as caught:
         reported(define(), 2)
     assert caught.value.details
     assert list(caught.value.details["fields"]) == ["continuation_id"]

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.error_codes import InvalidArgumentsError
-from toold.tools.builtin.workflow.step_engine import Conclude, Consult, Continue, StepReport, decide, next_number, take
+from toold.tools.builtin.workflow.step_engine import (
+    Conclude,
+    Consult,
+    Continue,
+    StepReport,
+    add_step,
+    next_action,
+    next_number,
+)
 from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
 from toold.tools.builtin.workflow.workflow_run import WorkflowRun, WorkflowStep
 
@@ -15,13 +23,13 @@ Define = Callable[..., WorkflowDefinition]
 
 
 def report(number: int, *, total: int | None = None, more: bool | None = None, **said: Any) -> StepReport:
-    return StepReport(WorkflowStep(number, f"step {number}"), total=total, more=more, said=said)
+    return StepReport(WorkflowStep(number, f"step {number}"), total=total, more=more, values=said)
 
 
 def run_of(definition: WorkflowDefinition, *reports: StepReport) -> WorkflowRun:
     run = None
     for one in reports:
-        run = take(definition, run, one)
+        run = add_step(definition, run, one)
     assert run is not None
     return run
 
@@ -30,7 +38,7 @@ def test_a_step_alone_is_a_whole_run(define: Define) -> None:
     """Nothing said of numbers, the first step is the last, and the expert is asked."""
     run = run_of(define(), report(1))
     assert (run.done, run.total) == (True, 1)
-    assert decide(define(), run) == Consult()
+    assert next_action(define(), run) == Consult()
 
 
 @pytest.mark.parametrize(
@@ -61,14 +69,14 @@ def test_a_step_that_is_sent_again_takes_its_own_place(define: Define) -> None:
 def test_what_goes_on_is_the_latest_that_was_said(define: Define) -> None:
     """A step that says nothing of it leaves it as it was."""
     run = run_of(define(), report(1, total=3, confidence="low", model="auto"), report(2, confidence="high"), report(3))
-    assert (run.confidence, run.said["model"]) == ("high", "auto")
+    assert (run.confidence, run.values["model"]) == ("high", "auto")
 
 
 def test_step_1_after_the_end_begins_anew(define: Define) -> None:
     """A second investigation in a thread has nothing of the first; a later number goes on with it."""
     first = run_of(define(), report(1, confidence="certain"))
-    assert take(define(), first, report(1)) == WorkflowRun(steps=(WorkflowStep(1, "step 1"),), done=True)
-    assert [step.number for step in take(define(), first, report(2)).steps] == [1, 2]
+    assert add_step(define(), first, report(1)) == WorkflowRun(steps=(WorkflowStep(1, "step 1"),), done=True)
+    assert [step.number for step in add_step(define(), first, report(2)).steps] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -88,19 +96,19 @@ def test_step_1_after_the_end_begins_anew(define: Define) -> None:
 def test_when_the_expert_is_asked(define: Define, expert: Any, said: Any, decision: Any) -> None:
     """The caller's word counts before the definition's, and where nobody is asked it is said why."""
     definition = define(expert={"prompt": "Look.", **expert})
-    assert decide(definition, run_of(definition, report(1, **said))) == decision
+    assert next_action(definition, run_of(definition, report(1, **said))) == decision
 
 
-def test_what_a_step_must_have(define: Define) -> None:
-    """An argument is required on its step alone, and an earlier step may have given it."""
+def test_a_required_argument_is_checked_in_its_step(define: Define) -> None:
+    """It is required in its step only, and an earlier step may have given it."""
     definition = define(arguments={"scope": {"type": "string", "description": "Where.", "required_on": 2}})
     first = run_of(definition, report(1, total=3))
-    with pytest.raises(InvalidArgumentsError, match=r"inspect: scope: step 2 needs it: Where\.") as caught:
-        take(definition, first, report(2))
-    assert caught.value.details == {"fields": {"scope": "step 2 needs it: Where."}}
-    take(definition, first, report(2, scope="here"))
-    take(definition, run_of(definition, report(1, total=3, scope="here")), report(2))
-    take(definition, first, report(3))
+    with pytest.raises(InvalidArgumentsError, match=r"inspect: scope: required in step 2: Where\.") as caught:
+        add_step(definition, first, report(2))
+    assert caught.value.details == {"fields": {"scope": "required in step 2: Where."}}
+    add_step(definition, first, report(2, scope="here"))
+    add_step(definition, run_of(definition, report(1, total=3, scope="here")), report(2))
+    add_step(definition, first, report(3))
 
 
 def test_the_next_number(define: Define) -> None:
@@ -112,7 +120,7 @@ def test_the_next_number(define: Define) -> None:
 
 REPORTS = st.builds(
     lambda number, total, more, findings, said: StepReport(
-        WorkflowStep(number, "look", findings=findings), total=total, more=more, said=said
+        WorkflowStep(number, "look", findings=findings), total=total, more=more, values=said
     ),
     st.integers(1, 9),
     st.none() | st.integers(1, 9),
@@ -131,17 +139,17 @@ def test_whatever_is_reported(define: Define, reports: list[StepReport], by_defa
     definition = define(expert={"prompt": "Look.", "by_default": by_default, "skip_when_certain": skip})
     before: WorkflowRun | None = None
     for one in reports:
-        run = take(definition, before, one)
+        run = add_step(definition, before, one)
         numbers = [step.number for step in run.steps]
         assert numbers == sorted(set(numbers))
         assert run.total >= one.step.number
         goes_on = before is not None and not (before.done and one.step.number == 1)
         kept = {step.number: step for step in before.steps} if before is not None and goes_on else {}
         assert {step.number: step for step in run.steps} == kept | {one.step.number: one.step}
-        decision = decide(definition, run)
+        decision = next_action(definition, run)
         assert isinstance(decision, Continue) is not run.done
         if one.more is not None:
             assert run.done is not one.more
         if isinstance(decision, Consult):
-            assert run.said.get("use_assistant_model", by_default)
+            assert run.values.get("use_assistant_model", by_default)
         before = run

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from toold.tools.builtin.workflow.step_guidance import missing, next_looks, own_value
+from toold.tools.builtin.workflow.step_guidance import argument_value, missing_fields, suggestions
 from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
 from toold.tools.builtin.workflow.workflow_run import WorkflowIssue, WorkflowRun, WorkflowStep
 
@@ -13,7 +13,7 @@ MODE = {"mode": {"type": "string", "description": "How.", "choices": ["deep", "w
 
 
 def run_of(*numbers: int, **said: Any) -> WorkflowRun:
-    return WorkflowRun(steps=tuple(WorkflowStep(number, "look") for number in numbers), total=9, said=said)
+    return WorkflowRun(steps=tuple(WorkflowStep(number, "look") for number in numbers), total=9, values=said)
 
 
 @pytest.mark.parametrize(
@@ -37,20 +37,20 @@ def test_guidance_is_told_where_all_of_it_holds(
     define: Define, rule: Any, number: int, said: Any, is_told: bool
 ) -> None:
     """Step, confidence and the tool's own arguments decide, each only where the rule names it."""
-    definition = define(guidance=[{"say": "Look there.", **rule}], arguments=MODE)
-    assert ("Look there." in next_looks(definition, run_of(number, **said), number)) is is_told
+    definition = define(guidance=[{"text": "Look there.", **rule}], arguments=MODE)
+    assert ("Look there." in suggestions(definition, run_of(number, **said), number)) is is_told
 
 
 @pytest.mark.parametrize(
     ("run", "says"),
     [
-        (run_of(1, confidence="certain"), "send the last step now, with next_step_required false"),
-        (WorkflowRun(steps=(WorkflowStep(3, "look"),), total=3), "raise total_steps, or finish with the next one"),
+        (run_of(1, confidence="certain"), "send the last step now with next_step_required false"),
+        (WorkflowRun(steps=(WorkflowStep(3, "look"),), total=3), "raise total_steps, or finish with the next step"),
     ],
 )
 def test_who_is_sure_or_through_is_told_how_to_end(define: Define, run: WorkflowRun, says: str) -> None:
     """Nobody has to guess how the last step is sent."""
-    assert says in next_looks(define(), run, run.steps[-1].number)[-1]
+    assert says in suggestions(define(), run, run.steps[-1].number)[-1]
 
 
 @pytest.mark.parametrize(
@@ -60,32 +60,34 @@ def test_who_is_sure_or_through_is_told_how_to_end(define: Define, run: Workflow
         ("files_checked", WorkflowRun(steps=(WorkflowStep(2, "x", files_checked=("a",)),))),
         ("relevant_files", WorkflowRun(steps=(WorkflowStep(2, "x", relevant_files=("a",)),))),
         ("issues_found", WorkflowRun(steps=(WorkflowStep(2, "x", issues=(WorkflowIssue("low", "i"),)),))),
-        ("hypothesis", WorkflowRun(steps=(WorkflowStep(2, "x"),), said={"hypothesis": "h"})),
-        ("mode", WorkflowRun(steps=(WorkflowStep(2, "x", own={"mode": "deep"}),))),
+        ("hypothesis", WorkflowRun(steps=(WorkflowStep(2, "x"),), values={"hypothesis": "h"})),
+        ("mode", WorkflowRun(steps=(WorkflowStep(2, "x", tool_arguments={"mode": "deep"}),))),
     ],
 )
 def test_what_is_expected_is_missing_until_it_comes(define: Define, field: str, given: WorkflowRun) -> None:
     """From its step on, and whichever step brings it."""
-    definition = define(expected=[{"field": field, "from_step": 2, "say": "please"}], arguments=MODE)
-    assert missing(definition, run_of(1), 1) == {}
-    assert missing(definition, run_of(2), 2) == {field: "please"}
-    assert missing(definition, given, 2) == {}
+    definition = define(expected=[{"field": field, "from_step": 2, "text": "please"}], arguments=MODE)
+    assert missing_fields(definition, run_of(1), 1) == {}
+    assert missing_fields(definition, run_of(2), 2) == {field: "please"}
+    assert missing_fields(definition, given, 2) == {}
 
 
 def test_steps_that_were_skipped_are_told(define: Define) -> None:
     """A hole in the numbers is no error, and does not go unnoticed; a run may begin at any number."""
-    assert missing(define(), run_of(1, 2, 5, 7), 7) == {"step_number": "not reported: step 3 to 4, 6"}
-    assert missing(define(), run_of(4, 5), 5) == {}
+    assert missing_fields(define(), run_of(1, 2, 5, 7), 7) == {"step_number": "not reported: step 3 to 4, 6"}
+    assert missing_fields(define(), run_of(4, 5), 5) == {}
 
 
 def test_a_hole_is_told_however_wide_it_is(define: Define) -> None:
     """In a few words, and at once: no step that was skipped is gone through."""
-    assert missing(define(), run_of(1, 10**15), 10**15) == {"step_number": f"not reported: step 2 to {10**15 - 1}"}
+    assert missing_fields(define(), run_of(1, 10**15), 10**15) == {
+        "step_number": f"not reported: step 2 to {10**15 - 1}"
+    }
 
 
 def test_an_argument_of_a_step_counts_as_it_was_last_said(define: Define) -> None:
     """Else what goes on, else the default."""
-    own = {"mode": {**MODE["mode"], "of_step": True}}
-    run = WorkflowRun(steps=(WorkflowStep(1, "a", own={"mode": "deep"}), WorkflowStep(2, "b")))
-    assert own_value(define(arguments=own), run, "mode") == "deep"
-    assert own_value(define(arguments=own), run_of(1), "mode") == "wide"
+    own = {"mode": {**MODE["mode"], "per_step": True}}
+    run = WorkflowRun(steps=(WorkflowStep(1, "a", tool_arguments={"mode": "deep"}), WorkflowStep(2, "b")))
+    assert argument_value(define(arguments=own), run, "mode") == "deep"
+    assert argument_value(define(arguments=own), run_of(1), "mode") == "wide"

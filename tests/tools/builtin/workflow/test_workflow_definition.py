@@ -24,29 +24,29 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"deadline_s": 0}, "greater than 0"),
     ({"deadline_s": 1801}, "less than or equal to 1800"),
     ({"guidance": []}, "at least 1 item"),
-    ({"guidance": [{"say": "x", "step": 0}]}, "greater than or equal to 1"),
+    ({"guidance": [{"text": "x", "step": 0}]}, "greater than or equal to 1"),
     (
-        {"guidance": [{"say": "x", "where": {"mode": "deep"}}]},
-        "guidance.0.where: 'mode' is none of this file's arguments",
+        {"guidance": [{"text": "x", "where": {"mode": "deep"}}]},
+        "guidance.0.where: 'mode' is not an argument defined in this file",
     ),
     (
-        {"guidance": [{"say": "x", "where": {"mode": "high"}}], **argument(choices=["deep"])},
+        {"guidance": [{"text": "x", "where": {"mode": "high"}}], **argument(choices=["deep"])},
         "guidance.0.where.mode: must be deep, not 'high'",
     ),
-    ({"expected": [{"field": "mood", "say": "x"}]}, "expected.0.field: there is no argument 'mood'"),
-    (argument(type="integer", choices=["1"]), "choices: are for string and strings, not for integer"),
-    (argument(default=1), "default: must be of the argument's type, string"),
-    (argument(type="integer", default=True), "default: must be of the argument's type, integer"),
-    (argument(type="boolean", default="yes"), "default: must be of the argument's type, boolean"),
+    ({"expected": [{"field": "mood", "text": "x"}]}, "expected.0.field: there is no argument 'mood'"),
+    (argument(type="integer", choices=["1"]), "choices: only allowed for string and strings, not for integer"),
+    (argument(default=1), "default: must have the argument's type, string"),
+    (argument(type="integer", default=True), "default: must have the argument's type, integer"),
+    (argument(type="boolean", default="yes"), "default: must have the argument's type, boolean"),
     (argument(choices=["deep"], default="high"), "default: must be one of the choices, deep"),
     (argument(type="strings", choices=["deep"], default=["high"]), "default: must be one of the choices, deep"),
-    (argument(default="x", required_on=1), "default: an argument that is required_on a step has none"),
-    (result(type="objects"), "fields: there must be some where type is objects, and none elsewhere"),
-    (result(fields={"a": {"type": "string", "description": "x"}}), "fields: there must be some where type is objects"),
-    (result(type="boolean", choices=["a"]), "choices: are for string and strings, not for boolean"),
+    (argument(default="x", required_on=1), "default: not allowed with required_on"),
+    (result(type="objects"), "fields: required if type is objects, and not allowed otherwise"),
+    (result(fields={"a": {"type": "string", "description": "x"}}), "fields: required if type is objects"),
+    (result(type="boolean", choices=["a"]), "choices: only allowed for string and strings, not for boolean"),
     (
         result(type="objects", fields={"A-b": {"type": "string", "description": "x"}}),
-        "'A-b': a name is a lower-case letter",
+        "'A-b': a name is 1-40 characters",
     ),
 ]
 
@@ -62,14 +62,14 @@ def test_what_does_not_fit_together_is_told(define: Define, wrong: dict[str, Any
 @pytest.mark.parametrize("name", sorted(STEP_ARGUMENTS))
 def test_an_argument_of_all_is_none_of_ones_own(define: Define, name: str) -> None:
     """It would stand in the way of what every workflow tool takes."""
-    with pytest.raises(ValidationError, match=f"'{name}': every workflow tool has that already"):
+    with pytest.raises(ValidationError, match=f"'{name}': already used by every workflow tool"):
         define(arguments={name: {"type": "string", "description": "x"}})
 
 
 @pytest.mark.parametrize("name", sorted(ANSWER_FIELDS))
 def test_a_field_of_all_results_is_none_of_ones_own(define: Define, name: str) -> None:
     """It would stand in the way of what every answer has."""
-    with pytest.raises(ValidationError, match=f"'{name}': every workflow tool has that already"):
+    with pytest.raises(ValidationError, match=f"'{name}': already used by every workflow tool"):
         define(result={name: {"type": "string", "description": "x"}})
 
 

@@ -18,7 +18,7 @@ GOOD = """
 description = "Look at something."
 step = "What to look at."
 [[guidance]]
-say = "Look closer."
+text = "Look closer."
 [expert]
 prompt = "You look at things."
 """
@@ -52,20 +52,23 @@ def test_the_pages_example_is_a_tool(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (b"\xff", "it must be UTF-8 text"),
-        ("step = ", "it is not valid TOML: Invalid value (at"),
-        ("a = " + "[" * 10_000, "it is not valid TOML: "),
-        ('name = "x"' + GOOD, "name: leave it out, the file's name names the tool"),
-        ('descripton = "x"' + GOOD, "descripton: is no key; did you mean 'description'?"),
-        ("zzz = 1" + GOOD, "zzz: is no key; there are description, step, deadline_s, arguments, guidance, expected"),
+        (b"\xff", "the file is not UTF-8 text"),
+        ("step = ", "the file is not valid TOML: Invalid value (at"),
+        ("a = " + "[" * 10_000, "the file is not valid TOML: "),
+        ('name = "x"' + GOOD, "name: omit it; the file name is the tool's name"),
+        ('descripton = "x"' + GOOD, "descripton: unknown key; did you mean 'description'?"),
+        (
+            "zzz = 1" + GOOD,
+            "zzz: unknown key; known keys: description, step, deadline_s, arguments, guidance, expected",
+        ),
         (GOOD.replace('step = "What to look at."', ""), "step: is missing"),
         (GOOD.replace('step = "What to look at."', "step = 1"), "step: must be text"),
         (GOOD.replace('step = "What to look at."', 'step = ""'), "step: must not be empty"),
-        (GOOD + 'promt = "x"', "expert.promt: is no key; did you mean 'prompt'?"),
+        (GOOD + 'promt = "x"', "expert.promt: unknown key; did you mean 'prompt'?"),
         (GOOD + 'by_default = "yes"', "expert.by_default: must be true or false"),
-        (GOOD + '[[guidance]]\nsay = "x"\nstep = "1"', "guidance.1.step: must be a whole number"),
+        (GOOD + '[[guidance]]\ntext = "x"\nstep = "1"', "guidance.1.step: must be a whole number"),
         (
-            GOOD + '[[guidance]]\nsay = "x"\nconfidence = ["hihg"]',
+            GOOD + '[[guidance]]\ntext = "x"\nconfidence = ["hihg"]',
             "high, very_high, almost_certain, certain; did you mean 'high'?",
         ),
         (
@@ -78,13 +81,13 @@ def test_the_pages_example_is_a_tool(tmp_path: Path) -> None:
         ),
         (
             GOOD + '[arguments.mode]\ntype = "string"\ndescription = "x"\nrequired = 1',
-            "arguments.mode.required: is no key; did you mean 'required_on'?",
+            "arguments.mode.required: unknown key; did you mean 'required_on'?",
         ),
         (
             GOOD + '[result.tests]\ntype = "objects"\ndescription = "x"\nfields.a = {type = "string"}',
             "result.tests.fields.a.description: is missing",
         ),
-        (GOOD + '[[expected]]\nfield = "x"\nsay = "y"', "expected.0.field: there is no argument 'x'"),
+        (GOOD + '[[expected]]\nfield = "x"\ntext = "y"', "expected.0.field: there is no argument 'x'"),
         (GOOD.replace("[[guidance]]", "[guidance]"), "guidance: must be a list"),
         (GOOD + "\n".join(f"z{n} = 1" for n in range(7)), "; and 2 more"),
     ],
@@ -96,32 +99,31 @@ def test_what_is_wrong_with_a_file_is_told(tmp_path: Path, text: str | bytes, sa
     assert says in str(caught.value)
 
 
-def test_a_file_is_named_as_a_tool_may_be(tmp_path: Path) -> None:
-    """Every tool can be offered to every model, so its name is of those letters."""
-    with pytest.raises(DefinitionError, match="the file's name names the tool"):
+def test_the_file_name_must_be_a_valid_tool_name(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="the file name is the tool's name"):
         read_definition(write(tmp_path, "my tool.toml"))
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """A directory that ends in .toml, say."""
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
+    """For example a directory whose name ends in .toml."""
     (tmp_path / "mine.toml").mkdir()
-    with pytest.raises(DefinitionError, match=r"it cannot be read \(Is a directory\)"):
+    with pytest.raises(DefinitionError, match=r"the file cannot be read \(Is a directory\)"):
         read_definition(tmp_path / "mine.toml")
 
 
-def test_a_bad_file_does_not_spoil_the_good_one(tmp_path: Path) -> None:
-    """The one is a tool, the other a sentence; what is no TOML file is nobody's business."""
+def test_an_invalid_file_does_not_affect_others(tmp_path: Path) -> None:
+    """The valid file becomes a tool, the invalid one a problem; other files are ignored."""
     good, bad = write(tmp_path, "inspect.toml"), write(tmp_path, "bad.toml", GOOD + "x = 1")
     write(tmp_path, "README.md", "about these files")
     tools, problems = workflows_in(tmp_path)
     assert [(tool.name, tool.source) for tool in tools] == [("inspect", str(good))]
     assert problems == [
-        f"the workflow tool {bad} was left out: expert.x: is no key; there are prompt, by_default, skip_when_certain"
+        f"workflow tool {bad} was not loaded: expert.x: unknown key; known keys: prompt, by_default, skip_when_certain"
     ]
 
 
-def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
-    """The daemon starts without it."""
+def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
+    """The daemon starts without its tools."""
     tools, (problem,) = workflows_in(tmp_path / "gone")
     assert tools == []
     assert "the directory cannot be read (No such file or directory)" in problem
@@ -151,4 +153,4 @@ async def test_a_tool_of_the_operators_works_as_the_daemons_do(open_house: "Open
     last = await house.step("inspect", "Looked.", continuation_id=first["continuation_id"])
     assert (last["colour"], house.asked) == ("Simulated colour", 1)
     (problem,) = (await house.client.health())["problems"]
-    assert "bad.toml was left out: it is not valid TOML" in problem
+    assert "bad.toml was not loaded: the file is not valid TOML" in problem

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toold.providers.simulator.schema_example import value_for
 from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
-from toold.tools.builtin.workflow.workflow_result import Unstructured, parse, result_fields, schema, words
+from toold.tools.builtin.workflow.workflow_result import (
+    Unstructured,
+    parse_result,
+    result_fields,
+    result_schema,
+    result_text,
+)
 
 Define = Callable[..., WorkflowDefinition]
 FINDING = {
@@ -47,7 +53,7 @@ WHOLE = {
 
 def test_the_schema_is_what_vendors_take(define: Define) -> None:
     """A type everywhere, no references, nothing beside what is described, and only what may be left out is optional."""
-    made = schema(result_fields(define(result=FIELDS)))
+    made = result_schema(result_fields(define(result=FIELDS)))
     assert made["required"] == ["summary", "findings", "verdict", "ready", "notes", "tests"]
     assert made["properties"]["verdict"] == {"type": "string", "enum": ["go", "stop"], "description": "What to do."}
     assert made["properties"]["notes"] == {"type": "array", "items": {"type": "string"}, "description": "More."}
@@ -66,8 +72,8 @@ def test_the_schema_is_what_vendors_take(define: Define) -> None:
 def test_what_fits_the_schema_is_read(define: Define) -> None:
     """What a model that is held to the schema answers is a result."""
     fields = result_fields(define(result=FIELDS))
-    value = value_for(schema(fields))
-    assert parse(fields, json.dumps(value)) == value
+    value = value_for(result_schema(fields))
+    assert parse_result(fields, json.dumps(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ def test_what_fits_the_schema_is_read(define: Define) -> None:
 )
 def test_what_stands_around_the_json_does_not_matter(define: Define, around: str) -> None:
     """Models that nothing holds to JSON put it into a fence, or say something before it."""
-    assert parse(result_fields(define()), around.format(json.dumps(RESULT))) == RESULT
+    assert parse_result(result_fields(define()), around.format(json.dumps(RESULT))) == RESULT
 
 
 @pytest.mark.parametrize(
@@ -92,7 +98,7 @@ def test_small_liberties_are_taken_as_they_are_meant(define: Define, said: Any, 
     """A capital letter, a range of lines, a null and a word more make no answer useless."""
     answer = {**RESULT, "findings": [{**FINDING, **said}]}
     kept = {name: value for name, value in FINDING.items() if said.get(name, value) is not None}
-    assert parse(result_fields(define()), json.dumps(answer)) == {**RESULT, "findings": [kept | is_read_as]}
+    assert parse_result(result_fields(define()), json.dumps(answer)) == {**RESULT, "findings": [kept | is_read_as]}
 
 
 @pytest.mark.parametrize(
@@ -101,29 +107,29 @@ def test_small_liberties_are_taken_as_they_are_meant(define: Define, said: Any, 
         ("I found a leak.", "the answer has no JSON object"),
         ("", "the answer has no JSON object"),
         ("} {", "the answer has no JSON object"),
-        ('{"summary": "cut o}', "the answer is no JSON: "),
+        ('{"summary": "cut o}', "the answer is not JSON: "),
         ('{"summary": "s"}', "the answer does not fit the schema: findings: Field required"),
         ('{"summary": "s", "findings": [{"title": "t"}]}', "the answer does not fit the schema: findings.0.severity"),
         ('{"summary": "s", "findings": "none"}', "the answer does not fit the schema: findings: "),
-        ("{" + '"a":{' * 100_000 + "}" * 100_000, "the answer is no JSON: "),
+        ("{" + '"a":{' * 100_000 + "}" * 100_000, "the answer is not JSON: "),
     ],
 )
 def test_an_answer_that_is_no_result_says_why(define: Define, text: str, why: str) -> None:
     """The words stay; what is wrong with them is told by its place."""
-    outcome = parse(result_fields(define()), text)
+    outcome = parse_result(result_fields(define()), text)
     assert isinstance(outcome, Unstructured)
-    assert outcome.why.startswith(why)
+    assert outcome.reason.startswith(why)
 
 
 @given(st.text() | st.text().map(lambda text: "{" + text + "}"))
 def test_no_answer_breaks_the_reading(define: Define, text: str) -> None:
     """Whatever a model says is a result, or is told not to be one."""
-    assert isinstance(parse(result_fields(define(result=FIELDS)), text), dict | Unstructured)
+    assert isinstance(parse_result(result_fields(define(result=FIELDS)), text), dict | Unstructured)
 
 
 def test_a_result_reads_well(define: Define) -> None:
     """The summary, each finding with its place and remedy, and what else there is under its own name."""
-    assert words(result_fields(define(result=FIELDS)), WHOLE) == (
+    assert result_text(result_fields(define(result=FIELDS)), WHOLE) == (
         "One leak.\n\n"
         "1. [high] It leaks (a.py:12)\n   No close.\n   Fix: with\n\n"
         "Verdict: go\n\n"
@@ -135,6 +141,6 @@ def test_a_result_reads_well(define: Define) -> None:
 
 def test_a_result_without_findings_says_so(define: Define) -> None:
     """An empty list is an answer too; what else is empty is left out."""
-    assert words(result_fields(define(result=FIELDS)), {"summary": "Fine.", "findings": [], "notes": []}) == (
+    assert result_text(result_fields(define(result=FIELDS)), {"summary": "Fine.", "findings": [], "notes": []}) == (
         "Fine.\n\nNo findings."
     )

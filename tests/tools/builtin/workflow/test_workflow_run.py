@@ -4,7 +4,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.tools.builtin.workflow.workflow_run import WorkflowIssue, WorkflowRun, WorkflowStep, kept_run, with_run
+from toold.tools.builtin.workflow.workflow_run import WorkflowIssue, WorkflowRun, WorkflowStep, stored_run, with_run
 
 NAMES = st.text(max_size=8)
 ISSUES = st.builds(
@@ -18,13 +18,13 @@ STEPS = st.builds(
     files_checked=st.tuples(NAMES),
     relevant_files=st.tuples(NAMES),
     issues=st.tuples(ISSUES),
-    own=st.dictionaries(NAMES, NAMES | st.booleans() | st.integers(-9, 9) | st.lists(NAMES), max_size=2),
+    tool_arguments=st.dictionaries(NAMES, NAMES | st.booleans() | st.integers(-9, 9) | st.lists(NAMES), max_size=2),
 )
 RUNS = st.builds(
     WorkflowRun,
     steps=st.lists(STEPS, max_size=4).map(tuple),
     total=st.integers(1, 9),
-    said=st.dictionaries(NAMES, NAMES, max_size=2),
+    values=st.dictionaries(NAMES, NAMES, max_size=2),
     done=st.booleans(),
 )
 
@@ -33,16 +33,16 @@ RUNS = st.builds(
 def test_a_run_comes_back_as_it_was(run: WorkflowRun) -> None:
     """The store keeps JSON: what is read from it is what was put in."""
     state = json.loads(json.dumps(with_run(None, "debug", run)))
-    assert kept_run(state, "debug") == run
+    assert stored_run(state, "debug") == run
 
 
 def test_tools_do_not_see_each_others_steps() -> None:
     """Each keeps its own under its name, and leaves what it does not know."""
     state = with_run({"other": {"x": 1}}, "debug", WorkflowRun(total=2))
     assert state["other"] == {"x": 1}
-    assert kept_run(state, "debug") == WorkflowRun(total=2)
-    assert kept_run(state, "analyze") is None
-    assert kept_run(None, "debug") is None
+    assert stored_run(state, "debug") == WorkflowRun(total=2)
+    assert stored_run(state, "analyze") is None
+    assert stored_run(None, "debug") is None
 
 
 def test_files_of_the_latest_step_come_first() -> None:

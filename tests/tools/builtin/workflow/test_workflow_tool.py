@@ -175,31 +175,29 @@ async def test_a_caller_can_do_without_the_expert(house: "House", said: dict[str
     assert next(iter(said)).removesuffix("_model") in answer["notice"].replace("the confidence is", "confidence")
 
 
-async def test_an_answer_that_is_no_json_is_passed_on(house: "House") -> None:
-    """The words come back, with why they are no findings; the model is not asked again."""
+async def test_a_reply_without_json_is_returned_as_text(house: "House") -> None:
+    """``unstructured`` says why; the model is not asked again."""
     answer = await house.step("analyze", "Why? [[sim:say=It is small.]]", model="kimi-k2.7-code")
     assert answer["unstructured"] == "the answer has no JSON object"
     assert house.asked == 1
 
 
-async def test_an_answer_that_was_cut_off_says_so(house: "House") -> None:
-    """Half a result is none, and the caller learns what cut it off."""
+async def test_a_truncated_reply_has_a_notice(house: "House") -> None:
     answer = await house.step("analyze", "Why? [[sim:length]]")
     assert answer["unstructured"]
-    assert "cut off at the token limit" in answer["notice"]
+    assert "truncated at the token limit" in answer["notice"]
 
 
-async def test_an_answer_without_words_is_an_error(context: "Context") -> None:
-    """Nothing at all is no result; the thread stays as it was."""
+async def test_an_empty_reply_is_an_error(context: "Context") -> None:
+    """The conversation stays unchanged."""
     context.completion = Completion(" ", "kimi-see", "length", None, reasoning="hm")
     tool = load_registry().get("analyze")
-    with pytest.raises(ProviderError, match=r"kimi-see gave no answer: .* Send the last step again\."):
+    with pytest.raises(ProviderError, match=r"kimi-see returned no text: .* Send the last step again\."):
         await tool.function(bind(tool, {"step": "Why?"}), context)
     assert context.threads == {}
 
 
-async def test_a_model_that_nothing_holds_to_json_is_told_the_schema(house: "House") -> None:
-    """It can be the expert all the same."""
+async def test_a_model_without_json_support_gets_the_schema_in_its_instructions(house: "House") -> None:
     answer = await house.step(
         "codereview", f"Judge. [[sim:say={json.dumps(RESULT | OWN['codereview'])}]]", model="kimi-k2.7-code"
     )
@@ -208,10 +206,9 @@ async def test_a_model_that_nothing_holds_to_json_is_told_the_schema(house: "Hou
     assert '"verdict": {"type": "string", "enum": ["approve"' in house.last["messages"][0]["content"]
 
 
-async def test_auto_takes_one_that_can_be_held_to_json(house: "House") -> None:
-    """And says why it is that one."""
+async def test_auto_selects_a_model_with_json_support(house: "House") -> None:
     answer = await house.step("codereview", "Judge.", model="auto")
-    assert answer["chosen_because"]
+    assert answer["model_choice_reason"]
     assert house.last["response_format"]
 
 
@@ -245,9 +242,9 @@ async def test_a_file_that_is_gone_at_the_end_is_left_out(open_house: "OpenHouse
     (tmp_path / "gone.py").unlink()
     (tmp_path / "kept.py").write_text("kept = 2\n")
     last = await house.step("debug", "So.", continuation_id=first["continuation_id"], relevant_files=["./kept.py"])
-    (missing,) = last["left_out"]
+    (missing,) = last["omitted"]
     assert missing["what"] == "gone.py"
-    assert missing["why"].startswith("'gone.py' does not exist.")
+    assert missing["reason"].startswith("'gone.py' does not exist.")
     assert prompt_of(house.last).count("1| kept = 2") == 1
 
 

@@ -1,0 +1,56 @@
+"""``health``, ``status``, ``self-check`` and ``version``: the state of the daemon."""
+
+import platform
+from typing import Any
+
+from pydantic import Field
+
+from ...protocol.frames import PROTOCOL_VERSION
+from ...version import __version__
+from ..tool import Answer, Arguments, tool
+from ..tool_context import ToolContext
+
+
+class StatusArguments(Arguments):
+    """How many calls and days to report."""
+
+    recent: int = Field(default=10, ge=0, le=100, description="Number of recent calls to list.")
+    days: int = Field(default=7, ge=0, le=400, description="Number of days of usage, today (UTC) included.")
+
+
+@tool("health", read_only=True, open_world=False, idempotent=True, unmetered=True)
+async def health(_arguments: Arguments, context: ToolContext) -> dict[str, Any]:
+    """Report whether the daemon accepts calls (`status`: `ready` or `stopping`) and any `problems`."""
+    return context.daemon.health()
+
+
+@tool("status", read_only=True, open_world=False, idempotent=True, unmetered=True)
+async def status(arguments: StatusArguments, context: ToolContext) -> dict[str, Any]:
+    """Show version, uptime, limits and their use, connections, providers, tokens and cost per day, and recent calls."""
+    return await context.daemon.status(recent=arguments.recent, days=arguments.days)
+
+
+@tool("self-check", read_only=True, open_world=False, idempotent=True, unmetered=True)
+async def self_check(_arguments: Arguments, context: ToolContext) -> Answer:
+    """Check database, journal, providers, disk, clock, audit, tools, models and budget. Sends no vendor request.
+
+    Each check has `ok`, a `message`, and a `remedy` if it is not ok.
+    """
+    checks = await context.daemon.self_check()
+    return Answer("\n".join(map(_check_line, checks)), {"ok": all(check["ok"] for check in checks), "checks": checks})
+
+
+def _check_line(check: dict[str, Any]) -> str:
+    remedy = f"; {check['remedy']}" if check["remedy"] else ""
+    return f"{check['status']:4}  {check['check']}: {check['message']}{remedy}"
+
+
+@tool("version", read_only=True, open_world=False, idempotent=True, unmetered=True)
+async def version(_arguments: Arguments, _context: ToolContext) -> dict[str, Any]:
+    """Show the daemon's name and version, its protocol version, and its Python version."""
+    return {
+        "name": "toold",
+        "version": __version__,
+        "protocol": PROTOCOL_VERSION,
+        "python": platform.python_version(),
+    }
