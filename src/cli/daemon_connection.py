@@ -91,7 +91,7 @@ def _is_denied(client: MCPWebSocketClient) -> bool:
 
 def _failure(client: MCPWebSocketClient) -> str:
     error = client.last_error
-    if isinstance(error, ConnectionFailedError) and error.nobody_there:
+    if isinstance(error, ConnectionFailedError) and error.not_listening:
         return f"no daemon answers at {client.url}; start one with `make run` or `toold serve`"
     return str(error)
 

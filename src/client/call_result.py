@@ -1,4 +1,4 @@
-"""What a call comes back as: ``CallResult``, and the flat record that metric scripts keep."""
+"""The result of a call: ``CallResult``, and the flat record for metric scripts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,20 +20,20 @@ class CallResult:
     outputs: list[dict[str, Any]]
     """MCP content blocks, a text block first."""
     structured: Json
-    """The tool's data; None where it answered in words alone (or its data is null)."""
+    """The tool's structured data; None if it answered with text only (or its data is null)."""
     metadata: Metadata
 
     @property
     def text(self) -> str:
-        """The text blocks, one below the other."""
+        """The text blocks, joined by newlines."""
         return "\n".join(str(block.get("text", "")) for block in self.outputs if block.get("type") == "text")
 
 
 def result_of(frame: CallToolRes) -> CallResult:
-    """The result that a terminal answer carries.
+    """Returns the result in an answer.
 
     Raises:
-        CallError: the error that it carries instead.
+        CallError: the answer is an error.
     """
     if frame.error is not None:
         raise error_from_wire(frame.error)
@@ -43,23 +43,23 @@ def result_of(frame: CallToolRes) -> CallResult:
 
 
 def error_text(error: CallError | ConnectionError) -> str:
-    """One line: the daemon's code before its message, the connection's trouble as it is."""
+    """Returns one line: code and message of the daemon's error, or the connection error."""
     return f"{error.code.value}: {error.message}" if isinstance(error, CallError) else str(error)
 
 
 def version_and_timeout(baseline_version: str | float | None, timeout: float | None) -> tuple[str | None, float]:
-    """Tell the two shapes of ``execute_tool_with_metrics`` apart: a string is a version, a number a time-out.
+    """Distinguishes the two signatures of ``execute_tool_with_metrics``: a string is a version, a number a timeout.
 
     Raises:
-        TypeError: the third argument is neither, or the time-out is given twice.
+        TypeError: the third argument is neither, or the timeout is given twice.
     """
     if baseline_version is None or isinstance(baseline_version, str):
         return baseline_version, DEFAULT_TIMEOUT_S if timeout is None else timeout
     if isinstance(baseline_version, bool) or not isinstance(baseline_version, int | float):
         kind = type(baseline_version).__name__
-        raise TypeError(f"the third argument is a baseline version (str) or a time-out in seconds, not {kind}")
+        raise TypeError(f"the third argument is a baseline version (str) or a timeout in seconds, not {kind}")
     if timeout is not None:
-        raise TypeError("the time-out is given twice: as third argument and as timeout=")
+        raise TypeError("the timeout is given twice: as third argument and as timeout=")
     return None, float(baseline_version)
 
 
@@ -73,7 +73,7 @@ def metrics_record(
     outputs: Sequence[dict[str, Any]],
     error: str | None,
 ) -> dict[str, Any]:
-    """The flat record; ``timestamp`` is when the call started, ISO 8601 in UTC."""
+    """Returns the flat record; ``timestamp`` is the start of the call, ISO 8601 in UTC."""
     record: dict[str, Any] = {
         "tool_name": tool_name,
         "iteration": iteration,

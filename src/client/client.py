@@ -1,8 +1,8 @@
-"""``MCPWebSocketClient``: calls tools of a daemon over one connection at a time, and comes back when it breaks.
+"""``MCPWebSocketClient``: calls a daemon's tools over one connection at a time, and reconnects when it is lost.
 
-Below it, each with one thing to know: ``exchange`` makes a call over whatever connection stands, ``session`` is what
-outlives a connection (who waits for which answer), ``link`` dials and comes back, ``returning`` decides when,
-``connection`` is one socket, ``requests`` and ``reading`` are the frames.
+Its parts: ``request_exchange`` sends requests, ``client_session`` has the state that outlives a connection,
+``client_link`` connects and reconnects, ``reconnect_policy`` decides when, ``client_connection`` is one socket,
+``client_frames`` encodes and decodes frames.
 """
 
 import logging
@@ -27,34 +27,34 @@ from .client_errors import ConnectionFailedError, ConnectionLostError
 from .client_link import ATTEMPTS, BACKOFF_FACTOR, ClientLink
 from .client_session import ClientSession
 from .daemon_endpoint import DaemonEndpoint, EndpointRequest, read_announcement, resolve
-from .pending_answers import OnChunk, OnProgress, OnToolsChanged, answered_with
+from .pending_answers import OnChunk, OnProgress, OnToolsChanged, expect_frame
 from .request_exchange import RequestExchange
 
 _log = logging.getLogger(__name__)
 
 FEATURES: Final = ("ack", "stream", "resume", "going_away")
-"""What this client understands beyond plain (docs/protocol.md, hello)."""
+"""The optional protocol features of this client (docs/protocol.md, hello)."""
 
 
 class MCPWebSocketClient:
-    """One connection to a daemon; any number of calls at once, from any task of one event loop.
+    """A client of one daemon; supports concurrent calls from all tasks of one event loop.
 
-    Host, port and token default to ``TOOLD_HOST|PORT|TOKEN``, then ``EXAI_WS_HOST|PORT|TOKEN``, then to what the
-    daemon left in its state directory, then to 127.0.0.1:8079 without a token. They are looked up anew at each connect.
+    Host, port and token default to ``TOOLD_HOST|PORT|TOKEN``, then ``EXAI_WS_HOST|PORT|TOKEN``, then the daemon's state
+    directory, then 127.0.0.1:8079 without a token. They are resolved again at each connect.
 
     Args:
-        host: a name, an address, or a whole ``ws://…`` or ``wss://…`` URL.
+        host: a name, an address, or a ``ws://…`` or ``wss://…`` URL.
         max_message_size: bytes; a longer frame from the daemon ends the connection.
         tls: true for ``wss``, with the system's certificates; an ``ssl.SSLContext`` for others.
-        session_id: a label for logs and audit; made up where it is None, and the same at each reconnect.
-        features: what to ask for beyond plain; ``()`` makes a plain client.
+        session_id: a label for logs and audit; generated if None, and the same after reconnects.
+        features: optional protocol features to request; ``()`` makes a plain client.
         client_name: this program's name in the daemon's logs.
-        workspace: where relative paths in arguments start.
-        toolset: which tools to have; None takes the daemon's default. A name that it has not refuses the connection.
-        on_tools_changed: called when ``list_tools`` would have another answer, after a reconnect too.
+        workspace: the directory that relative paths in arguments refer to.
+        toolset: the tools to use; None for the daemon's default. The daemon refuses unknown names.
+        on_tools_changed: called when the answer of ``list_tools`` has changed, also after a reconnect.
 
     Raises:
-        ValueError: a host, port or feature cannot be one.
+        ValueError: a host, port or feature is invalid.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class MCPWebSocketClient:
         self.session_id = session_id or f"client-{uuid.uuid4().hex[:8]}"
         self.max_message_size = max_message_size
         self._context = tls if isinstance(tls, ssl.SSLContext) else None
-        self._wish = EndpointRequest(
+        self._request = EndpointRequest(
             host, port, token, True if self._context else bool(tls) if tls is not None else None
         )
         self._features = (*features, "tools_changed") if on_tools_changed else tuple(features)
@@ -97,10 +97,10 @@ class MCPWebSocketClient:
         return f"<{type(self).__name__} {self.url} {'connected' if self.connected else 'not connected'}>"
 
     async def __aenter__(self) -> Self:
-        """Connect as ``connect()`` does.
+        """Connects as ``connect()`` does.
 
         Raises:
-            ConnectionFailedError: it could not.
+            ConnectionFailedError: connecting failed.
         """
         await self._link.establish()
         return self
@@ -114,17 +114,17 @@ class MCPWebSocketClient:
 
     @property
     def connected(self) -> bool:
-        """Whether a greeted connection stands, as far as this side knows."""
+        """Whether the client is connected, as far as it knows."""
         return self._link.connected
 
     @property
     def last_error(self) -> Exception | None:
-        """Why the last attempt to connect failed, or how the last connection ended, whichever was later."""
+        """Why the last attempt to connect failed, or how the last connection ended; the later one."""
         return self._link.last_error
 
     @property
     def url(self) -> str:
-        """Where the client is, or last was, or will first be connected to."""
+        """The URL of the current, last or first connection."""
         return self._endpoint.url
 
     @property
@@ -133,11 +133,11 @@ class MCPWebSocketClient:
         return self._link.connection.ack if self._link.connection else None
 
     async def connect(self, max_retries: int = ATTEMPTS, backoff_factor: float = BACKOFF_FACTOR) -> bool:
-        """Connect unless connected; ``max_retries`` attempts in all, at least one.
+        """Connects unless connected, with up to ``max_retries`` attempts, at least one.
 
-        Waits ``backoff_factor``, then ``backoff_factor²``, … seconds between attempts, 30 at most. An attempt that can
-        only fail again, such as one with a wrong token, is the last. False where none succeeded: ``last_error`` and
-        the log say why. Once a connection stood, the client comes back by itself until ``disconnect()``.
+        Waits ``backoff_factor``, then ``backoff_factor²``, … seconds between attempts, 30 at most. A permanent
+        failure, such as a wrong token, ends the attempts. Returns False if all failed; ``last_error`` and the log have
+        the reason. Once connected, the client reconnects by itself until ``disconnect()``.
         """
         try:
             await self._link.establish(max_retries, backoff_factor)
@@ -146,12 +146,12 @@ class MCPWebSocketClient:
         return True
 
     async def disconnect(self) -> None:
-        """Close the connection, if there is one, and come back no more. Calls in flight fail with
-        ``ConnectionLostError``; the session is over for this client."""
+        """Closes the connection, if any, and stops reconnecting. Calls in flight fail with ``ConnectionLostError``; the
+        session ends for this client."""
         await self._link.close()
 
     async def ensure_connected(self, max_retries: int = ATTEMPTS) -> bool:
-        """Connect where no connection stands. A session that was resumed elsewhere is not taken back by itself."""
+        """Connects unless connected. Does not take back a session that was resumed elsewhere."""
         try:
             await self._link.restore(max_retries)
         except ConnectionFailedError:
@@ -167,12 +167,12 @@ class MCPWebSocketClient:
         timeout: float | None = DEFAULT_TIMEOUT_S,
         auto_reconnect: bool = True,
     ) -> tuple[bool, list[dict[str, Any]], str | None]:
-        """Call a tool: ``(success, outputs, error)``; ``error`` is one line, None on success.
+        """Calls a tool; returns ``(success, outputs, error)``. ``error`` is one line, None on success.
 
-        ``timeout`` and ``auto_reconnect`` are as in ``call``, which raises what this puts into ``error``.
+        ``timeout`` and ``auto_reconnect`` are as in ``call``, whose errors are returned as ``error``.
 
         Raises:
-            ValueError: the time-out is not above 0.
+            ValueError: the timeout is not positive.
         """
         try:
             result = await self.call(tool_name, arguments, timeout=timeout, auto_reconnect=auto_reconnect)
@@ -191,23 +191,22 @@ class MCPWebSocketClient:
         request_id: str | None = None,
         auto_reconnect: bool = True,
     ) -> CallResult:
-        """Call a tool and wait for its result.
+        """Calls a tool and returns its result.
 
         Args:
-            timeout: the call's deadline in seconds, kept by the daemon; None takes the tool's own. The client waits
-                5 s longer, then gives up and has the call cancelled. A connection that is away is waited for within
-                it (within 30 s where it is None).
+            timeout: the call's timeout in seconds, enforced by the daemon; None for the tool's default. The client
+                waits 5 s longer, and then cancels the call. It includes the time to reconnect (30 s if it is None).
             on_progress: called with each ``Progress``, at least every 5 s while the call runs.
-            on_chunk: called with each piece of the answer's text; needs the ``stream`` feature.
-            request_id: the id to ``cancel`` by; made up where it is None.
-            auto_reconnect: connect first where no connection stands, and wait on where it breaks, as long as the
-                session can be resumed. A call that was sent is never sent to another session: it may have run.
+            on_chunk: called with each chunk of the answer's text; needs the ``stream`` feature.
+            request_id: the id for ``cancel``; generated if None.
+            auto_reconnect: connect first if not connected, and keep waiting after a lost connection as long as the
+                session can be resumed. A call that was sent is never sent in another session: it may have run.
 
         Raises:
-            CallError: the daemon's error, by its code; CallTimeoutError where no answer came in time.
-            ConnectionFailedError: no connection came about, so the call was not sent.
+            CallError: the daemon's error, by its code; CallTimeoutError without an answer in time.
+            ConnectionFailedError: connecting failed, so the call was not sent.
             ConnectionLostError: the connection ended before the answer; ``executed`` says whether the call was sent.
-            ValueError: the time-out is not above 0, the id is in flight already, or ``on_chunk`` without ``stream``.
+            ValueError: the timeout is not positive, the id is in flight, or ``on_chunk`` is used without ``stream``.
         """
         answer = await self.answer(
             name,
@@ -231,9 +230,9 @@ class MCPWebSocketClient:
         request_id: str | None = None,
         auto_reconnect: bool = True,
     ) -> CallToolRes:
-        """Call a tool and wait for its answer as it comes: an error has its ``metadata`` too, such as what it cost.
+        """Calls a tool and returns its raw answer, in which errors have ``metadata``, too, such as their cost.
 
-        Takes and raises what ``call`` does, but for the daemon's errors.
+        Like ``call``, but the daemon's errors are returned.
         """
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")
@@ -250,14 +249,13 @@ class MCPWebSocketClient:
         )
 
     async def cancel(self, request_id: str) -> bool:
-        """End a running call; true where that ended it, false where it had ended or is not known.
+        """Cancels a running call; False if it had ended or is unknown.
 
-        The task that waits for the call gets its one answer: ``CallCancelledError``, or the result if that was first.
-        A call of this client is ended over the next connection where this one breaks, and at once where it still
-        waits for a connection.
+        The task that waits for the call gets its one answer: ``CallCancelledError``, or the result if that came first.
+        If the connection is lost, the cancel is resent on the next one; a call that was not sent yet ends at once.
 
         Raises:
-            CallError: as ``ping``; ConnectionLostError: no connection stands.
+            CallError: as ``ping``; ConnectionLostError: not connected.
         """
         return await self._exchange.cancel(request_id)
 
@@ -270,9 +268,9 @@ class MCPWebSocketClient:
         *,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Call a tool and return a flat record of how it went; never raises for what the call came to.
+        """Calls a tool and returns a flat record of its outcome; never raises for a failed call.
 
-        Two shapes: ``(tool_name, arguments, "v1.2", iteration=3)`` and ``(tool_name, arguments, 30.0)``. The record has
+        Signatures: ``(tool_name, arguments, "v1.2", iteration=3)`` and ``(tool_name, arguments, 30.0)``. The record has
         tool_name, iteration, status (``success`` or ``error``), latency_ms (as this client saw it), timestamp (start,
         ISO 8601 in UTC), baseline_version where given, and output_count or error.
 
@@ -292,33 +290,33 @@ class MCPWebSocketClient:
             error=error,
         )
 
-    # --- questions that take no permit -------------------------------------------------------------------------------
+    # --- other requests ----------------------------------------------------------------------------------------------
 
     async def list_tools(self) -> tuple[ToolInfo, ...]:
-        """The tools that this connection may call. Raises as ``ping``."""
-        return answered_with(ListToolsRes, await self._exchange.ask("list_tools")).tools
+        """Returns the tools that this session may call. Raises as ``ping``."""
+        return expect_frame(ListToolsRes, await self._exchange.request("list_tools")).tools
 
     async def health(self) -> dict[str, Any]:
-        """How the daemon is, as its ``/readyz`` shows it. Raises as ``ping``."""
-        return answered_with(HealthRes, await self._exchange.ask("health")).health
+        """Returns the daemon's health, as in ``/readyz``. Raises as ``ping``."""
+        return expect_frame(HealthRes, await self._exchange.request("health")).health
 
     async def ping(self) -> float:
-        """Seconds that the daemon's loop took to answer.
+        """Returns the round-trip time in seconds.
 
         Raises:
-            CallError: the daemon's objection, or CallTimeoutError after 10 s without an answer.
-            ConnectionFailedError: no connection came about.
+            CallError: the daemon's error, or CallTimeoutError after 10 s without an answer.
+            ConnectionFailedError: connecting failed.
             ConnectionLostError: the connection ended before the answer.
         """
         await self._exchange.connected()
         began = time.perf_counter()
-        answered_with(Pong, await self._exchange.ask("ping"))
+        expect_frame(Pong, await self._exchange.request("ping"))
         return time.perf_counter() - began
 
-    # --- within ------------------------------------------------------------------------------------------------------
+    # --- internal ----------------------------------------------------------------------------------------------------
 
     def _find_endpoint(self) -> DaemonEndpoint:
-        return resolve(self._wish, os.environ, read_announcement(default_state_dir(os.environ)))
+        return resolve(self._request, os.environ, read_announcement(default_state_dir(os.environ)))
 
     async def _dial(self) -> ClientConnection:
         try:

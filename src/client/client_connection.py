@@ -1,6 +1,6 @@
-"""One open connection to the daemon, from the hello to the close: frames out, frames in, and a heartbeat.
+"""One open connection to the daemon: sends and receives frames, with a heartbeat.
 
-What outlives it (who waits for which answer, the resume key) is ``session``'s; when the next is tried is ``link``'s.
+State that outlives it is in ``client_session``; ``client_link`` reconnects.
 """
 
 import asyncio
@@ -19,29 +19,29 @@ from ..protocol.tool_call import MAX_FRAME_BYTES
 from .client_errors import ConnectionLostError, closed_with, describe_close
 from .client_frames import read_frame
 from .daemon_endpoint import DaemonEndpoint
-from .socket_opening import CLOSE_TIMEOUT_S, OpenSocket, greet, open_socket
+from .socket_opening import CLOSE_TIMEOUT_S, OpenSocket, exchange_hello, open_socket
 
 _log = logging.getLogger(__name__)
 
 PING_INTERVAL_S: Final = 20.0
 PING_TIMEOUT_S: Final = 20.0
-"""The heartbeat, as docs/protocol.md has it for both sides: a peer that vanished is noticed within their sum."""
+"""The heartbeat of docs/protocol.md: a dead peer is detected within the sum of both."""
 
 
 class ClientConnection:
-    """An open connection that was greeted. It reads nothing until it is started."""
+    """An open connection after a successful hello. Reads nothing until ``start``."""
 
     def __init__(self, socket: OpenSocket, ack: HelloAck, endpoint: DaemonEndpoint, max_message_size: int) -> None:
         self.ack = ack
         self.endpoint = endpoint
         self.leaving = False
-        """The daemon said that it goes away: it answers what runs and takes nothing new."""
+        """The daemon is going away: it answers running calls and accepts no new ones."""
         self.proven = False
-        """A frame came after the ack, or a pong: the daemon does more than greet."""
+        """A frame after the ack or a pong has arrived, so the connection works."""
         self._socket = socket
-        # No frame may be longer than either side takes; the daemon would close the connection over it.
+        # The smaller limit of both sides; the daemon closes the connection for a longer frame.
         self._max_frame_bytes = min(max_message_size, ack.limits.max_frame_bytes if ack.limits else MAX_FRAME_BYTES)
-        # Why the connection ended, once it has.
+        # Close code and reason, once the connection has ended.
         self._end: tuple[int, str] | None = None
         self._reader: asyncio.Task[None] | None = None
         self._heartbeat: asyncio.Task[None] | None = None
@@ -50,31 +50,31 @@ class ClientConnection:
     async def connect(
         cls, endpoint: DaemonEndpoint, hello: bytes, *, tls_context: ssl.SSLContext | None, max_message_size: int
     ) -> Self:
-        """Connect and say hello.
+        """Connects and exchanges the hello.
 
         Raises:
-            ConnectionFailedError: no daemon there, or it refused; the message says which and what to do.
+            ConnectionFailedError: no daemon listens, or it refused; the message says which and how to fix it.
         """
         socket = await open_socket(endpoint, tls_context=tls_context, max_message_size=max_message_size)
         try:
-            ack = await greet(socket, endpoint, hello)
+            ack = await exchange_hello(socket, endpoint, hello)
         except BaseException:
             await socket.close()
             raise
         return cls(socket, ack, endpoint, max_message_size)
 
     def start(self, deliver: Callable[[ServerFrame], None], on_end: Callable[["ClientConnection"], None]) -> None:
-        """Read frames until the end, which is told once; not where the event loop itself ends."""
+        """Starts reading frames. ``on_end`` is called once at the end, unless the event loop itself ends."""
 
         def ended(reader: asyncio.Task[None]) -> None:
             if reader.cancelled():
                 return
-            mistake = reader.exception()
-            if mistake is not None:
-                _log.error("the reader of %s failed", self.endpoint.url, exc_info=mistake)
+            failure = reader.exception()
+            if failure is not None:
+                _log.error("the reader of %s failed", self.endpoint.url, exc_info=failure)
             on_end(self)
 
-        self._heartbeat = asyncio.create_task(self._beat(), name="toold client heartbeat")
+        self._heartbeat = asyncio.create_task(self._run_heartbeat(), name="toold client heartbeat")
         self._reader = asyncio.create_task(self._read(deliver), name="toold client reader")
         self._reader.add_done_callback(ended)
 
@@ -88,45 +88,45 @@ class ClientConnection:
 
     @property
     def close_code(self) -> int:
-        """WebSocket's close code; 1006 until it is known."""
+        """The WebSocket close code; 1006 until it is known."""
         return self._end[0] if self._end else 1006
 
     async def send(self, frame: bytes) -> None:
-        """Send a frame. Where the connection ends meanwhile, its end is all that tells so.
+        """Sends a frame. If the connection ends while sending, only its end reports that.
 
         Raises:
-            InvalidArgumentsError: the frame is longer than the daemon takes.
-            ConnectionLostError: the connection had ended before, so nothing was sent.
+            InvalidArgumentsError: the frame exceeds the limit.
+            ConnectionLostError: the connection had already ended; nothing was sent.
         """
         if len(frame) > self._max_frame_bytes:
             raise InvalidArgumentsError(
-                f"The call is {len(frame):,} bytes long and a frame holds {self._max_frame_bytes:,} at most; "
+                f"The call has {len(frame):,} bytes and the limit of a frame is {self._max_frame_bytes:,}; "
                 "send less, or name a file for the tool to read."
             )
         if not self.open:
             raise self.lost("no")
-        try:  # noqa: SIM105 - on every call's road, where contextlib.suppress costs more than the rest of this
+        try:  # noqa: SIM105 - hot path: contextlib.suppress costs more than the rest
             await self._socket.send(frame, text=True)
         except websockets.ConnectionClosed:
             pass
 
     async def close(self) -> None:
-        """Close, in good order where the peer lets us; return when nothing of it is left."""
+        """Closes the connection, cleanly if the peer cooperates; returns when its tasks have ended."""
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._socket.close()
-        except TimeoutError:  # from a peer that reads nothing, not even the close
+        except TimeoutError:  # the peer does not even read the close
             self._socket.transport.abort()
         tasks = {task for task in (self._reader, self._heartbeat) if task is not None}
         if tasks:
             await asyncio.wait(tasks)
 
     def lost(self, executed: Executed) -> ConnectionLostError:
-        """What to raise for a call, given whether it was sent."""
+        """Returns the error of a call on this lost connection."""
         code, reason = self._end or (1006, "")
-        message = f"the connection to {self.endpoint.url} is gone: {describe_close(code, reason)}"
+        message = f"the connection to {self.endpoint.url} was lost: {describe_close(code, reason)}"
         if executed != "no":
-            message += "; what was in flight may have run"
+            message += "; calls in flight may have run"
         return ConnectionLostError(message, executed=executed, close_code=code)
 
     async def _read(self, deliver: Callable[[ServerFrame], None]) -> None:
@@ -142,25 +142,25 @@ class ClientConnection:
             self._end = self._end or closed_with(exc)
             _log.info("%s: %s", self.endpoint.url, describe_close(*self._end))
         finally:
-            self._end = self._end or (1006, "")  # without its reader a connection is none, whatever ended it
+            self._end = self._end or (1006, "")  # without its reader the connection is unusable
             if self._heartbeat is not None:
                 self._heartbeat.cancel()
             self._socket.transport.abort()
 
-    async def _beat(self) -> None:
-        # Not the library's own: that one waits without a bound to send its ping to a peer that reads nothing, waits
-        # for the close of a peer that is gone, and takes a large answer on a slow line, behind which the pong comes,
-        # for silence: after a resume the same answer would come again, and so on.
+    async def _run_heartbeat(self) -> None:
+        # Replaces the library's keepalive, which sends its ping without a timeout to a peer that does not read, waits
+        # for the close of a dead peer, and times out while a large answer delays the pong on a slow line: after a
+        # resume the same answer would be redelivered, and so on.
         pause_s = PING_INTERVAL_S
         with suppress(websockets.ConnectionClosed):
             while True:
                 await asyncio.sleep(pause_s)
-                self._socket.heard = False
+                self._socket.received_data = False
                 try:
                     async with asyncio.timeout(PING_TIMEOUT_S):
                         await (await self._socket.ping())
                 except TimeoutError:
-                    if not self._socket.heard:
+                    if not self._socket.received_data:
                         self._end = self._end or (CLOSE_NO_PONG, f"no pong within {PING_TIMEOUT_S:g} s")
                         self._socket.transport.abort()
                         return

@@ -1,10 +1,10 @@
-"""What can go wrong with the connection itself. A call that was answered with an error raises a ``CallError`` instead.
+"""Errors of the connection. A call that was answered with an error raises a ``CallError`` instead.
 
 ::
 
     ConnectionError (built in, an OSError)
-    ├── ConnectionFailedError   no connection came about
-    └── ConnectionLostError     there is no connection any more, or none yet, for the call
+    ├── ConnectionFailedError   no connection could be made
+    └── ConnectionLostError     the connection of a call was lost, or there is none
 """
 
 from typing import Final
@@ -16,24 +16,24 @@ from ..protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, CLOSE_SUPERSEDED, CLOS
 
 
 class ConnectionFailedError(ConnectionError):
-    """The daemon could not be reached, or refused the hello; the message says where, why and what to do.
+    """The daemon could not be reached, or refused the hello; the message says where, why and how to fix it.
 
-    ``retryable`` is false where the same attempt can only fail again, such as a wrong token. ``nobody_there`` is true
-    where nothing listens at the address, ``busy`` where what listens takes nobody for now.
+    ``retryable`` is false if the same attempt would fail again, as with a wrong token. ``not_listening`` is true if
+    nothing listens at the address, ``busy`` if the listener accepts no clients at present.
     """
 
-    def __init__(self, message: str, *, retryable: bool, nobody_there: bool = False, busy: bool = False) -> None:
+    def __init__(self, message: str, *, retryable: bool, not_listening: bool = False, busy: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
-        self.nobody_there = nobody_there
+        self.not_listening = not_listening
         self.busy = busy
 
 
 class ConnectionLostError(ConnectionError):
-    """The connection ended before the answer came.
+    """The connection ended before the answer arrived.
 
-    ``executed`` is ``no`` where the call was never sent, else ``maybe``: it may be running still, or have run.
-    ``close_code`` is WebSocket's (1006 where the peer said nothing), None where no connection stood.
+    ``executed`` is ``no`` if the call was never sent, else ``maybe``: it may be running or have run.
+    ``close_code`` is the WebSocket close code (1006 without a close frame), None without a connection.
     """
 
     def __init__(self, message: str, *, executed: Executed, close_code: int | None = None) -> None:
@@ -43,25 +43,25 @@ class ConnectionLostError(ConnectionError):
 
 
 _CLOSE_CODES: Final = {
-    1000: "closed in good order",
-    1001: "the other side goes away",
-    1006: "it broke without a word",
-    CLOSE_LIMIT: "a limit on connections, or this client reads too slowly",
-    1009: "a frame was longer than the limit",
+    1000: "closed cleanly",
+    1001: "the other side is going away",
+    1006: "closed without a close frame",
+    CLOSE_LIMIT: "connection limit reached, or this client reads too slowly",
+    1009: "a frame exceeded the limit",
     1011: "no answer to keepalive pings, or the daemon failed",
-    CLOSE_RESTART: "the daemon restarts, connect again",
+    CLOSE_RESTART: "the daemon is restarting; connect again",
     CLOSE_UNAUTHORIZED: "the token is not accepted; `toold token` prints the daemon's",
     CLOSE_SUPERSEDED: "the session was resumed elsewhere",
 }
 
 
 def describe_close(code: int, reason: str) -> str:
-    """A close code in words, with the peer's reason and what to do."""
+    """Returns a close code with the peer's reason and an explanation."""
     meaning = _CLOSE_CODES.get(code)
     return str(code) + (f" {reason}" if reason else "") + (f" ({meaning})" if meaning else "")
 
 
 def closed_with(exc: websockets.ConnectionClosed) -> tuple[int, str]:
-    """Code and reason of whichever side closed first; 1006 where none did."""
+    """Returns code and reason of the side that closed first; 1006 if neither did."""
     close = exc.rcvd if exc.rcvd_then_sent else exc.sent or exc.rcvd
     return (close.code, close.reason) if close else (1006, "")

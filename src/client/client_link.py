@@ -1,8 +1,8 @@
-"""The way to the daemon: one connection at a time, and the next one when it ends.
+"""Connects and reconnects to the daemon: one connection at a time.
 
-idle ──▶ up ──▶ away ──▶ up …      connect, by hand or for a call; a break; the return, in the background
-  ▲       └───────┴───▶ idle       disconnect, or an end after which nobody comes back unasked
-  └── an attempt by hand failed
+idle ──▶ connected ──▶ reconnecting ──▶ connected …    connect(), or a call; connection lost; reconnected in background
+  ▲          └──────────────┴───▶ idle                 disconnect(), or a close code that forbids reconnecting
+  └── connect() failed
 """
 
 import asyncio
@@ -15,39 +15,39 @@ from ..protocol.frames import CLOSE_SUPERSEDED
 from .client_connection import ClientConnection
 from .client_errors import ConnectionFailedError, ConnectionLostError
 from .client_session import ClientSession
-from .reconnect_policy import LATER_STEP, MAX_DELAY_S, outlives, reconnect_delay_s, when_to_return
+from .reconnect_policy import LATER_STEP, MAX_DELAY_S, reconnect_delay_s, reconnect_when, session_survives
 
 _log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
 BACKOFF_FACTOR: Final = 2.0
-"""By hand, or for a call that finds a client idle: so many attempts, 2 s and 4 s apart."""
+"""Attempts of ``connect()``, or of a call on an idle client, 2 s and 4 s apart."""
 
 Failure = Callable[[], Exception]
-"""Makes the same exception anew for each who has to hear of it: a traceback belongs to one task."""
+"""Creates a new exception per waiter, because a traceback belongs to one task."""
 
 
 class ClientLink:
-    """Dials, hands connections to the session, and comes back by itself once a connection has stood.
+    """Connects, passes connections to the session, and reconnects by itself after a connection was established.
 
-    ``dial`` makes one attempt; it raises ``ConnectionFailedError`` alone.
+    ``dial`` makes one attempt; it raises only ``ConnectionFailedError``.
     """
 
     def __init__(self, session: ClientSession, dial: Callable[[], Awaitable[ClientConnection]]) -> None:
         self.connection: ClientConnection | None = None
-        """The last one; None before the first, and after ``close``."""
+        """The latest connection; None before the first and after ``close``."""
         self.last_error: Exception | None = None
         self._session = session
         self._dial = dial
-        # Whether the connection stands as far as the session was told.
-        self._up = False
-        # Attempts are made one at a time, by whoever needs a connection.
+        # Whether the session has the connection.
+        self._attached = False
+        # One attempt at a time, made by a task that needs a connection.
         self._connecting = asyncio.Lock()
-        self._return: asyncio.Task[None] | None = None
-        # How often in a row it came to no good; counts the pauses.
+        self._reconnecting: asyncio.Task[None] | None = None
+        # Consecutive failures; the backoff step.
         self._step = 0
-        # What those wait for who need a connection: None where one came, else why none will.
-        self._arrival: asyncio.Future[Failure | None] | None = None
+        # Resolved for waiters with None once connected, or with the reason why there will be no connection.
+        self._next_connection: asyncio.Future[Failure | None] | None = None
 
     @property
     def connected(self) -> bool:
@@ -59,14 +59,14 @@ class ClientLink:
 
     @property
     def idle(self) -> bool:
-        """Whether there is no connection, and none is being tried for in the background."""
-        return not self._up and (self._return is None or self._return.done())
+        """Whether there is no connection and no reconnect is running."""
+        return not self._attached and (self._reconnecting is None or self._reconnecting.done())
 
     async def establish(self, attempts: int = ATTEMPTS, backoff_factor: float = BACKOFF_FACTOR) -> None:
-        """Connect unless connected, now, in so many attempts.
+        """Connects unless connected, with up to ``attempts`` attempts.
 
         Raises:
-            ConnectionFailedError: no attempt succeeded; it is the last one's, and ``last_error``.
+            ConnectionFailedError: all attempts failed; the last one's error, also in ``last_error``.
         """
         async with self._connecting:
             attempt = 0
@@ -81,12 +81,12 @@ class ClientLink:
                     await asyncio.sleep(min(backoff_factor**attempt, MAX_DELAY_S))
 
     async def restore(self, attempts: int = ATTEMPTS) -> None:
-        """As ``establish``, but a session that was resumed elsewhere is not taken back.
+        """Like ``establish``, but does not take back a session that was resumed elsewhere.
 
         Raises:
             ConnectionFailedError: as ``establish``, or the session was resumed elsewhere.
         """
-        if self.connection is not None and not self._up and self.connection.close_code == CLOSE_SUPERSEDED:
+        if self.connection is not None and not self._attached and self.connection.close_code == CLOSE_SUPERSEDED:
             url = self.connection.endpoint.url
             message = f"the session at {url} was resumed elsewhere; call connect() to start another"
             self.last_error = ConnectionFailedError(message, retryable=False)
@@ -94,38 +94,40 @@ class ClientLink:
         await self.establish(attempts)
 
     async def ready(self, unless: asyncio.Future[Any] | None = None) -> None:
-        """Return once there is a connection that takes calls, or ``unless`` is done.
+        """Waits until a connection accepts calls, or ``unless`` is done.
 
         Raises:
-            ConnectionFailedError: none came about, and nobody tries any more.
-            ConnectionLostError: the client was disconnected meanwhile.
+            ConnectionFailedError: connecting failed, and no reconnect is running.
+            ConnectionLostError: the client was disconnected in the meantime.
         """
         while not self.takes_calls and not (unless and unless.done()):
             if self.idle:
                 await self.restore()
                 continue
-            if self._arrival is None:
-                self._arrival = asyncio.get_running_loop().create_future()
-            arrival = self._arrival
-            await asyncio.wait({arrival, unless} if unless else {arrival}, return_when=asyncio.FIRST_COMPLETED)
-            failure = arrival.result() if arrival.done() else None
+            if self._next_connection is None:
+                self._next_connection = asyncio.get_running_loop().create_future()
+            next_connection = self._next_connection
+            await asyncio.wait(
+                {next_connection, unless} if unless else {next_connection}, return_when=asyncio.FIRST_COMPLETED
+            )
+            failure = next_connection.result() if next_connection.done() else None
             if failure is not None:
                 raise failure()
 
     async def close(self) -> None:
-        """Close in good order, and come back no more. Whoever waits, for an answer or for a connection, hears of it."""
-        if self._return is not None:
-            self._return.cancel()
-            await asyncio.wait({self._return})
+        """Closes cleanly and stops reconnecting. Waiters for answers and connections get an error."""
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+            await asyncio.wait({self._reconnecting})
         async with self._connecting:
-            connection, self.connection, self._up = self.connection, None, False
+            connection, self.connection, self._attached = self.connection, None, False
             if connection is not None:
-                await self._session.say_farewell()
+                await self._session.flush()
                 await connection.close()
                 self._session.end(lambda: connection.lost("maybe"))
-        self._announce(lambda: ConnectionLostError("the client was disconnected", executed="no"))
+        self._resolve_waiters(lambda: ConnectionLostError("the client was disconnected", executed="no"))
 
-    # --- within ------------------------------------------------------------------------------------------------------
+    # --- internal ----------------------------------------------------------------------------------------------------
 
     async def _attempt(self) -> None:
         try:
@@ -133,61 +135,65 @@ class ClientLink:
         except ConnectionFailedError as failed:
             self.last_error = failed
             raise
-        if self._up and self.connection is not None:  # it has ended, and has not said so yet
-            self._lose(self.connection)
-        if self._return is not None and self._return is not asyncio.current_task():
-            self._return.cancel()
-        self.connection, self._up = connection, True
+        if self._attached and self.connection is not None:  # it has ended but has not reported it yet
+            self._detach(self.connection)
+        if self._reconnecting is not None and self._reconnecting is not asyncio.current_task():
+            self._reconnecting.cancel()
+        self.connection, self._attached = connection, True
         connection.start(self._session.deliver, self._ended)
         self._session.adopt(connection)
-        self._announce(None)
+        self._resolve_waiters(None)
 
     def _ended(self, connection: ClientConnection) -> None:
-        if connection is not self.connection or not self._up:
+        if connection is not self.connection or not self._attached:
             return
-        self._lose(connection)
-        when = when_to_return(connection.close_code)
+        self._detach(connection)
+        when = reconnect_when(connection.close_code)
         if when == "never":
-            self._announce(lambda: ConnectionFailedError(str(connection.lost("no")), retryable=False))
+            self._resolve_waiters(lambda: ConnectionFailedError(str(connection.lost("no")), retryable=False))
             return
         if connection.proven:
             self._step = 0
         if when == "later":
             self._step = max(self._step, LATER_STEP)
-        self._return = asyncio.create_task(self._come_back(), name="toold client return")
+        self._reconnecting = asyncio.create_task(self._reconnect(), name="toold client reconnect")
 
-    def _lose(self, ended: ClientConnection) -> None:
-        """Tell the session how its connection ended."""
-        self._up, self.last_error = False, ended.lost("maybe")
-        tell = self._session.suspend if outlives(ended.close_code) else self._session.end
-        tell(lambda: ended.lost("maybe"))
+    def _detach(self, ended: ClientConnection) -> None:
+        """Tells the session how its connection ended."""
+        self._attached, self.last_error = False, ended.lost("maybe")
+        notify = self._session.suspend if session_survives(ended.close_code) else self._session.end
+        notify(lambda: ended.lost("maybe"))
 
-    async def _come_back(self) -> None:
-        said = ""
+    async def _reconnect(self) -> None:
+        last_message = ""
         while True:
-            await asyncio.sleep(reconnect_delay_s(self._step, random.random()))  # noqa: S311 - it spreads clients, it guards nothing
+            await asyncio.sleep(reconnect_delay_s(self._step, random.random()))  # noqa: S311 - jitter, not a secret
             self._step += 1
             async with self._connecting:
                 try:
                     await self._attempt()
                 except ConnectionFailedError as failed:
-                    # Once for each reason: an outage may last for days.
-                    _log.log(logging.DEBUG if str(failed) == said else logging.WARNING, "not back yet: %s", failed)
-                    said = str(failed)
+                    # Once per reason: an outage may last for days.
+                    _log.log(
+                        logging.DEBUG if str(failed) == last_message else logging.WARNING,
+                        "reconnect failed: %s",
+                        failed,
+                    )
+                    last_message = str(failed)
                     if not failed.retryable:
-                        self._give_up(failed)
+                        self._stop_reconnecting(failed)
                         return
                     if failed.busy:
                         self._step = max(self._step, LATER_STEP)
                 else:
                     return
 
-    def _give_up(self, failed: ConnectionFailedError) -> None:
+    def _stop_reconnecting(self, failed: ConnectionFailedError) -> None:
         message = str(failed)
-        self._session.end(lambda: ConnectionLostError(f"{message}; what was in flight may have run", executed="maybe"))
-        self._announce(lambda: ConnectionFailedError(message, retryable=False))
+        self._session.end(lambda: ConnectionLostError(f"{message}; calls in flight may have run", executed="maybe"))
+        self._resolve_waiters(lambda: ConnectionFailedError(message, retryable=False))
 
-    def _announce(self, failure: Failure | None) -> None:
-        arrival, self._arrival = self._arrival, None
-        if arrival is not None:
-            arrival.set_result(failure)
+    def _resolve_waiters(self, failure: Failure | None) -> None:
+        next_connection, self._next_connection = self._next_connection, None
+        if next_connection is not None:
+            next_connection.set_result(failure)

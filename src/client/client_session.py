@@ -1,10 +1,10 @@
 """The client's side of a session, which outlives its connections.
 
-It knows who waits for which answer, the key to come back with, what the daemon may forget, and which calls nobody waits
-for any more. A connection is handed to it by ``link``, which also says how it ended:
+It tracks pending answers, the resume key, answers to acknowledge, and calls to cancel. ``client_link`` attaches
+connections and reports how they end:
 
-    adopt ──▶ suspend ──▶ adopt …      the connection broke; the next one goes on with the session, or begins another
-        └───▶ end                      there is no way back to the session: whoever waits, hears of it
+    adopt ──▶ suspend ──▶ adopt …      connection lost; the next one resumes the session, or starts another
+        └───▶ end                      the session is lost: pending requests fail
 """
 
 import asyncio
@@ -21,64 +21,63 @@ from . import client_frames
 from .client_connection import ClientConnection
 from .client_errors import ConnectionLostError
 from .client_frames import CallFrame
-from .pending_answers import OnToolsChanged, PendingAnswer, PendingAnswers, tell
+from .pending_answers import OnToolsChanged, PendingAnswer, PendingAnswers, run_callback
 
 _log = logging.getLogger(__name__)
 
 STATUS_TIMEOUT_S: Final = 10.0
-"""For ``call_status``, which the daemon answers at once."""
-FORGET_COUNT: Final = 64
-FORGET_AFTER_S: Final = 0.5
-"""Answers that were handed over are forgotten together: when there are so many, or the first is so old."""
-FAREWELL_S: Final = 1.0
-"""For what is still to be sent before an orderly close."""
+"""The timeout of ``call_status``, which the daemon answers at once."""
+ACKNOWLEDGE_COUNT: Final = 64
+ACKNOWLEDGE_AFTER_S: Final = 0.5
+"""Answers are acknowledged in batches of this number, or after this time."""
+FLUSH_S: Final = 1.0
+"""How long pending frames may take before a clean close."""
 
 
 class ClientSession:
-    """What of a daemon's session this client keeps. ``answers`` are the requests in flight."""
+    """The client's state of a session. ``answers`` are the requests in flight."""
 
     def __init__(self, on_tools_changed: OnToolsChanged | None = None) -> None:
         self.answers = PendingAnswers()
         self.key: str | None = None
-        """What the next hello resumes the session by; None where there is none to go on with."""
+        """The resume key for the next hello; None without a session to resume."""
         self._connection: ClientConnection | None = None
-        # Calls whose cancel may not have arrived: it is sent again over the next connection, until they are answered.
+        # Cancels that may not have arrived; they are resent on the next connection until the calls are answered.
         self._cancelling: set[str] = set()
-        # Answers that came and that the daemon still keeps, and the timer that ends their waiting.
+        # Received answers that are not acknowledged yet, and the timer that acknowledges them.
         self._received: list[str] = []
-        self._forgetting: asyncio.TimerHandle | None = None
-        # The answer to call_status, which bears no id: one is asked at a time.
+        self._acknowledge_timer: asyncio.TimerHandle | None = None
+        # The pending call_status, whose answer has no id: one at a time.
         self._status: asyncio.Future[Mapping[str, CallStatus]] | None = None
-        self._going_on: asyncio.Task[None] | None = None
-        # Of the listing, as the daemon said last, and who is told when it is another one.
+        self._resuming: asyncio.Task[None] | None = None
+        # The latest revision of the tool listing, and the callback for changes.
         self._tools_rev: str | None = None
         self._on_tools_changed = on_tools_changed
-        # Frames on their way that no caller waits for.
-        self._errands: set[asyncio.Task[None]] = set()
+        # Frames being sent that no caller waits for.
+        self._background: set[asyncio.Task[None]] = set()
 
-    # --- connections come and go -------------------------------------------------------------------------------------
+    # --- connections -------------------------------------------------------------------------------------------------
 
     def adopt(self, connection: ClientConnection) -> None:
-        """Go on over this connection. Where the daemon did not resume the session, what it ran is out of reach."""
+        """Continues on this connection. If the daemon did not resume the session, earlier calls are lost."""
         if self.key is not None and not connection.ack.resumed:
-            _log.warning("%s: the session could not be resumed, this is a new one", connection.endpoint.url)
+            _log.warning("%s: the session could not be resumed; a new one was started", connection.endpoint.url)
             self.end(
                 lambda: ConnectionLostError(
-                    f"the daemon at {connection.endpoint.url} does not know the session any more, so its answers are "
-                    "lost; what was in flight may have run",
+                    f"the daemon at {connection.endpoint.url} no longer knows the session, so its answers are "
+                    "lost; calls in flight may have run",
                     executed="maybe",
                 )
             )
         self.key = connection.ack.resume_key
         self._connection = connection
-        self._hear_of_tools(connection.ack.tools_rev)
+        self._note_tools_rev(connection.ack.tools_rev)
         waiting = [(one, one.call) for one in self.answers if one.call and one.sent]
         if waiting or self._cancelling or self._received:
-            self._going_on = self._errand(partial(self._go_on, connection, waiting))
+            self._resuming = self._in_background(partial(self._resume_calls, connection, waiting))
 
     def suspend(self, make_error: Callable[[], Exception]) -> None:
-        """The connection broke. What cannot wait for the next one fails, each with an exception of its own, since a
-        traceback belongs to one task."""
+        """Handles a lost connection: requests that cannot wait for the next one fail."""
         self._detach()
         for waiting in self.answers:
             call = waiting.call
@@ -86,32 +85,34 @@ class ClientSession:
                 waiting.answer.set_exception(make_error())
 
     def end(self, make_error: Callable[[], Exception]) -> None:
-        """There is no way back. Calls that were never sent are left to their callers, who may send them elsewhere."""
+        """Ends the session. Calls that were never sent stay with their callers, for another session."""
         self.key = None
         self._cancelling.clear()
         self._received.clear()
         self.suspend(make_error)
 
-    async def say_farewell(self) -> None:
-        """Send what is still to be said before an orderly close, for a second at most."""
-        self._forget()
-        if self._errands:
-            await asyncio.wait(self._errands, timeout=FAREWELL_S)
+    async def flush(self) -> None:
+        """Sends pending frames before a clean close, for one second at most."""
+        self._acknowledge()
+        if self._background:
+            await asyncio.wait(self._background, timeout=FLUSH_S)
 
     def _detach(self) -> None:
         self._connection = None
         self._stop_timer()
-        if self._going_on is not None:
-            self._going_on.cancel()
-            self._going_on = None
+        if self._resuming is not None:
+            self._resuming.cancel()
+            self._resuming = None
 
-    async def _go_on(self, connection: ClientConnection, waiting: Sequence[tuple[PendingAnswer, CallFrame]]) -> None:
-        """What was begun over the last connection: the daemon redelivers answers by itself; the rest is asked for."""
+    async def _resume_calls(
+        self, connection: ClientConnection, waiting: Sequence[tuple[PendingAnswer, CallFrame]]
+    ) -> None:
+        """Continues earlier calls: the daemon redelivers answers, and the status of the rest is queried."""
         if self._received:
-            await connection.send(self._forget_received())
+            await connection.send(self._acknowledge_frame())
         for request_id in tuple(self._cancelling):
             await connection.send(client_frames.request_frame("cancel", request_id))
-        waiting = [(one, call) for one, call in waiting if one.open]  # some are redelivered already
+        waiting = [(one, call) for one, call in waiting if one.open]  # some answers were redelivered already
         if not waiting:
             return
         known = await self._ask_status(connection, [one.request_id for one, _ in waiting])
@@ -120,11 +121,10 @@ class ClientSession:
             if one.open and status == "expired":
                 one.answer.set_exception(ResultExpiredError())
             elif one.open and status == "unknown" and one.request_id not in self._cancelling:
-                await _send_again(connection, one, call)
+                await _resend(connection, one, call)
 
     async def _ask_status(self, connection: ClientConnection, request_ids: Sequence[str]) -> Mapping[str, CallStatus]:
-        """What the daemon knows of these calls; nothing where it does not say, since within the session it runs none of
-        them twice."""
+        """Returns the status of these calls; empty if unanswered, which is safe: no call runs twice."""
         self._status = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(STATUS_TIMEOUT_S):
@@ -135,10 +135,10 @@ class ClientSession:
         finally:
             self._status = None
 
-    # --- frames in ---------------------------------------------------------------------------------------------------
+    # --- received frames ---------------------------------------------------------------------------------------------
 
     def deliver(self, frame: ServerFrame) -> None:
-        """Hand a frame to whoever waits for it."""
+        """Passes a frame to its waiter."""
         match frame:
             case CallToolRes():
                 self.answers.deliver(frame)
@@ -151,76 +151,76 @@ class ClientSession:
                 if self._status is not None and not self._status.done():
                     self._status.set_result(frame.calls)
             case ToolsChanged():
-                self._hear_of_tools(frame.rev)
+                self._note_tools_rev(frame.rev)
             case _:
                 self.answers.deliver(frame)
 
-    def _hear_of_tools(self, rev: str | None) -> None:
-        """The daemon says which listing it has: at each hello, and when it changes."""
+    def _note_tools_rev(self, rev: str | None) -> None:
+        """Compares the revision of the tool listing, from each hello and each change, with the last one."""
         if rev is None:
             return
         known, self._tools_rev = self._tools_rev, rev
         if known not in {None, rev} and self._on_tools_changed is not None:
-            tell(self._on_tools_changed, rev)
+            run_callback(self._on_tools_changed, rev)
 
     def _received_answer(self, request_id: str) -> None:
-        """The daemon need not keep it any more, whether somebody waited for it or nobody does."""
+        """Schedules the acknowledgement of an answer, whether or not a caller waited for it."""
         self._cancelling.discard(request_id)
         self._received.append(request_id)
-        if len(self._received) >= FORGET_COUNT:
-            self._forget()
-        elif self._forgetting is None:
-            self._forgetting = asyncio.get_running_loop().call_later(FORGET_AFTER_S, self._forget)
+        if len(self._received) >= ACKNOWLEDGE_COUNT:
+            self._acknowledge()
+        elif self._acknowledge_timer is None:
+            self._acknowledge_timer = asyncio.get_running_loop().call_later(ACKNOWLEDGE_AFTER_S, self._acknowledge)
 
-    def _forget(self) -> None:
+    def _acknowledge(self) -> None:
         if self._received and self._connection is not None:
-            self._errand(partial(self._connection.send, self._forget_received()))
+            self._in_background(partial(self._connection.send, self._acknowledge_frame()))
 
-    def _forget_received(self) -> bytes:
+    def _acknowledge_frame(self) -> bytes:
         self._stop_timer()
         received, self._received = self._received, []
         return client_frames.request_ids_frame("acknowledge", received)
 
     def _stop_timer(self) -> None:
-        if self._forgetting is not None:
-            self._forgetting.cancel()
-            self._forgetting = None
+        if self._acknowledge_timer is not None:
+            self._acknowledge_timer.cancel()
+            self._acknowledge_timer = None
 
-    # --- frames out --------------------------------------------------------------------------------------------------
+    # --- sent frames -------------------------------------------------------------------------------------------------
 
-    def give_up(self, waiting: PendingAnswer) -> None:
-        """Nobody waits for this call any more: have the daemon end it, now or after the next resume."""
+    def abandon(self, waiting: PendingAnswer) -> None:
+        """Cancels a call that no caller waits for any longer, now or after the next resume."""
         if waiting.sent and (waiting.open or waiting.answer.cancelled()):
-            self._have_cancelled(waiting.request_id)
+            self._send_cancel(waiting.request_id)
 
     def cancel(self, waiting: PendingAnswer) -> None:
-        """End this call; whoever waits for it gets its one answer. A call that was never sent ends at once."""
+        """Cancels this call; its waiter gets its one answer. A call that was never sent ends at once."""
         if waiting.sent:
-            self._have_cancelled(waiting.request_id)
+            self._send_cancel(waiting.request_id)
         else:
             waiting.answer.set_exception(
                 CallCancelledError("The call was cancelled before it was sent.", executed="no")
             )
 
-    def _have_cancelled(self, request_id: str) -> None:
+    def _send_cancel(self, request_id: str) -> None:
         if self.key is not None:
             self._cancelling.add(request_id)
         if self._connection is not None:
-            self._errand(partial(self._connection.send, client_frames.request_frame("cancel", request_id)))
+            self._in_background(partial(self._connection.send, client_frames.request_frame("cancel", request_id)))
 
-    def _errand(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+    def _in_background(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         async def run() -> None:
-            with suppress(ConnectionLostError):  # the next connection brings what is still to be said
+            with suppress(ConnectionLostError):  # resent on the next connection
                 await work()
 
-        task = asyncio.create_task(run(), name="toold client errand")
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
+        task = asyncio.create_task(run(), name="toold client send")
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
         return task
 
 
-async def _send_again(connection: ClientConnection, waiting: PendingAnswer, call: CallFrame) -> None:
+async def _resend(connection: ClientConnection, waiting: PendingAnswer, call: CallFrame) -> None:
     try:
         await connection.send(call.frame(asyncio.get_running_loop().time()))
-    except InvalidArgumentsError as error:  # the daemon takes shorter frames than before
+    except InvalidArgumentsError as error:  # the daemon now has a smaller frame limit
         waiting.answer.set_exception(error)

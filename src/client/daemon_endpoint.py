@@ -1,6 +1,4 @@
-"""Where the daemon is and which token it takes: what the caller names, else the environment, else the state
-directory.
-"""
+"""Resolves the daemon's address and token: from the caller, else the environment, else the state directory."""
 
 import logging
 import re
@@ -33,14 +31,14 @@ _PATH: Final = re.compile(r"(/[\w.~%-]*)*", re.ASCII)
 HOST_VARIABLES: Final = ("TOOLD_HOST", "EXAI_WS_HOST")
 PORT_VARIABLES: Final = ("TOOLD_PORT", "EXAI_WS_PORT")
 TOKEN_VARIABLES: Final = ("TOOLD_TOKEN", "EXAI_WS_TOKEN")
-"""In the order in which they count; the second names are those of older scripts."""
+"""In order of precedence; the second names are those of older scripts."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointRequest:
-    """What the caller named; None leaves it to the environment and the state directory.
+    """The caller's settings; None defers to the environment and the state directory.
 
-    ``host`` may be a whole address such as ``wss://tools.example:8443/ws``.
+    ``host`` may be a complete URL such as ``wss://tools.example:8443/ws``.
     """
 
     host: str | None = None
@@ -51,7 +49,7 @@ class EndpointRequest:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What the daemon of this machine left in its state directory: its address while it runs, and its token."""
+    """The daemon's announcement in its state directory: its address while it runs, and its token."""
 
     address: DaemonAddress | None = None
     token: str | None = field(default=None, repr=False)
@@ -59,38 +57,38 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class DaemonEndpoint:
-    """Where to connect, and with what."""
+    """The address and token to connect with."""
 
     host: str
     port: int
     tls: bool
     token: str | None = field(default=None, repr=False)
     token_source: str = field(default="", compare=False)
-    """Where the token came from and what to do where it is refused, a sentence."""
+    """One sentence: where the token came from, and what to do if it is rejected."""
     unannounced: bool = field(default=False, compare=False)
-    """Nobody named the address, and no daemon announced one: whoever listens there must not see the state directory's
-    token, and there is no other."""
+    """The address is only the default, and no daemon announced it: the state directory's token must not be sent there,
+    and there is no other token."""
     path: str = "/"
-    """The daemon takes any; a proxy before it may want its own."""
+    """The daemon accepts any path; a proxy in front of it may require one."""
 
     @property
     def url(self) -> str:
         return websocket_url(self.host, self.port, tls=self.tls, path=self.path)
 
 
-def resolve(wish: EndpointRequest, env: Mapping[str, str], announced: Announcement) -> DaemonEndpoint:
-    """Decide where to connect: the wish before the environment before the announcement before 127.0.0.1:8079.
+def resolve(request: EndpointRequest, env: Mapping[str, str], announced: Announcement) -> DaemonEndpoint:
+    """Decides where to connect, in this order: request, environment, announcement, 127.0.0.1:8079.
 
-    The announcement speaks for this machine: its port and TLS count where the host named is this machine and the
-    port named is no other, and its token goes to no other machine, nor to an address that nobody named.
+    The announcement is for this machine: its port and TLS apply only if the host is this machine and no other port is
+    named. Its token is never sent to another machine, nor to the default address.
 
     Raises:
-        ValueError: a host or port cannot be one; the message names where it came from.
+        ValueError: a host or port is invalid; the message names its origin.
     """
-    host, url_port, url_tls, path = _parse_host(wish.host or _first(env, HOST_VARIABLES))
-    port = url_port or _explicit_port(wish.port) or _port_from(env)
+    host, url_port, url_tls, path = _parse_host(request.host or _first(env, HOST_VARIABLES))
+    port = url_port or _explicit_port(request.port) or _port_from(env)
     address = announced.address
-    if address is not None and not _speaks_for(address, host, port):
+    if address is not None and not _applies_to(address, host, port):
         address = None
     guessed = address is None and host is None and port is None
     if host is None:
@@ -98,49 +96,49 @@ def resolve(wish: EndpointRequest, env: Mapping[str, str], announced: Announceme
     host = connectable(host)
     if port is None:
         port = address.port if address else DEFAULT_PORT
-    tls = next((said for said in (wish.tls, url_tls) if said is not None), address.tls if address else False)
+    tls = next((choice for choice in (request.tls, url_tls) if choice is not None), address.tls if address else False)
     trusted = not guessed and (address is not None or is_loopback(host))
-    token, source = _token(wish, env, announced.token if trusted else None)
+    token, source = _token(request, env, announced.token if trusted else None)
     unannounced = guessed and token is None and announced.token is not None
     return DaemonEndpoint(host, port, tls, token, source, unannounced, path)
 
 
-def _token(wish: EndpointRequest, env: Mapping[str, str], announced: str | None) -> tuple[str | None, str]:
-    """The token and its source; ``announced`` is the state directory's, where it may be sent."""
-    if wish.token:
-        return wish.token, "The token that was sent is the one passed as token=."
+def _token(request: EndpointRequest, env: Mapping[str, str], announced: str | None) -> tuple[str | None, str]:
+    """Returns the token and its source; ``announced`` is the state directory's, if it may be sent."""
+    if request.token:
+        return request.token, "The token passed as token= was sent."
     name = next((name for name in TOKEN_VARIABLES if env.get(name)), None)
     if name is not None:
         remedy = "correct it" if announced in {None, env[name]} else "unset it to use the state directory's"
-        return env[name], f"The token that was sent is that of {name}; {remedy}."
+        return env[name], f"The token in {name} was sent; {remedy}."
     if announced is not None:
         return (
             announced,
-            "The token that was sent is the state directory's; TOOLD_STATE_DIR names another daemon's directory.",
+            "The token in the state directory was sent; set TOOLD_STATE_DIR to use another daemon's.",
         )
     return None, "No token was sent: set TOOLD_TOKEN, or pass token=."
 
 
 def local_token(env: Mapping[str, str]) -> str | None:
-    """The token for this machine's daemon: the environment's, else the one in the state directory."""
+    """Returns the token for this machine's daemon: from the environment, else from the state directory."""
     return _first(env, TOKEN_VARIABLES) or read_announcement(default_state_dir(env)).token
 
 
 def read_announcement(state_dir: Path) -> Announcement:
-    """What the state directory says now. What is missing or cannot be read counts as not there."""
+    """Reads the state directory; missing and unreadable files are ignored."""
     address = token = None
     try:
         address = decode_address((state_dir / ADDRESS_FILE).read_bytes())
     except FileNotFoundError:
         pass
     except (OSError, msgspec.DecodeError) as exc:
-        _log.warning("%s is left out: %s", state_dir / ADDRESS_FILE, exc)
+        _log.warning("%s is ignored: %s", state_dir / ADDRESS_FILE, exc)
     try:
         token = (state_dir / TOKEN_FILE).read_text("utf-8", errors="replace").strip() or None
     except FileNotFoundError:
         pass
     except OSError as exc:
-        _log.warning("%s is left out: %s", state_dir / TOKEN_FILE, exc)
+        _log.warning("%s is ignored: %s", state_dir / TOKEN_FILE, exc)
     return Announcement(address, token)
 
 
@@ -149,7 +147,7 @@ def _first(env: Mapping[str, str], names: tuple[str, ...]) -> str | None:
 
 
 def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None, str]:
-    """Host, port, TLS and path as far as the name says; a bare host says nothing of the others."""
+    """Returns host, port, TLS and path of a URL, or of a bare host the host only."""
     if not named:
         return None, None, None, "/"
     if "://" not in named:
@@ -167,7 +165,7 @@ def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None,
 
 def _check_bare(host: str) -> str:
     if ":" in host and ip_address(host) is None:
-        raise ValueError(f"the host {host!r} is no address; name the port apart from it, or write ws://{host}/")
+        raise ValueError(f"the host {host!r} is not an address; pass the port separately, or use ws://{host}/")
     if not re.fullmatch(r"[\w.:%-]{1,253}", host):
         raise ValueError(f"the host {host!r} is neither a name nor an address")
     return host
@@ -180,7 +178,7 @@ def _explicit_port(port: int | None) -> int | None:
 
 
 def _port_from(env: Mapping[str, str]) -> int | None:
-    """The port that the environment names; 0, a daemon's 'any free one', names none."""
+    """Returns the port in the environment; 0, a daemon's 'any free port', counts as none."""
     name = next((name for name in PORT_VARIABLES if env.get(name)), None)
     if name is None:
         return None
@@ -190,6 +188,6 @@ def _port_from(env: Mapping[str, str]) -> int | None:
     return int(text) or None
 
 
-def _speaks_for(address: DaemonAddress, host: str | None, port: int | None) -> bool:
+def _applies_to(address: DaemonAddress, host: str | None, port: int | None) -> bool:
     here = host is None or host == address.host or is_loopback(connectable(host))
     return here and port in {None, address.port}

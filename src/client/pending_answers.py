@@ -1,4 +1,4 @@
-"""Who waits for which answer. Knows futures and frames, no socket."""
+"""Matches answers with pending requests. Uses futures and frames, no socket."""
 
 import asyncio
 import logging
@@ -29,42 +29,42 @@ _log = logging.getLogger(__name__)
 OnProgress = Callable[[Progress], None]
 """Called on the event loop for each report of a running call; must not block."""
 OnChunk = Callable[[str], None]
-"""Called on the event loop for each piece of the answer's text, in order; must not block."""
+"""Called on the event loop for each chunk of the answer's text, in order; must not block."""
 OnToolsChanged = Callable[[str], None]
 """Called on the event loop with the listing's new ``rev``; must not block."""
 
 Answer = CallToolRes | CancelRes | ListToolsRes | Pong | HealthRes
-"""The frames that end a wait."""
+"""The frames that answer a request."""
 
 A = TypeVar("A")
 
 
 class PendingAnswer(msgspec.Struct, eq=False):
-    """Somebody who waits for an answer: to a call, or to a question."""
+    """A pending request: a call, or another request such as a ping."""
 
     request_id: str
     answer: asyncio.Future[Answer]
     call: CallFrame | None
-    """None for a question."""
+    """None for other requests."""
     on_progress: OnProgress | None
     on_chunk: OnChunk | None
     sent: bool = False
-    """Whether it went out on some connection, so that it may have had an effect."""
+    """Whether it was sent on any connection, so that it may have had an effect."""
     accepted: bool = False
-    """The daemon said that it takes the call (to clients with ``ack``); else its answer is a refusal at the door."""
+    """The daemon accepted the call (reported to clients with ``ack``); without that, its answer is a rejection."""
 
     @property
     def open(self) -> bool:
         return not self.answer.done()
 
-    def wait_anew(self) -> None:
-        """The answer that came does not count: wait for another."""
+    def reset(self) -> None:
+        """Discards the answer and waits for another one."""
         self.sent = False
         self.answer = self.answer.get_loop().create_future()
 
 
 class PendingAnswers:
-    """The requests in flight, by id. An answer to an id that is not here is nobody's any more and is dropped."""
+    """The requests in flight, by id. Answers to unknown ids are dropped."""
 
     def __init__(self) -> None:
         self._waiting: dict[RequestId, PendingAnswer] = {}
@@ -73,7 +73,7 @@ class PendingAnswers:
         return len(self._waiting)
 
     def __iter__(self) -> Iterator[PendingAnswer]:
-        """Those whose answer has not come, as of now."""
+        """Iterates over a snapshot of the unanswered requests."""
         return iter([waiting for waiting in self._waiting.values() if waiting.open])
 
     @contextmanager
@@ -85,7 +85,7 @@ class PendingAnswers:
         on_progress: OnProgress | None = None,
         on_chunk: OnChunk | None = None,
     ) -> Iterator[PendingAnswer]:
-        """Wait for this request's answer; once the block is left, a late answer reaches nobody.
+        """Registers a request for the block; later answers are dropped.
 
         Raises:
             ValueError: a request of this id is in flight already.
@@ -100,35 +100,35 @@ class PendingAnswers:
         finally:
             del self._waiting[request_id]
             if waiting.answer.done() and not waiting.answer.cancelled():
-                waiting.answer.exception()  # so that an error that nobody awaited any more is not reported as lost
+                waiting.answer.exception()  # retrieved, so that asyncio does not report it
 
-    def find(self, request_id: RequestId | None) -> PendingAnswer | None:
-        """Who waits for the answer to this request, which has not come."""
+    def open_request(self, request_id: RequestId | None) -> PendingAnswer | None:
+        """Returns the request with this id if it is unanswered."""
         waiting = None if request_id is None else self._waiting.get(request_id)
         return None if waiting is None or waiting.answer.done() else waiting
 
     def deliver(self, frame: ServerFrame) -> None:
-        """Hand a frame to whoever waits for it; the second answer to one request is dropped."""
+        """Passes a frame to its request; a second answer is dropped."""
         match frame:
             case CallToolAck() | ProgressFrame() | StreamChunk():
                 self._report(frame)
             case CallToolRes() | ListToolsRes() | Pong() | HealthRes():
-                waiting = self.find(frame.request_id)
+                waiting = self.open_request(frame.request_id)
                 if waiting:
                     waiting.answer.set_result(frame)
             case CancelRes():
                 self._not_running(frame)
             case ErrorFrame():
-                waiting = self.find(frame.request_id)
+                waiting = self.open_request(frame.request_id)
                 if waiting:
                     waiting.answer.set_exception(error_from_wire(frame.error))
                 else:
                     _log.warning("the daemon refused a frame: %s: %s", frame.error.code, frame.error.message)
             case _:
-                pass  # an announcement that this client did not ask for
+                pass  # an announcement that this client did not subscribe to
 
     def _report(self, frame: CallToolAck | ProgressFrame | StreamChunk) -> None:
-        waiting = self.find(frame.request_id)
+        waiting = self.open_request(frame.request_id)
         if waiting is None:
             return
         match frame:
@@ -138,35 +138,35 @@ class PendingAnswers:
                     _log.warning("call %s: %s", frame.request_id, frame.notice)
             case ProgressFrame():
                 if waiting.on_progress:
-                    tell(waiting.on_progress, Progress(frame.message, frame.done, frame.total))
+                    run_callback(waiting.on_progress, Progress(frame.message, frame.done, frame.total))
             case StreamChunk():
                 if waiting.on_chunk:
-                    tell(waiting.on_chunk, frame.text)
+                    run_callback(waiting.on_chunk, frame.text)
 
     def _not_running(self, frame: CancelRes) -> None:
-        """A call that was to be cancelled is not running. Where it waits here, its own answer is on its way, unless the
-        call never arrived."""
-        waiting = self.find(frame.request_id)
+        """Handles a cancel of a call that is not running. A call that is pending here will be answered, unless it never
+        reached the daemon."""
+        waiting = self.open_request(frame.request_id)
         if waiting and waiting.call is None:
             waiting.answer.set_result(frame)
         elif waiting and frame.status == "unknown":
-            waiting.answer.set_exception(CallCancelledError("The call was cancelled before it began.", executed="no"))
+            waiting.answer.set_exception(CallCancelledError("The call was cancelled before it started.", executed="no"))
 
 
-def answered_with(kind: type[A], answer: object) -> A:
-    """The answer, as the kind that the request asks for.
+def expect_frame(kind: type[A], answer: object) -> A:
+    """Returns the answer if it has the expected type.
 
     Raises:
-        ProtocolError: the daemon answered with another kind of frame.
+        ProtocolError: the daemon answered with another frame.
     """
     if not isinstance(answer, kind):
-        raise ProtocolError(f"The daemon answered with {type(answer).__name__} where {kind.__name__} was due.")
+        raise ProtocolError(f"The daemon answered with {type(answer).__name__} instead of {kind.__name__}.")
     return answer
 
 
-def tell(callback: Callable[[Any], None], value: object) -> None:
-    """Call back, whatever comes of it."""
+def run_callback(callback: Callable[[Any], None], value: object) -> None:
+    """Runs a callback and logs its exceptions."""
     try:
         callback(value)
-    except Exception:  # noqa: BLE001 - whatever it is, it must not end the reader that all calls depend on
+    except Exception:  # noqa: BLE001 - must not end the reader that all calls depend on
         _log.exception("a callback failed")

@@ -1,7 +1,7 @@
-"""When a client comes back after its connection ended. Pure: how the connection ended goes in, and a draw.
+"""When a client reconnects, by the close code of its connection. Pure: the caller passes the random draw.
 
-A thousand clients lose one daemon in the same moment. So the first pause is drawn from a whole window, and every later
-one from the upper half of a window that doubles.
+A restart of the daemon disconnects all its clients at once, so their first delay is spread over a whole window, and
+later delays use exponential backoff.
 """
 
 from typing import Final, Literal
@@ -12,28 +12,28 @@ from ..protocol.frames import CLOSE_LIMIT, CLOSE_NOT_HELLO, CLOSE_NOT_JSON, CLOS
 CLOSE_TOO_BIG: Final = 1009
 CLOSE_TRY_LATER: Final = 1013
 
-When = Literal["at once", "later", "never"]
-"""``at once`` is after the first pause; ``later`` skips the short pauses; ``never`` waits for somebody to ask."""
+ReconnectWhen = Literal["at once", "later", "never"]
+"""``at once``: after the first delay; ``later``: skips the short delays; ``never``: only on request."""
 
 FIRST_WINDOW_S: Final = 1.0
-"""About how long a daemon takes to listen again; 1,000 clients within it are no more than it greets in that time."""
+"""About the time that a daemon takes to restart; it can greet 1,000 clients within it."""
 MAX_DELAY_S: Final = 30.0
 LATER_STEP: Final = 3
-"""Where the pauses of a client begin that is told to come later: 4 to 8 s."""
+"""The first backoff step for ``later``: 4 to 8 s."""
 
 _NEVER: Final = frozenset({CLOSE_NOT_JSON, CLOSE_NOT_HELLO, CLOSE_UNAUTHORIZED, CLOSE_SUPERSEDED})
 _LATER: Final = frozenset({CLOSE_LIMIT, CLOSE_TRY_LATER})
 
 
-def when_to_return(close_code: int) -> When:
-    """What a close code says about coming back; codes that say nothing about it mean at once."""
+def reconnect_when(close_code: int) -> ReconnectWhen:
+    """Returns when to reconnect after this close code; unknown codes mean at once."""
     if close_code in _NEVER:
         return "never"
     return "later" if close_code in _LATER else "at once"
 
 
-def outlives(close_code: int) -> bool:
-    """Whether the session may be gone on with. After 1009 it may not: the frame that was too long would come again."""
+def session_survives(close_code: int) -> bool:
+    """Whether the session can be resumed. Not after 1009: the daemon would redeliver the frame that was too long."""
     return close_code not in _NEVER and close_code != CLOSE_TOO_BIG
 
 

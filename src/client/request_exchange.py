@@ -1,4 +1,4 @@
-"""Calls and questions, over whatever connection stands: wait for one, send, wait for the answer, give up in time."""
+"""Sends calls and other requests over the current connection, and waits for their answers with a timeout."""
 
 import asyncio
 import uuid
@@ -14,16 +14,16 @@ from .client_errors import ConnectionFailedError, ConnectionLostError
 from .client_frames import CallFrame
 from .client_link import ClientLink
 from .client_session import ClientSession
-from .pending_answers import Answer, OnChunk, OnProgress, PendingAnswer, answered_with
+from .pending_answers import Answer, OnChunk, OnProgress, PendingAnswer, expect_frame
 
 GRACE_S: Final = 5.0
-"""How much longer than the daemon the client waits, so that the daemon's own TIMEOUT, which says more, arrives."""
-ASK_TIMEOUT_S: Final = 10.0
-"""For what the daemon answers at once: list_tools, ping, health, cancel."""
+"""How much longer than the daemon the client waits, so that the daemon's more detailed TIMEOUT arrives."""
+REQUEST_TIMEOUT_S: Final = 10.0
+"""For requests that the daemon answers at once: list_tools, ping, health, cancel."""
 
 
 class RequestExchange:
-    """What is asked of the daemon over a link, and what becomes of it."""
+    """Sends requests over a link and returns their answers."""
 
     def __init__(self, session: ClientSession, link: ClientLink) -> None:
         self._session = session
@@ -40,67 +40,67 @@ class RequestExchange:
         on_progress: OnProgress | None,
         on_chunk: OnChunk | None,
     ) -> CallToolRes:
-        """As ``MCPWebSocketClient.answer``; a call that ``survives_reconnect`` waits for connections that are away."""
+        """As ``MCPWebSocketClient.answer``; a call that ``survives_reconnect`` waits for a reconnect."""
         now = asyncio.get_running_loop().time()
         call = CallFrame(
             client_frames.call_tool_frame(request_id, name, arguments),
             None if timeout is None else now + timeout,
             survives_reconnect,
         )
-        patience_s = (self._longest_s() if timeout is None else timeout) + GRACE_S
+        limit_s = (self._longest_s() if timeout is None else timeout) + GRACE_S
         with self._session.answers.expect(request_id, call=call, on_progress=on_progress, on_chunk=on_chunk) as waiting:
             try:
-                async with asyncio.timeout_at(now + patience_s):
+                async with asyncio.timeout_at(now + limit_s):
                     return await self._answer(waiting, call, now)
             except TimeoutError as exc:
-                self._session.give_up(waiting)
-                message = f"The daemon did not answer within {patience_s:g} s; the call was cancelled and may have run."
+                self._session.abandon(waiting)
+                message = f"The daemon did not answer within {limit_s:g} s; the call was cancelled and may have run."
                 raise CallTimeoutError(message, executed="maybe", transient=False) from exc
             except asyncio.CancelledError:
-                self._session.give_up(waiting)
+                self._session.abandon(waiting)
                 raise
 
     async def cancel(self, request_id: str) -> bool:
         """As ``MCPWebSocketClient.cancel``."""
-        waiting = self._session.answers.find(request_id)
+        waiting = self._session.answers.open_request(request_id)
         if waiting is None and self._link.idle:
-            self._standing()  # nothing is connected for the sake of a cancel
+            self._open_connection()  # a cancel does not open a connection
         try:
-            answer = await (self.ask("cancel", request_id) if waiting is None else self._end(waiting))
+            answer = await (self.request("cancel", request_id) if waiting is None else self._end(waiting))
         except CallCancelledError:
             return True
         return isinstance(answer, CallToolRes) and answer.error is not None and answer.error.code == ErrorCode.CANCELLED
 
-    async def ask(self, op: str, request_id: str | None = None) -> Answer:
-        """Put a question, and return its answer.
+    async def request(self, op: str, request_id: str | None = None) -> Answer:
+        """Sends a request and returns its answer.
 
         Raises: as ``MCPWebSocketClient.ping``.
         """
         await self.connected()
-        connection = self._standing()
+        connection = self._open_connection()
         with self._session.answers.expect(request_id or uuid.uuid4().hex) as waiting:
             try:
-                async with asyncio.timeout(ASK_TIMEOUT_S):
+                async with asyncio.timeout(REQUEST_TIMEOUT_S):
                     await connection.send(client_frames.request_frame(op, waiting.request_id))
                     return await waiting.answer
             except TimeoutError as exc:
-                message = f"The daemon did not answer {op} within {ASK_TIMEOUT_S:g} s."
+                message = f"The daemon did not answer {op} within {REQUEST_TIMEOUT_S:g} s."
                 raise CallTimeoutError(message, executed="no") from exc
 
     async def connected(self) -> None:
-        """Return once a connection stands.
+        """Waits for an open connection.
 
         Raises:
-            ConnectionFailedError: none came about within 30 s, or none will.
-            ConnectionLostError: the client was disconnected meanwhile.
+            ConnectionFailedError: there was none within 30 s, or reconnecting stopped.
+            ConnectionLostError: the client was disconnected in the meantime.
         """
         if not self._link.connected:
             await self._ready(asyncio.get_running_loop().time() + DEFAULT_TIMEOUT_S)
 
-    # --- within ------------------------------------------------------------------------------------------------------
+    # --- internal ----------------------------------------------------------------------------------------------------
 
     async def _answer(self, waiting: PendingAnswer, call: CallFrame, now: float) -> CallToolRes:
-        """Send the call over a connection that takes it, and wait for its answer, by whichever connection it comes."""
+        """Sends the call over a connection that accepts it, and waits for its answer on any connection."""
         while waiting.open:
             connection = self._link.connection
             if connection is None or not connection.takes_calls:
@@ -108,45 +108,49 @@ class RequestExchange:
                     await self._ready(now + DEFAULT_TIMEOUT_S if call.deadline is None else call.deadline, waiting)
                     now = asyncio.get_running_loop().time()
                     continue
-                connection = self._standing()
+                connection = self._open_connection()
             waiting.sent = True
             await connection.send(call.frame(now))
-            answer = answered_with(CallToolRes, await waiting.answer)
-            if not (call.survives_reconnect and connection.leaving and turned_away(answer, waiting, connection)):
+            answer = expect_frame(CallToolRes, await waiting.answer)
+            if not (
+                call.survives_reconnect and connection.leaving and rejected_before_accept(answer, waiting, connection)
+            ):
                 return answer
-            waiting.wait_anew()
-        return answered_with(CallToolRes, await waiting.answer)  # it was cancelled before it was sent
+            waiting.reset()
+        return expect_frame(CallToolRes, await waiting.answer)  # cancelled before it was sent
 
     async def _end(self, waiting: PendingAnswer) -> Answer:
-        """Have a call of this client end, and return its one answer."""
+        """Cancels a call of this client and returns its one answer."""
         self._session.cancel(waiting)
         try:
-            async with asyncio.timeout(ASK_TIMEOUT_S):
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 return await asyncio.shield(waiting.answer)
         except TimeoutError as exc:
-            message = f"The call {waiting.request_id} did not end within {ASK_TIMEOUT_S:g} s after it was cancelled."
+            message = (
+                f"The call {waiting.request_id} did not end within {REQUEST_TIMEOUT_S:g} s after it was cancelled."
+            )
             raise CallTimeoutError(message, executed="no") from exc
 
     async def _ready(self, deadline: float, waiting: PendingAnswer | None = None) -> None:
-        """Return once a connection takes calls, or the one who waits for that is not in need of it any more.
+        """Waits until a connection accepts calls, or the pending call is answered.
 
         Raises:
-            ConnectionFailedError: none came about until then, or none will.
-            ConnectionLostError: the client was disconnected meanwhile.
+            ConnectionFailedError: there was none before the deadline, or reconnecting stopped.
+            ConnectionLostError: the client was disconnected in the meantime.
         """
         try:
             async with asyncio.timeout_at(deadline):
                 await self._link.ready(waiting.answer if waiting else None)
         except TimeoutError as exc:
             failed = self._link.last_error
-            why = f": {failed}" if isinstance(failed, ConnectionFailedError) else ""
-            raise ConnectionFailedError(f"no connection came about in time{why}", retryable=True) from exc
+            reason = f": {failed}" if isinstance(failed, ConnectionFailedError) else ""
+            raise ConnectionFailedError(f"no connection could be made in time{reason}", retryable=True) from exc
 
-    def _standing(self) -> ClientConnection:
-        """The connection as it is.
+    def _open_connection(self) -> ClientConnection:
+        """Returns the open connection.
 
         Raises:
-            ConnectionLostError: none stands.
+            ConnectionLostError: there is none.
         """
         connection = self._link.connection
         if connection is None:
@@ -156,17 +160,17 @@ class RequestExchange:
         return connection
 
     def _longest_s(self) -> float:
-        """No call runs for longer, whatever its tool says."""
+        """The daemon's limit on the duration of calls."""
         connection = self._link.connection
         return connection.ack.limits.max_timeout_s if connection and connection.ack.limits else MAX_TIMEOUT_S
 
 
-def turned_away(answer: CallToolRes, waiting: PendingAnswer, connection: ClientConnection) -> bool:
-    """Whether a daemon that goes away refused the call at its door, so that the next may take it under the same id."""
+def rejected_before_accept(answer: CallToolRes, waiting: PendingAnswer, connection: ClientConnection) -> bool:
+    """Whether a daemon that is going away rejected the call, so that it can be resent with the same id."""
     error = answer.error
     return (
         error is not None
         and (error.code, error.executed) == (ErrorCode.SERVICE_UNAVAILABLE, "no")
-        and "ack" in (connection.ack.features or ())  # else nobody can tell a call that was taken
+        and "ack" in (connection.ack.features or ())  # otherwise an accepted call cannot be recognized
         and not waiting.accepted
     )

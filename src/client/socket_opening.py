@@ -1,4 +1,4 @@
-"""From an address to a greeted WebSocket: what can go wrong on the way, in words."""
+"""Opens a WebSocket to the daemon and exchanges the hello; explains failures."""
 
 import asyncio
 import errno
@@ -14,34 +14,34 @@ from ..protocol.error_codes import CallError, ErrorCode, ProtocolError, error_fr
 from ..protocol.frames import HelloAck, decode_server_frame
 from .client_errors import ConnectionFailedError, closed_with, describe_close
 from .daemon_endpoint import DaemonEndpoint
-from .reconnect_policy import when_to_return
+from .reconnect_policy import reconnect_when
 
 OPEN_TIMEOUT_S: Final = 10.0
 """For the TCP, TLS and WebSocket handshakes, and again for the hello."""
 CLOSE_TIMEOUT_S: Final = 5.0
 
 _STARTING: Final = frozenset({502, 503, 504})
-"""503 is the daemon's own; the others are a proxy's that does not reach it."""
+"""503 comes from the daemon; the others from a proxy that cannot reach it."""
 
 
 class OpenSocket(ClientConnection):
-    """A WebSocket that tells whether anything came by it, a part of a frame too."""
+    """A WebSocket that records whether any data arrived, even part of a frame."""
 
-    heard = False
-    """Set when bytes come; whoever wants to know takes it back before."""
+    received_data = False
+    """Set when bytes arrive; the reader of this flag resets it."""
 
     def data_received(self, data: bytes) -> None:
-        self.heard = True
+        self.received_data = True
         super().data_received(data)
 
 
 async def open_socket(
     endpoint: DaemonEndpoint, *, tls_context: ssl.SSLContext | None, max_message_size: int
 ) -> OpenSocket:
-    """A WebSocket to the endpoint, before any frame.
+    """Opens a WebSocket to the endpoint.
 
     Raises:
-        ConnectionFailedError: nobody is there, or it is no WebSocket server, or its certificate is not trusted.
+        ConnectionFailedError: nothing listens, it is not a WebSocket server, or its certificate is not trusted.
     """
     if endpoint.unannounced:
         raise ConnectionFailedError(
@@ -55,10 +55,10 @@ async def open_socket(
             create_connection=OpenSocket,
             ssl=(tls_context or ssl.create_default_context()) if endpoint.tls else None,
             compression=None,
-            proxy=None,  # the token is for the daemon alone
+            proxy=None,  # the token is for the daemon only
             open_timeout=OPEN_TIMEOUT_S,
             close_timeout=CLOSE_TIMEOUT_S,
-            ping_interval=None,  # ``connection`` has a heartbeat of its own
+            ping_interval=None,  # ``client_connection`` has a heartbeat
             max_size=max_message_size,
         )
         return cast("OpenSocket", socket)
@@ -76,8 +76,8 @@ async def open_socket(
         refused = is_refusal(exc)
         reason = "connection refused" if refused else exc.strerror or exc
         message = f"no daemon answers at {endpoint.url}: {reason}"
-        raise ConnectionFailedError(message, retryable=True, nobody_there=refused) from None  # the message has it all
-    except UnicodeError as exc:  # from the resolver, for names that no host can have
+        raise ConnectionFailedError(message, retryable=True, not_listening=refused) from None  # the message is complete
+    except UnicodeError as exc:  # from the resolver, for invalid names
         raise ConnectionFailedError(f"{endpoint.url} is not an address: {exc}", retryable=False) from exc
     except websockets.InvalidStatus as exc:
         status = exc.response.status_code
@@ -88,22 +88,22 @@ async def open_socket(
             busy=status in _STARTING,
         ) from exc
     except websockets.WebSocketException as exc:
-        raise ConnectionFailedError(f"what answers at {endpoint.url} is no daemon: {exc}", retryable=True) from exc
+        raise ConnectionFailedError(f"the server at {endpoint.url} is not a daemon: {exc}", retryable=True) from exc
 
 
 def is_refusal(error: OSError) -> bool:
-    """Whether nobody listens; a name of several addresses makes asyncio put all their errors into one text."""
+    """Whether nothing listens; for a name with several addresses, asyncio joins their errors into one text."""
     if error.errno is not None:
         return error.errno == errno.ECONNREFUSED
     codes = re.findall(r"\[Errno (\d+)\]", str(error))
     return bool(codes) and set(codes) == {str(errno.ECONNREFUSED)}
 
 
-async def greet(socket: ClientConnection, endpoint: DaemonEndpoint, hello: bytes) -> HelloAck:
-    """Say hello and read the ack, which has ``ok`` true.
+async def exchange_hello(socket: ClientConnection, endpoint: DaemonEndpoint, hello: bytes) -> HelloAck:
+    """Sends the hello and returns the ack, which has ``ok`` true.
 
     Raises:
-        ConnectionFailedError: the daemon refused, or it is none.
+        ConnectionFailedError: the daemon refused, or it is not a daemon.
     """
     try:
         async with asyncio.timeout(OPEN_TIMEOUT_S):
@@ -114,15 +114,15 @@ async def greet(socket: ClientConnection, endpoint: DaemonEndpoint, hello: bytes
         raise ConnectionFailedError(message, retryable=True) from exc
     except websockets.ConnectionClosed as exc:
         code, reason = closed_with(exc)
-        when = when_to_return(code)
-        message = f"{endpoint.url} closed the connection at the hello: {describe_close(code, reason)}"
+        when = reconnect_when(code)
+        message = f"{endpoint.url} closed the connection during the hello: {describe_close(code, reason)}"
         raise ConnectionFailedError(message, retryable=when != "never", busy=when == "later") from exc
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        message = f"what answers at {endpoint.url} does not speak the daemon's protocol: {exc}"
+        message = f"the server at {endpoint.url} does not speak the daemon's protocol: {exc}"
         raise ConnectionFailedError(message, retryable=False) from exc
     if not isinstance(ack, HelloAck):
         message = (
-            f"what answers at {endpoint.url} does not speak the daemon's protocol: its first frame is no hello_ack"
+            f"the server at {endpoint.url} does not speak the daemon's protocol: its first frame is not a hello_ack"
         )
         raise ConnectionFailedError(message, retryable=False)
     if not ack.ok:

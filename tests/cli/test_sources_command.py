@@ -28,10 +28,10 @@ def test_a_check_says_what_was_mended_and_left_out(run: Any, directory: Path) ->
     """Of each source, what is left out first; a document that cannot be used is exit code 1."""
     result = run("sources", "check")
     assert result.stdout.splitlines() == [
-        "crm: omitted: HEAD /a/{id}: HEAD makes no tool",
+        "crm: omitted: HEAD /a/{id}: HEAD does not become a tool",
         "crm: repaired: GET /a/{id}: the path parameter 'id' is not declared; taken as a string",
         "crm: 1 tools of The CRM",
-        "shop: shop.json is not there, or is no file",
+        "shop: shop.json does not exist or is not a file",
     ]
     assert result.exit_code == 1
 

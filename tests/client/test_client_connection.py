@@ -309,7 +309,7 @@ async def test_a_question_without_an_answer_times_out(
     client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that does not answer a ping within the bound is told as such."""
-    monkeypatch.setattr(request_exchange, "ASK_TIMEOUT_S", 0.02)
+    monkeypatch.setattr(request_exchange, "REQUEST_TIMEOUT_S", 0.02)
     with pytest.raises(CallTimeoutError, match="ping"):
         await client.ping()
     await peer.expect("ping")
@@ -429,7 +429,7 @@ async def test_a_peer_that_reads_nothing_cannot_hold_up_the_disconnect(
 ) -> None:
     """The close has a bound: past it the socket is dropped."""
     monkeypatch.setattr(client_connection, "CLOSE_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(client_session, "FAREWELL_S", 0.05)
+    monkeypatch.setattr(client_session, "FLUSH_S", 0.05)
     peer.socket.transport.pause_reading()
     task = start(client, "x" * (8 * 1024 * 1024))
     await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from websockets.frames import Close
 @pytest.mark.parametrize(
     ("code", "reason", "said"),
     [
-        (1012, "", "1012 (the daemon restarts, connect again)"),
+        (1012, "", "1012 (the daemon is restarting; connect again)"),
         (4003, "bad token", "4003 bad token (the token is not accepted; `toold token` prints the daemon's)"),
         (4999, "for fun", "4999 for fun"),
     ],

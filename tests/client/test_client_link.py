@@ -201,7 +201,7 @@ async def test_connect_by_hand_hurries_the_return(
     await wait_for_the_end(client)
     assert await client.ensure_connected()
     await daemon.accept()
-    pause = link_of(client)._return
+    pause = link_of(client)._reconnecting
     assert pause is not None
     await asyncio.wait({pause})
     assert daemon.connections == 2
@@ -264,7 +264,7 @@ async def test_nothing_grows_over_many_breaks(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After 200 breaks, each with a call across it, there are as many tasks, sockets and connections as after one."""
-    monkeypatch.setattr(client_session, "FORGET_AFTER_S", 0.0)
+    monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 0.0)
     daemon.key = "key"
     assert await client.connect()
     peer = await daemon.accept()
@@ -308,5 +308,5 @@ def link_of(client: MCPWebSocketClient) -> client_link.ClientLink:
 async def wait_for_the_end(client: MCPWebSocketClient) -> None:
     """Until the client has noticed that its connection ended."""
     async with asyncio.timeout(20):
-        while link_of(client)._up:
+        while link_of(client)._attached:
             await asyncio.sleep(0.001)

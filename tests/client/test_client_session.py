@@ -127,13 +127,13 @@ async def test_a_break_while_the_status_is_asked_starts_over(
     await again.status(id="done")
     await again.answer(call, "paid")
     assert (await calling).text == "paid"
-    assert not client._session._errands  # nobody waits any more for what the broken connections were asked
+    assert not client._session._background  # nobody waits any more for what the broken connections were asked
 
 
 async def test_a_new_session_is_sent_nothing_that_may_have_run(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the daemon does not know the session, each call in flight ends and says so; the next goes there."""
+    """Where the daemon no longer knows the session, each call in flight ends and says so; the next goes there."""
     calls = [start(client, name) for name in ("a", "b")]
     for _ in calls:
         await resumable.expect("call_tool")
@@ -143,7 +143,7 @@ async def test_a_new_session_is_sent_nothing_that_may_have_run(
     for error in ended:
         assert isinstance(error, ConnectionLostError)
         assert error.executed == "maybe"
-        assert "does not know the session" in str(error)
+        assert "no longer knows the session" in str(error)
     assert ended[0] is not ended[1]
     assert "could not be resumed" in caplog.text
     calling = start(client, "c")
@@ -213,8 +213,8 @@ async def test_answers_are_forgotten_together(
     client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No frame for each: so many at a time, as soon as there are so many."""
-    monkeypatch.setattr(client_session, "FORGET_AFTER_S", 1000.0)
-    monkeypatch.setattr(client_session, "FORGET_COUNT", 3)
+    monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 1000.0)
+    monkeypatch.setattr(client_session, "ACKNOWLEDGE_COUNT", 3)
     ids = await answered(client, resumable, 3)
     assert (await resumable.expect("acknowledge"))["request_ids"] == ids
     ids = await answered(client, resumable, 2, "more")
@@ -226,7 +226,7 @@ async def test_few_answers_are_forgotten_soon(
     client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slow client's answers are not kept for it either; each batch has its own time."""
-    monkeypatch.setattr(client_session, "FORGET_AFTER_S", 0.01)
+    monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 0.01)
     for prefix in ("a", "b"):
         ids = await answered(client, resumable, 1, prefix)
         assert (await resumable.expect("acknowledge"))["request_ids"] == ids
@@ -236,7 +236,7 @@ async def test_what_a_break_kept_from_being_forgotten_is_forgotten_after_it(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon would redeliver those answers at every resume."""
-    monkeypatch.setattr(client_session, "FORGET_AFTER_S", 1000.0)
+    monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 1000.0)
     ids = await answered(client, resumable, 2)
     again = await broken_off(daemon, resumable)
     assert (await again.expect("acknowledge"))["request_ids"] == ids
@@ -246,7 +246,7 @@ async def test_without_a_session_to_resume_nothing_is_forgotten(
     client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that keeps nothing for this client is told nothing."""
-    monkeypatch.setattr(client_session, "FORGET_COUNT", 1)
+    monkeypatch.setattr(client_session, "ACKNOWLEDGE_COUNT", 1)
     await answered(client, peer, 2)
     await client.disconnect()
     await peer.socket.wait_closed()

@@ -21,7 +21,7 @@ ANNOUNCED = Announcement(HERE, "token of the state directory")
 
 
 @pytest.mark.parametrize(
-    ("wish", "env", "announced", "expected"),
+    ("wanted", "env", "announced", "expected"),
     [
         (EndpointRequest(), {}, Announcement(), ("127.0.0.1", 8079, False, None)),
         (EndpointRequest(), {}, ANNOUNCED, ("127.0.0.1", 4711, False, "token of the state directory")),
@@ -66,14 +66,14 @@ ANNOUNCED = Announcement(HERE, "token of the state directory")
     ],
 )
 def test_explicit_before_environment_before_announcement_before_default(
-    wish: EndpointRequest, env: dict[str, str], announced: Announcement, expected: tuple[str, int, bool, str | None]
+    wanted: EndpointRequest, env: dict[str, str], announced: Announcement, expected: tuple[str, int, bool, str | None]
 ) -> None:
     """What the caller says counts first, then TOOLD_…, then EXAI_WS_…, then the state directory, then the default."""
-    assert resolve(wish, env, announced) == DaemonEndpoint(*expected)
+    assert resolve(wanted, env, announced) == DaemonEndpoint(*expected)
 
 
 @pytest.mark.parametrize(
-    ("wish", "env", "token", "unannounced"),
+    ("wanted", "env", "token", "unannounced"),
     [
         (EndpointRequest(), {}, None, True),
         (EndpointRequest(token="mine"), {}, "mine", False),
@@ -83,29 +83,34 @@ def test_explicit_before_environment_before_announcement_before_default(
     ],
 )
 def test_the_state_directories_token_goes_to_no_address_that_nobody_named(
-    wish: EndpointRequest, env: dict[str, str], token: str | None, unannounced: bool
+    wanted: EndpointRequest, env: dict[str, str], token: str | None, unannounced: bool
 ) -> None:
     """Where a token lies in the state directory and no daemon announces itself, 8079 may be anybody's."""
-    endpoint = resolve(wish, env, Announcement(None, "of the directory"))
+    endpoint = resolve(wanted, env, Announcement(None, "of the directory"))
     assert (endpoint.token, endpoint.unannounced) == (token, unannounced)
 
 
 @pytest.mark.parametrize(
-    ("wish", "env", "announced", "said"),
+    ("wanted", "env", "announced", "said"),
     [
         (EndpointRequest(token="mine"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "passed as token="),
-        (EndpointRequest(), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "TOOLD_TOKEN; unset it to use the state directory's"),
-        (EndpointRequest(), {"EXAI_WS_TOKEN": "env"}, Announcement(), "EXAI_WS_TOKEN; correct it"),
-        (EndpointRequest("tools.example"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "TOOLD_TOKEN; correct it"),
-        (EndpointRequest(), {}, ANNOUNCED, "the state directory's"),
+        (
+            EndpointRequest(),
+            {"TOOLD_TOKEN": "env"},
+            ANNOUNCED,
+            "TOOLD_TOKEN was sent; unset it to use the state directory's",
+        ),
+        (EndpointRequest(), {"EXAI_WS_TOKEN": "env"}, Announcement(), "EXAI_WS_TOKEN was sent; correct it"),
+        (EndpointRequest("tools.example"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "TOOLD_TOKEN was sent; correct it"),
+        (EndpointRequest(), {}, ANNOUNCED, "the state directory was sent"),
         (EndpointRequest(), {}, Announcement(), "No token was sent"),
     ],
 )
 def test_where_the_token_came_from_is_known(
-    wish: EndpointRequest, env: dict[str, str], announced: Announcement, said: str
+    wanted: EndpointRequest, env: dict[str, str], announced: Announcement, said: str
 ) -> None:
     """Where it is refused, one has to know which of the places to mend; the token itself is not told."""
-    endpoint = resolve(wish, env, announced)
+    endpoint = resolve(wanted, env, announced)
     assert said in endpoint.token_source
     assert endpoint.token is None or endpoint.token not in endpoint.token_source
 
@@ -137,7 +142,7 @@ def test_an_announced_wildcard_is_reached_by_loopback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "env", "named"),
+    ("wanted", "env", "named"),
     [
         (EndpointRequest(port=0), {}, "port"),
         (EndpointRequest(port=65536), {}, "port"),
@@ -149,16 +154,16 @@ def test_an_announced_wildcard_is_reached_by_loopback() -> None:
         (EndpointRequest("ws://tools.example/?token=x"), {}, "is not an address"),
         (EndpointRequest("ws://tools.example:99999"), {}, "99999"),
         (EndpointRequest("ws://"), {}, "ws://"),
-        (EndpointRequest("127.0.0.1:8079"), {}, "port apart"),
+        (EndpointRequest("127.0.0.1:8079"), {}, "port separately"),
         (EndpointRequest("two words"), {}, "two words"),
         (EndpointRequest(), {"TOOLD_HOST": "a/b"}, "a/b"),
         (EndpointRequest("user@host"), {}, "user@host"),
     ],
 )
-def test_what_cannot_be_an_address_is_named(wish: EndpointRequest, env: dict[str, str], named: str) -> None:
+def test_what_cannot_be_an_address_is_named(wanted: EndpointRequest, env: dict[str, str], named: str) -> None:
     """A wrong host or port is refused with the place where it came from."""
     with pytest.raises(ValueError, match=named):
-        resolve(wish, env, Announcement())
+        resolve(wanted, env, Announcement())
 
 
 def test_the_state_directory_is_read(tmp_path: Path) -> None:
@@ -173,13 +178,13 @@ def test_a_state_directory_that_is_not_there_announces_nothing(tmp_path: Path) -
     assert read_announcement(tmp_path / "nowhere") == Announcement()
 
 
-def test_files_that_cannot_be_read_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_files_are_ignored_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A broken address file and a token that is a directory count as missing, and the log names both."""
     (tmp_path / "daemon.json").write_text('{"pid": ')
     (tmp_path / "token").mkdir()
     with caplog.at_level(logging.WARNING, "toold.client"):
         assert read_announcement(tmp_path) == Announcement()
-    assert [record.getMessage().split(" is left out")[0] for record in caplog.records] == [
+    assert [record.getMessage().split(" is ignored")[0] for record in caplog.records] == [
         str(tmp_path / "daemon.json"),
         str(tmp_path / "token"),
     ]
@@ -196,6 +201,6 @@ def test_the_local_token_is_the_environments_else_the_directories(tmp_path: Path
 
 def test_no_repr_shows_a_token() -> None:
     """Tokens are left out of what is printed and logged."""
-    wish = EndpointRequest(token="geheim")
-    shown = repr((wish, Announcement(token="geheim"), resolve(wish, {}, Announcement())))
+    wanted = EndpointRequest(token="geheim")
+    shown = repr((wanted, Announcement(token="geheim"), resolve(wanted, {}, Announcement())))
     assert "geheim" not in shown

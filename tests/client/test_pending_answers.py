@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toold.client.client_frames import CallFrame
-from toold.client.pending_answers import PendingAnswers, answered_with
+from toold.client.pending_answers import PendingAnswers, expect_frame
 from toold.protocol.error_codes import CallCancelledError, OverCapacityError, ProtocolError, ToolError
 from toold.protocol.frames import (
     CallToolAck,
@@ -47,7 +47,7 @@ def test_whatever_the_order_each_request_gets_its_own_answer(data: st.DataObject
 
         async def wait(request_id: str) -> str:
             with answers.expect(request_id) as waiting:
-                frame = answered_with(CallToolRes, await waiting.answer)
+                frame = expect_frame(CallToolRes, await waiting.answer)
             return str(frame.outputs[0]["text"])
 
         tasks = [asyncio.create_task(wait(request_id)) for request_id in ids]
@@ -146,8 +146,8 @@ async def test_those_who_wait_are_listed_until_their_answer() -> None:
     with answers.expect("a"), answers.expect("b"):
         answers.deliver(answer("a"))
         assert [waiting.request_id for waiting in answers] == ["b"]
-        assert answers.find("a") is None
-    assert answers.find("b") is None
+        assert answers.open_request("a") is None
+    assert answers.open_request("b") is None
 
 
 @pytest.mark.parametrize(("status", "ended"), [("running", False), ("done", False), ("unknown", True)])
@@ -177,7 +177,7 @@ async def test_an_answer_that_does_not_count_is_waited_for_anew() -> None:
     with answers.expect("id") as waiting:
         waiting.sent = True
         answers.deliver(answer("id", "first"))
-        waiting.wait_anew()
+        waiting.reset()
         assert (waiting.open, waiting.sent) == (True, False)
         answers.deliver(answer("id", "second"))
         assert await waiting.answer == answer("id", "second")
@@ -194,4 +194,4 @@ async def test_announcements_that_were_not_asked_for_do_nothing() -> None:
 def test_an_answer_of_another_kind_is_the_daemons_mistake() -> None:
     """A pong to a call is a protocol error that names both."""
     with pytest.raises(ProtocolError, match=r"Pong.*CallToolRes"):
-        answered_with(CallToolRes, Pong("id"))
+        expect_frame(CallToolRes, Pong("id"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.client import reconnect_policy
-from toold.client.reconnect_policy import LATER_STEP, MAX_DELAY_S, outlives, reconnect_delay_s, when_to_return
+from toold.client.reconnect_policy import LATER_STEP, MAX_DELAY_S, reconnect_delay_s, reconnect_when, session_survives
 
 DRAWS = st.floats(0, 1, exclude_max=True)
 
@@ -18,26 +18,26 @@ def usual_pauses(short_pauses: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("code", [1000, 1001, 1002, 1006, 1009, 1011, 1012, 1014, 4002, 4999])
 def test_what_may_pass_at_any_moment_is_tried_at_once(code: int) -> None:
     """A restart, a break, a missing pong, and codes that nobody knows: come back, after the first pause."""
-    assert when_to_return(code) == "at once"
+    assert reconnect_when(code) == "at once"
 
 
 @pytest.mark.parametrize("code", [1008, 1013])
 def test_whoever_is_too_much_comes_later(code: int) -> None:
     """A daemon that is full, or reads that were too slow: coming back at once would meet the same."""
-    assert when_to_return(code) == "later"
+    assert reconnect_when(code) == "later"
 
 
 @pytest.mark.parametrize("code", [4000, 4001, 4003, 4004])
 def test_what_cannot_get_better_by_itself_is_not_tried(code: int) -> None:
     """No hello, no right, or another client in one's place: nobody comes back unasked, and the session is over."""
-    assert when_to_return(code) == "never"
-    assert not outlives(code)
+    assert reconnect_when(code) == "never"
+    assert not session_survives(code)
 
 
 @pytest.mark.parametrize(("code", "lives"), [(1006, True), (1012, True), (1008, True), (1009, False)])
 def test_a_frame_that_was_too_long_ends_the_session(code: int, lives: bool) -> None:
     """Every resume would bring the same frame again; other breaks leave the session as it was."""
-    assert outlives(code) is lives
+    assert session_survives(code) is lives
 
 
 @given(draw=DRAWS)

@@ -305,7 +305,7 @@ async def test_a_cancel_that_is_not_answered_is_told_as_such(
     client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """cancel() has a bound; the call itself goes on waiting."""
-    monkeypatch.setattr(request_exchange, "ASK_TIMEOUT_S", 0.02)
+    monkeypatch.setattr(request_exchange, "REQUEST_TIMEOUT_S", 0.02)
     calling = start(client, request_id="stubborn")
     call = await resumable.expect("call_tool")
     with pytest.raises(CallTimeoutError, match="stubborn"):

@@ -36,7 +36,7 @@ async def test_where_nobody_listens_the_address_is_named() -> None:
     failed = await failure(MCPWebSocketClient(port=port))
     assert str(failed) == f"no daemon answers at ws://127.0.0.1:{port}/: connection refused"
     assert failed.retryable
-    assert failed.nobody_there
+    assert failed.not_listening
     assert failed.__suppress_context__  # whoever does not catch it reads one short traceback
 
 
@@ -120,7 +120,7 @@ async def test_what_speaks_no_websocket_is_no_daemon() -> None:
 
     async with await asyncio.start_server(smtp, "127.0.0.1", 0) as server:
         failed = await failure(MCPWebSocketClient(port=server.sockets[0].getsockname()[1]))
-    assert "no daemon" in str(failed)
+    assert "is not a daemon" in str(failed)
 
 
 async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,9 +174,7 @@ async def test_a_refused_token_is_told_with_where_it_came_from(monkeypatch: pyte
     monkeypatch.setenv("TOOLD_TOKEN", "the token of another daemon")
     error = {"code": "UNAUTHORIZED", "message": "The token is wrong.", "executed": "no", "retryable": False}
     failed = await after_hello(refusal(error), (4003, "unauthorized"))
-    assert str(failed).endswith(
-        "UNAUTHORIZED: The token is wrong. The token that was sent is that of TOOLD_TOKEN; correct it."
-    )
+    assert str(failed).endswith("UNAUTHORIZED: The token is wrong. The token in TOOLD_TOKEN was sent; correct it.")
     assert "another daemon" not in str(failed)
 
 
@@ -218,12 +216,12 @@ async def test_ipv6_addresses_are_connected_to() -> None:
         pytest.skip("this machine has no IPv6 loopback")
     probe.close()
 
-    async def greet(connection: ServerConnection) -> None:
+    async def exchange_hello(connection: ServerConnection) -> None:
         await connection.recv()
         await connection.send('{"op":"hello_ack","ok":true}')
         await connection.wait_closed()
 
-    async with serve(greet, "::1", 0) as server:
+    async with serve(exchange_hello, "::1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         async with MCPWebSocketClient("::1", port) as client:
             assert client.url == f"ws://[::1]:{port}/"
@@ -236,12 +234,12 @@ async def test_tls_with_a_certificate_that_is_trusted(certificate: tuple[Path, P
     server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_context.load_cert_chain(*certificate)
 
-    async def greet(connection: ServerConnection) -> None:
+    async def exchange_hello(connection: ServerConnection) -> None:
         await connection.recv()
         await connection.send('{"op":"hello_ack","ok":true}')
         await connection.wait_closed()
 
-    async with serve(greet, "127.0.0.1", 0, ssl=server_context) as server:
+    async with serve(exchange_hello, "127.0.0.1", 0, ssl=server_context) as server:
         port = server.sockets[0].getsockname()[1]
         trusting = ssl.create_default_context(cafile=certificate[0])
         async with MCPWebSocketClient(port=port, tls=trusting) as client:

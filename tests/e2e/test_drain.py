@@ -64,9 +64,9 @@ async def test_a_drain_lets_calls_finish_and_takes_no_more(start_daemon: Any) ->
 
         refused = (await told.call("new", "echo", text="x"))["error"]
         assert (refused["code"], refused["executed"], refused["retryable"]) == ("SERVICE_UNAVAILABLE", "no", True)
-        with pytest.raises(InvalidStatus) as turned_away:
+        with pytest.raises(InvalidStatus) as rejected_before_accept:
             await connect(daemon.url).__aenter__()
-        assert turned_away.value.response.status_code == 503
+        assert rejected_before_accept.value.response.status_code == 503
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{daemon.http_port}", trust_env=False) as http:
             ready = await http.get("/readyz")
             assert (ready.status_code, ready.json()["status"]) == (503, "stopping")

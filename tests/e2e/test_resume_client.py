@@ -149,7 +149,7 @@ async def test_a_peer_that_fell_silent_is_taken_over_from(
         calling = start(client, "silence", 300)
         await until(lambda: executed(daemon)["silence"])
         network.stall()
-        client._wish = type(client._wish)("127.0.0.1", other, daemon.token)
+        client._request = type(client._request)("127.0.0.1", other, daemon.token)
         assert (await calling).text == "written: silence"
         assert isinstance(client.last_error, ConnectionLostError)
         assert client.last_error.close_code == 1011

@@ -44,7 +44,7 @@ async def connected(connect: Connect, count: int) -> AsyncIterator[list[MCPWebSo
         try:
             clients = [await stack.enter_async_context(connect()) for _ in range(count)]
         except ConnectionFailedError as error:
-            hint = " (--simulate starts a daemon for the run)" if error.nobody_there else ""
+            hint = " (--simulate starts a daemon for the run)" if error.not_listening else ""
             raise CollectionError(f"{error}{hint}") from error
         yield clients
 

@@ -176,7 +176,7 @@ class DaemonLink:
             if await client.ensure_connected(max_retries=1):
                 return
             error = client.last_error
-            if isinstance(error, ConnectionFailedError) and error.nobody_there:
+            if isinstance(error, ConnectionFailedError) and error.not_listening:
                 if self._starter.named and self._starter.local:
                     await self._starter.ensure_running()
             elif isinstance(error, ConnectionFailedError) and not error.retryable:

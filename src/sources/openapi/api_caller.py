@@ -1,4 +1,4 @@
-"""Asking an API for one operation: its secret, its time, further attempts, redirects; and what came of it."""
+"""Sends the request of one operation: credentials, timeouts, retries and redirects."""
 
 import asyncio
 import base64
@@ -28,36 +28,36 @@ from ..source_settings import ApiKeyAuth, BasicAuth, OpenApiSettings
 from . import api_failures
 from .api_operation import ApiOperation
 from .api_reader import origin
-from .api_response import read_answer, without, words
-from .body_encoding import EncodedBody, written_body
-from .parameter_encoding import Pairs, written_headers, written_url
+from .api_response import error_message, read_answer, redact_secrets
+from .body_encoding import EncodedBody, encode_body
+from .parameter_encoding import Pairs, encode_headers, encode_url
 
 MAX_REDIRECTS: Final = 5
 MAX_ERROR_BYTES: Final = 64 * 1024
-"""Of an answer of failure so much is read."""
+"""How much of an error response is read."""
 LARGE_BYTES: Final = 256 * 1024
-"""A larger answer is read into values in a thread."""
+"""Larger responses are decoded in a thread."""
 _MARGIN_S: Final = 0.1
-"""An attempt ends so long before its call does, so that the caller learns what it waited for."""
+"""An attempt ends this long before its call's deadline, so that the caller learns the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Credentials:
-    """How the secret travels. Its ``repr`` shows nothing of it."""
+    """The credentials of a request. Their ``repr`` shows no secret."""
 
     secret: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Pairs = field(default_factory=list, repr=False)
 
     @property
-    def untold(self) -> list[str]:
-        """What no answer is to repeat: the secret, also as its header has it (in Base64 with ``basic``)."""
+    def redacted_values(self) -> list[str]:
+        """Values to remove from responses: the secret, and its header value (Base64 for ``basic``)."""
         return [*filter(None, [self.secret]), *(value.rpartition(" ")[2] for value in self.headers.values())]
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """One attempt under way."""
+    """One running attempt."""
 
     url: str
     method: str
@@ -72,43 +72,43 @@ class _Attempt:
 
 
 class ApiCaller:
-    """Asks one API, with so many requests at once."""
+    """Sends requests to one API, with limited concurrency."""
 
     def __init__(self, source: str, settings: OpenApiSettings, network: CheckedNetwork) -> None:
         self._source = source
         self._settings = settings
         self._network = network
-        self._turns = asyncio.Semaphore(settings.max_running)
+        self._permits = asyncio.Semaphore(settings.max_running)
 
-    async def ask(self, operation: ApiOperation, arguments: Mapping[str, Any], context: ToolContext) -> Answer | str:
-        """The operation's answer.
+    async def call(self, operation: ApiOperation, arguments: Mapping[str, Any], context: ToolContext) -> Answer | str:
+        """Sends the operation's request and returns the answer.
 
         Raises:
-            CallError: what the API said, or why it could not be asked.
+            CallError: the API's error, or the reason why it could not be called.
         """
         credentials = self._credentials() if operation.with_secret else _Credentials()
         headers = {
             "Accept": "application/json, */*;q=0.5",
             "Accept-Encoding": "gzip, deflate",
             "User-Agent": f"toold/{__version__}",
-            **written_headers(operation, arguments),
+            **encode_headers(operation, arguments),
         }
-        url = written_url(operation, arguments)
-        content = await written_body(operation.body, arguments, context.files)
+        url = encode_url(operation, arguments)
+        content = await encode_body(operation.body, arguments, context.files)
         number = 0
         while True:
             attempt = _Attempt(url, operation.method, headers, content, credentials)
             try:
-                return await self._in_turn(attempt, context)
+                return await self._attempt_with_permit(attempt, context)
             except CallError as error:
-                pause = api_failures.pause_before_retry(
+                delay = api_failures.retry_delay_s(
                     error, operation.method, number, self._settings.retries, context.remaining()
                 )
-                if pause is None:
+                if delay is None:
                     raise
-            context.progress(f"Retrying {self._source} in {pause:.1f} s.")
+            context.progress(f"Retrying {self._source} in {delay:.1f} s.")
             async with context.without_permit():
-                await asyncio.sleep(pause)
+                await asyncio.sleep(delay)
             number += 1
 
     def _credentials(self) -> _Credentials:
@@ -119,7 +119,7 @@ class ApiCaller:
             secret = auth.secret.read_header_value()
         except SecretUnavailableError as error:
             raise ServiceUnavailableError(
-                f"{self._source} cannot be asked: of its secret, {error}; its operator has to see to that.",
+                f"{self._source} cannot be called: {error}; the operator has to fix this.",
                 transient=False,
             ) from None
         if isinstance(auth, ApiKeyAuth):
@@ -131,21 +131,21 @@ class ApiCaller:
             return _Credentials(secret, {"Authorization": f"Basic {pair}"})
         return _Credentials(secret, {"Authorization": f"Bearer {secret}"})
 
-    async def _in_turn(self, attempt: _Attempt, context: ToolContext) -> Answer | str:
-        """One attempt, when it is its turn; while it waits its call's permit is lent back, so that those who wait for
-        one API delay nobody else.
+    async def _attempt_with_permit(self, attempt: _Attempt, context: ToolContext) -> Answer | str:
+        """Makes one attempt when a permit is free. While waiting it returns its call's permit, so that calls to a slow
+        API do not delay other calls.
         """
         async with AsyncExitStack() as stack:
-            if self._turns.locked():
+            if self._permits.locked():
                 await stack.enter_async_context(context.without_permit())
-            await stack.enter_async_context(self._turns)
+            await stack.enter_async_context(self._permits)
             timeout_s = min(self._settings.timeout_s, context.remaining() - _MARGIN_S)
             if timeout_s <= 0:
-                raise CallTimeoutError(f"The time was up before {self._source} could be asked.", executed="no")
-            return await self._within(attempt, timeout_s)
+                raise CallTimeoutError(f"The deadline passed before {self._source} could be called.", executed="no")
+            return await self._attempt(attempt, timeout_s)
 
-    async def _within(self, attempt: _Attempt, timeout_s: float) -> Answer | str:
-        """One attempt, and its failures in the words of the error table."""
+    async def _attempt(self, attempt: _Attempt, timeout_s: float) -> Answer | str:
+        """Makes one attempt, and maps its failures to call errors."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(timeout_s):
@@ -160,10 +160,10 @@ class ApiCaller:
             raise api_failures.unreachable(self._source, sent=attempt.sent) from error
 
     async def _follow(self, attempt: _Attempt) -> Answer | str:
-        """Ask, and where the API sends it elsewhere, there: only what reads, and without the secret at others."""
+        """Sends the request and follows redirects: reads only, and without the secret to other origins."""
         first = origin(attempt.url)
         for _ in range(MAX_REDIRECTS + 1):
-            status, headers, content = await self._exchange(attempt, with_secret=origin(attempt.url) == first)
+            status, headers, content = await self._send(attempt, with_secret=origin(attempt.url) == first)
             location = headers.get("location")
             if status not in {301, 302, 303, 307, 308} or not location:
                 return await self._answer(status, headers, content, attempt)
@@ -171,31 +171,31 @@ class ApiCaller:
                 self._redirect(attempt, status, urldefrag(urljoin(attempt.url, location)).url)
             except ValueError:
                 raise api_failures.redirected(
-                    self._source, status, "it leads to no address", executed="maybe"
+                    self._source, status, "its location is not a URL", executed="maybe"
                 ) from None
         raise api_failures.redirected(
-            self._source, status, f"so more than {MAX_REDIRECTS} times in a row", executed="maybe"
+            self._source, status, f"the chain is longer than {MAX_REDIRECTS}", executed="maybe"
         )
 
     def _redirect(self, attempt: _Attempt, status: int, target: str) -> None:
-        """Turn the attempt to where the API sends it.
+        """Points the attempt at the target of a redirect.
 
         Raises:
-            ProviderError: it does not go there.
+            ProviderError: the redirect is not followed.
         """
-        if status == 303 and attempt.method != "GET":  # done, and the answer is there
+        if status == 303 and attempt.method != "GET":  # the write is done, and the answer is at the target
             attempt.method, attempt.content = "GET", None
         elif attempt.method != "GET":
             executed: Executed = "no" if status in {307, 308} else "maybe"
-            raise api_failures.redirected(self._source, status, "what writes is not sent elsewhere", executed=executed)
+            raise api_failures.redirected(self._source, status, "writes are not redirected", executed=executed)
         if not target.startswith("https://" if attempt.url.startswith("https://") else ("http://", "https://")):
-            raise api_failures.redirected(self._source, status, "it leads to no https address", executed="maybe")
-        if origin(target) != origin(attempt.url):  # what the caller says in headers is for the API alone
-            kept = {"Accept", "Accept-Encoding", "User-Agent"}
-            attempt.headers = {name: value for name, value in attempt.headers.items() if name in kept}
+            raise api_failures.redirected(self._source, status, "its location is not an https URL", executed="maybe")
+        if origin(target) != origin(attempt.url):  # arguments in headers are for the API only
+            safe = {"Accept", "Accept-Encoding", "User-Agent"}
+            attempt.headers = {name: value for name, value in attempt.headers.items() if name in safe}
         attempt.url = target
 
-    async def _exchange(self, attempt: _Attempt, *, with_secret: bool) -> tuple[int, httpx.Headers, bytes]:
+    async def _send(self, attempt: _Attempt, *, with_secret: bool) -> tuple[int, httpx.Headers, bytes]:
         credentials = attempt.credentials if with_secret else _Credentials()
         headers = {**attempt.headers, **credentials.headers}
         content = attempt.content
@@ -205,23 +205,25 @@ class ApiCaller:
         if credentials.query:
             url += f"{'&' if '?' in url else '?'}{urlencode(credentials.query, quote_via=quote)}"
         request = httpx.Request(attempt.method, url, headers=headers, content=None if content is None else content.data)
-        async with self._network.lend() as line, line.answer(request, attempt.mark_sent) as response:
+        async with self._network.lend() as connection, connection.answer(request, attempt.mark_sent) as response:
             return response.status_code, response.headers, await self._read(response)
 
     async def _read(self, response: httpx.Response) -> bytes:
-        """The body, as far as its bound; an answer of failure is cut there, another one refused."""
+        """Returns the body; a too large error response is truncated, another one is an error."""
         failed = not response.is_success
-        bound = MAX_ERROR_BYTES if failed else self._settings.max_answer_bytes
-        body, whole = await read_body(response, bound)
-        if not whole and not failed:
-            raise ResultTooLargeError(f"{self._source}'s answer has more than {bound:,} bytes; ask for less at a time.")
+        limit = MAX_ERROR_BYTES if failed else self._settings.max_answer_bytes
+        body, complete = await read_body(response, limit)
+        if not complete and not failed:
+            raise ResultTooLargeError(f"{self._source}'s answer has more than {limit:,} bytes; request less at a time.")
         return body
 
     async def _answer(self, status: int, headers: httpx.Headers, content: bytes, attempt: _Attempt) -> Answer | str:
-        content = without(attempt.credentials.untold, content)
+        content = redact_secrets(attempt.credentials.redacted_values, content)
         if 200 <= status < 300:
             if len(content) > LARGE_BYTES:
                 return await asyncio.to_thread(read_answer, status, headers, content)
             return read_answer(status, headers, content)
-        said, value = words(headers, content)
-        raise api_failures.refused(self._source, status, said, value, headers.get("retry-after"), datetime.now(UTC))
+        message, value = error_message(headers, content)
+        raise api_failures.status_error(
+            self._source, status, message, value, headers.get("retry-after"), datetime.now(UTC)
+        )

@@ -1,4 +1,4 @@
-"""Texts → documents, JSON or YAML, and which other documents they may draw in. Pure."""
+"""Parses API documents, JSON or YAML, and finds their references to other documents. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,11 +9,11 @@ import msgspec
 from .yaml_reader import YamlError, read_yaml
 
 MAX_DOCUMENT_BYTES: Final = 32 * 1024 * 1024
-"""GitHub's, one of the largest, has 12 MiB."""
+"""GitHub's document, one of the largest, has 12 MiB."""
 MAX_DOCUMENTS: Final = 64
-"""How many others one document may draw in."""
+"""How many other documents one document may refer to."""
 MAX_TOGETHER_BYTES: Final = 64 * 1024 * 1024
-"""Of a document and those that it draws in: as values they take some ten times as much (decision 49)."""
+"""The size of a document with its references; parsed they take about ten times as much memory (decision 49)."""
 MAX_DEPTH: Final = 200
 
 _READABLE: Final = (".json", ".yaml", ".yml")
@@ -24,10 +24,10 @@ class ApiDocumentError(Exception):
 
 
 def read_document(content: bytes, name: str) -> dict[str, Any]:
-    """The document in a text, JSON or YAML, all keys strings.
+    """Parses a document; all keys are strings.
 
     Raises:
-        DocumentError: it is too large, neither, nested too deeply, or no object.
+        ApiDocumentError: it is too large, nested too deeply, neither JSON nor YAML, or not an object.
     """
     if len(content) > MAX_DOCUMENT_BYTES:
         raise ApiDocumentError(f"{name} has more than {MAX_DOCUMENT_BYTES // 1024**2} MiB")
@@ -39,7 +39,7 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
     except ValueError as error:  # YamlError, and msgspec's
         raise ApiDocumentError(f"{name} is neither JSON nor YAML ({error})"[:400]) from None
     if not isinstance(document, dict):
-        raise ApiDocumentError(f"{name} holds no object at its top")
+        raise ApiDocumentError(f"{name} is not an object at its top level")
     return document
 
 
@@ -47,14 +47,14 @@ def _json(content: bytes) -> Any:
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        try:  # YAML may begin with a brace too
+        try:  # YAML may start with a brace, too
             return read_yaml(content, max_depth=MAX_DEPTH)
         except YamlError:
             raise error from None
 
 
 def outside_references(document: Mapping[str, Any], uri: str) -> Iterator[str]:
-    """The addresses of other documents that this one, at ``uri``, refers to."""
+    """Yields the URLs of other documents that this one, at ``uri``, refers to."""
     seen: set[int] = set()
     found: set[str] = set()
     parts: list[Any] = [document]
@@ -73,7 +73,7 @@ def outside_references(document: Mapping[str, Any], uri: str) -> Iterator[str]:
 
 
 def absolute(reference: str, base: str) -> tuple[str, str]:
-    """The document's address and the fragment that a reference within the document at ``base`` means."""
+    """Resolves a reference in the document at ``base`` to a document's URL and a fragment."""
     try:
         joined, fragment = urldefrag(urljoin(base, reference))
     except ValueError:
@@ -82,8 +82,10 @@ def absolute(reference: str, base: str) -> tuple[str, str]:
 
 
 def may_follow(uri: str, root: str) -> bool:
-    """Whether the document at ``root`` may draw in the one at ``uri``: one of its own server, or for a file, one that
-    ends as documents do, below the directory above its own. Else it could have other files shown, or others asked.
+    """Whether the document at ``root`` may refer to the one at ``uri``, to protect other files and servers.
+
+    Allowed are documents on the same server; for a file, files with a document's suffix below the parent of its
+    directory.
     """
     try:
         other, own = urlsplit(uri), urlsplit(root)

@@ -1,4 +1,4 @@
-"""What an operation of an API is: where its arguments go, and how they are written there."""
+"""An operation of an API: where its arguments go, and how they are encoded."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -23,10 +23,10 @@ FILE_SCHEMA: Final[dict[str, Any]] = {
 
 TYPED_FILE_SCHEMA: Final[dict[str, Any]] = {
     **FILE_SCHEMA,
-    "description": f"{FILE_SCHEMA['description']} Its content_type is as its name says, where it is not given.",
+    "description": f"{FILE_SCHEMA['description']} Its content_type defaults to that of its name.",
     "properties": {**FILE_SCHEMA["properties"], "content_type": {"type": "string"}},
 }
-"""Where the document leaves a file's type open."""
+"""For files whose type the document leaves open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class ApiParameter:
     """One argument that goes into the path, the query, a header or a cookie."""
 
     name: str
-    """The API's own."""
+    """The API's name."""
     argument: str
     where: Where
     style: str
     explode: bool
     as_json: bool = False
-    """Written as JSON, whatever its style."""
+    """Encoded as JSON, regardless of its style."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,45 +51,45 @@ class BodyField:
     argument: str
     file: bool = False
     content_type: str | None = None
-    """Of a part of a multipart body, where the document says so."""
+    """The type of a part of a multipart body, if the document sets it."""
     deep: bool = False
-    """An object is written as ``name[key]``, not as JSON (style deepObject)."""
+    """Objects are encoded as ``name[key]``, not as JSON (style deepObject)."""
     joined: bool = False
-    """The items of an array are one value of a form, with commas between them (``explode: false``)."""
+    """Array items are one comma-separated form value (``explode: false``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiBody:
-    """How the body is made: of one argument, or of one a field."""
+    """How the body is encoded: from one argument, or one argument per field."""
 
     kind: BodyKind
     media_type: str
     required: bool
     argument: str | None = None
-    """The one that is the whole body; None where ``fields`` are."""
+    """The argument that is the whole body; None if there are ``fields``."""
     fields: tuple[BodyField, ...] = ()
     types: str | None = None
-    """Of a file, where the document leaves its type open: what it may be, such as ``image/*``. Its ``content_type``
-    says what it is, else its name; ``media_type`` is sent where neither does."""
+    """The allowed types of a file, such as ``image/*``, if the document leaves the type open. The type is taken from
+    ``content_type``, else from the name, else ``media_type``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiOperation:
-    """One operation, ready to be asked for."""
+    """One operation, ready to be called."""
 
     name: str
-    """Of the tool."""
+    """The tool's name."""
     method: str
     path: str
     server: str
-    """Absolute, without a slash at its end."""
+    """An absolute URL without a trailing slash."""
     description: str
     arguments: JsonSchema
     parameters: tuple[ApiParameter, ...]
     body: ApiBody | None
     with_secret: bool
-    """Whether the source's secret goes along: not where the document says that none is asked for, nor to a server of
-    another origin than the source's own."""
+    """Whether the source's secret is sent: not if the document requires none, nor to another origin than the
+    source's."""
 
     @property
     def where(self) -> str:

@@ -1,4 +1,4 @@
-"""An operation's parameters: which there are, and how each is written. Pure."""
+"""Reads the parameters of an operation. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from .json_references import BrokenReferenceError, JsonReferences, ReferencePlac
 from .openapi_schemas import Schema, SchemaReader
 
 PLACES: Final[tuple[Where, ...]] = ("path", "query", "header", "cookie")
-"""Also who has its own name where two are called the same."""
+"""Also the order of precedence if two parameters have the same name."""
 _STYLES: Final[Mapping[str, tuple[str, ...]]] = {
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
@@ -20,7 +20,7 @@ _STYLES: Final[Mapping[str, tuple[str, ...]]] = {
     "cookie": ("form",),
 }
 """The first is the default."""
-_OUR_HEADERS: Final = frozenset(
+_RESERVED_HEADERS: Final = frozenset(
     {
         "accept",
         "authorization",
@@ -36,21 +36,21 @@ _OUR_HEADERS: Final = frozenset(
         "upgrade",
     }
 )
-"""Headers that are no argument: OpenAPI says so of some, and the others are HTTP's own."""
+"""Headers that never become arguments, by OpenAPI's rules or because HTTP sets them."""
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""A token of RFC 9110."""
+"""A token as defined in RFC 9110."""
 _SCHEMA_KEYS: Final = ("type", "format", "enum", "items", "minimum", "maximum", "pattern", "default", "properties")
 
 
 class ArgumentTable:
-    """Names arguments, each once, and makes the schema of them all (decision 31)."""
+    """Assigns unique argument names to parameters and body fields, and builds their schema (decision 31)."""
 
     def __init__(self) -> None:
         self._properties: dict[str, Schema] = {}
         self._required: list[str] = []
 
     def add(self, where: str, name: str, schema: Schema, *, required: bool) -> str:
-        """Add the argument for a parameter or a field; returns what it is called. Who comes first has its own name."""
+        """Adds the argument of a parameter or field; returns its name. The first one keeps its own name."""
         argument = argument_name(name, where, self._properties)
         self._properties[argument] = schema
         if required:
@@ -58,7 +58,7 @@ class ArgumentTable:
         return argument
 
     def schema(self, definitions: dict[str, Schema]) -> dict[str, Any]:
-        """The schema of an object of all arguments; others are refused."""
+        """Returns the schema of all arguments, without additional properties."""
         whole: dict[str, Any] = {
             "type": "object",
             "properties": self._properties,
@@ -71,8 +71,8 @@ class ArgumentTable:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredParameters:
-    """One parameter as the document has it."""
+class DeclaredParameter:
+    """One parameter as declared in the document."""
 
     name: str
     where: Where
@@ -86,9 +86,9 @@ class DeclaredParameters:
 
 def declared_parameters(
     item: ReferencePlace, operation: ReferencePlace, path: str, references: JsonReferences, notes: SourceNotes
-) -> list[DeclaredParameters]:
-    """The parameters of a path and of one of its operations, by place: each of the path's placeholders has one."""
-    found: dict[tuple[str, str], DeclaredParameters] = {}
+) -> list[DeclaredParameter]:
+    """Returns the parameters of a path and an operation, by place; every placeholder of the path has one."""
+    found: dict[tuple[str, str], DeclaredParameter] = {}
     for holder in (item, operation):
         for one in _listed(holder, references, notes):
             found[one.where, one.name] = one
@@ -96,43 +96,45 @@ def declared_parameters(
     for name in placeholders:
         if ("path", name) not in found:
             notes.repaired(f"the path parameter {name!r} is not declared; taken as a string")
-            found["path", name] = DeclaredParameters(name, "path", operation.at({"schema": {"type": "string"}}))
+            found["path", name] = DeclaredParameter(name, "path", operation.at({"schema": {"type": "string"}}))
     surplus = [key for key in found if key[0] == "path" and key[1] not in placeholders]
     for key in surplus:
-        notes.repaired(f"the path has no place for the parameter {key[1]!r}; left out of the arguments")
+        notes.repaired(f"the path has no placeholder for the parameter {key[1]!r}; omitted")
         del found[key]
     return sorted(found.values(), key=lambda one: PLACES.index(one.where))
 
 
-def _listed(holder: ReferencePlace, references: JsonReferences, notes: SourceNotes) -> Iterator[DeclaredParameters]:
+def _listed(holder: ReferencePlace, references: JsonReferences, notes: SourceNotes) -> Iterator[DeclaredParameter]:
     parameters = holder.value.get("parameters", [])
     if not isinstance(parameters, list):
-        notes.repaired("parameters is no list; left out")
+        notes.repaired("parameters is not a list; omitted")
         return
     for parameter in parameters:
         try:
-            place = references.followed(holder.at(parameter))
+            place = references.resolve(holder.at(parameter))
         except BrokenReferenceError as error:
-            notes.repaired(f"a parameter was left out: {error}")
+            notes.repaired(f"a parameter was omitted: {error}")
             continue
         said = place.value if isinstance(place.value, dict) else {}
         name, where = said.get("name"), said.get("in")
         if not isinstance(name, str) or not name:
-            notes.repaired("a parameter without a name was left out")
+            notes.repaired("a parameter without a name was omitted")
         elif where not in PLACES:
-            notes.repaired(f"the parameter {name[:80]!r} is in {str(where)[:20]!r}, which is no place; left out")
-        elif where == "header" and name.lower() in _OUR_HEADERS:
-            pass  # by OpenAPI's own rule, nothing is wrong
+            notes.repaired(
+                f"the parameter {name[:80]!r} is in {str(where)[:20]!r}, which is not a valid place; omitted"
+            )
+        elif where == "header" and name.lower() in _RESERVED_HEADERS:
+            pass  # ignored by OpenAPI's rules
         elif where == "header" and not _HEADER_NAME.fullmatch(name):
-            notes.repaired(f"the parameter {name[:80]!r} can be no header; left out")
+            notes.repaired(f"the parameter {name[:80]!r} is not a valid header name; omitted")
         else:
-            yield DeclaredParameters(name, where, place)
+            yield DeclaredParameter(name, where, place)
 
 
 def read_parameter(
-    one: DeclaredParameters, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes
+    one: DeclaredParameter, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes
 ) -> ApiParameter:
-    """How a parameter is written, its argument added to the table."""
+    """Adds a parameter's argument to the table; returns how it is encoded."""
     schema, as_json = _schema(one, reader, notes)
     if isinstance(description := one.value.get("description"), str) and description.strip():
         schema = {**schema, "description": " ".join(description.split())[:500]}
@@ -156,8 +158,8 @@ def read_parameter(
     )
 
 
-def _schema(one: DeclaredParameters, reader: SchemaReader, notes: SourceNotes) -> tuple[Schema, bool]:
-    """A parameter's schema, and whether it is written as JSON (``content``)."""
+def _schema(one: DeclaredParameter, reader: SchemaReader, notes: SourceNotes) -> tuple[Schema, bool]:
+    """Returns a parameter's schema, and whether it is encoded as JSON (``content``)."""
     value = one.value
     if isinstance(value.get("schema"), dict | bool):
         return reader.read(one.place.at(value["schema"])), False

@@ -1,4 +1,4 @@
-"""An OpenAPI document → the operations that can be asked for, whatever is wrong with the others. Pure."""
+"""Reads the operations of an OpenAPI document; invalid ones are omitted. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,27 +14,27 @@ from .api_operation import ApiOperation
 from .api_parameters import ArgumentTable, declared_parameters, read_parameter
 from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
 from .openapi_schemas import FEW_PARTS, MAX_PARTS, MAX_PARTS_TOGETHER, SchemaReader
-from .parameter_encoding import leads_elsewhere
+from .parameter_encoding import has_dot_segment
 from .request_body_schema import read_body
 
 METHODS: Final = ("get", "put", "post", "delete", "patch")
-"""What is made a tool."""
+"""The methods that become tools."""
 _OTHER_METHODS: Final = ("head", "options", "trace", "query")
 MAX_DESCRIPTION_CHARS: Final = 1_000
 MAX_OPERATIONS: Final = 2_000
 
 
 class UnreadableApiError(Exception):
-    """The document is no OpenAPI document that can be read; the message says what it is and what to do."""
+    """The document is not a supported OpenAPI document; the message says what it is and how to fix it."""
 
 
 class _NoOperationError(Exception):
-    """Nothing can be made of an operation; the message says why."""
+    """An operation cannot become a tool; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiDescription:
-    """What a document comes to."""
+    """The content of an API document."""
 
     title: str
     operations: tuple[ApiOperation, ...]
@@ -50,18 +50,18 @@ def read_api(
     base_url: str | None,
     secret_at: tuple[str, str] | None,
 ) -> ApiDescription:
-    """The operations of the document at ``uri``, one of ``documents``.
+    """Reads the operations of the document at ``uri``, one of ``documents``.
 
     Args:
-        documents: the document and those that it refers to, by address.
-        uri: the document's own address; its servers may be relative to it.
+        documents: the document and those that it refers to, by URL.
+        uri: the document's URL; its servers may be relative to it.
         prefix: the first part of the tools' names.
-        absent: addresses that it refers to and that could not be had, and why.
-        base_url: in place of all its servers.
-        secret_at: ``header`` or ``query``, and the name there that the source's secret has: it is no argument.
+        absent: URLs of missing documents, with the reason.
+        base_url: replaces all its servers.
+        secret_at: ``header`` or ``query``, and the name of the parameter that carries the secret; not an argument.
 
     Raises:
-        UnreadableError: it is none, or of a version that is not read.
+        UnreadableApiError: it is not an OpenAPI document, or of an unsupported version.
     """
     document = documents[uri]
     _check_version(document)
@@ -78,9 +78,9 @@ def _check_version(document: Mapping[str, Any]) -> None:
     version = str(document.get("openapi", ""))
     if not re.fullmatch(r"3(\.\d+){0,2}\S*", version):
         raise UnreadableApiError(
-            f"its openapi is {version[:20]!r}; 3.0 and 3.1 are read"
+            f"its openapi is {version[:20]!r}; 3.0 and 3.1 are supported"
             if version
-            else "it has no `openapi: 3.…` at its top"
+            else "it has no `openapi: 3.…` at its top level"
         )
     if not isinstance(document.get("paths"), dict):
         raise UnreadableApiError("it has no paths")
@@ -103,7 +103,7 @@ class _ApiReader:
         self._notes: list[SourceNote] = []
         self._operations: dict[str, ApiOperation] = {}
         self._parts_left = MAX_PARTS_TOGETHER
-        # What relative servers are relative to; a file has no host to be relative to.
+        # The base of relative server URLs; a file has no host.
         self._base = root.uri
         self._server = self._server_of(root.value)
         if not is_url(root.uri) and self._server is not None:
@@ -114,7 +114,7 @@ class _ApiReader:
             if path.startswith("x-"):
                 continue
             for method, operation, shared in self._operations_of(path, self._root.at(item)):
-                self._take(method, path, operation, shared)
+                self._add(method, path, operation, shared)
         info = self._root.value.get("info")
         title = info.get("title") if isinstance(info, dict) else None
         return ApiDescription(
@@ -122,16 +122,16 @@ class _ApiReader:
         )
 
     def _operations_of(self, path: str, item: ReferencePlace) -> Iterator[tuple[str, ReferencePlace, ReferencePlace]]:
-        """Method, operation and path item."""
+        """Yields method, operation and path item."""
         notes = SourceNotes(path)
         try:
-            found = self._references.followed(item)
+            found = self._references.resolve(item)
             if not isinstance(found.value, dict):
-                notes.omitted("it is no object")
+                notes.omitted("it is not an object")
             else:
                 for method in (one for one in _OTHER_METHODS if one in found.value):
                     self._notes.append(
-                        SourceNote("omitted", f"{method.upper()} {path}", f"{method.upper()} makes no tool")
+                        SourceNote("omitted", f"{method.upper()} {path}", f"{method.upper()} does not become a tool")
                     )
                 for method in METHODS:
                     if method in found.value:
@@ -140,34 +140,34 @@ class _ApiReader:
             notes.omitted(str(error))
         self._notes += notes.collected()
 
-    def _take(self, method: str, path: str, operation: ReferencePlace, item: ReferencePlace) -> None:
+    def _add(self, method: str, path: str, operation: ReferencePlace, item: ReferencePlace) -> None:
         notes = SourceNotes(f"{method} {path}")
         try:
-            made = self._made(method, path, operation, item, notes)
+            created = self._create(method, path, operation, item, notes)
         except (_NoOperationError, BrokenReferenceError, ValueError, RecursionError) as error:
             notes.omitted(str(error) or type(error).__name__)
         else:
-            self._operations[made.name] = made
+            self._operations[created.name] = created
         self._notes += notes.collected()
 
-    def _made(
+    def _create(
         self, method: str, path: str, place: ReferencePlace, item: ReferencePlace, notes: SourceNotes
     ) -> ApiOperation:
         if len(self._operations) >= MAX_OPERATIONS:
             raise _NoOperationError(f"the document has more than {MAX_OPERATIONS:,} operations")
-        place = self._references.followed(place)
+        place = self._references.resolve(place)
         operation = place.value
         if not isinstance(operation, dict):
-            raise _NoOperationError("it is no object")
+            raise _NoOperationError("it is not an object")
         own = self._server_of(operation) or self._server_of(item.value)
         server = own or self._server
         if server is None:
-            raise _NoOperationError("no server's address is known; set base_url")
+            raise _NoOperationError("it has no server URL; set base_url")
         if own is not None and self._base_url is None and self._base != self._root.uri:
-            self._tell_of_relative(operation if self._server_of(operation) else item.value, own, notes)
+            self._note_relative_server(operation if self._server_of(operation) else item.value, own, notes)
         sent_path = _cleaned(path, notes)
-        if leads_elsewhere(sent_path):
-            raise _NoOperationError("its path has . or .. between slashes, which leads to another place")
+        if has_dot_segment(sent_path):
+            raise _NoOperationError("its path has a . or .. segment")
         reader = SchemaReader(self._references, notes, max(FEW_PARTS, min(MAX_PARTS, self._parts_left)))
         table = ArgumentTable()
         declared = declared_parameters(item, place, sent_path, self._references, notes)
@@ -195,17 +195,17 @@ class _ApiReader:
         return self._secret_at is not None and (where, name.lower()) == (self._secret_at[0], self._secret_at[1].lower())
 
     def _name(self, operation: Mapping[str, Any], method: str, path: str, notes: SourceNotes) -> str:
-        said = operation.get("operationId")
-        if not isinstance(said, str) or not said.strip():
-            said = default_operation_id(method, path)
+        operation_id = operation.get("operationId")
+        if not isinstance(operation_id, str) or not operation_id.strip():
+            operation_id = default_operation_id(method, path)
             notes.repaired("it has no operationId; named by its method and path")
-        name = tool_name(self._prefix, said, self._operations)
-        if name != tool_name(self._prefix, said, ()):
-            notes.repaired(f"another operation is called {said[:80]!r} too; this one is {name}")
+        name = tool_name(self._prefix, operation_id, self._operations)
+        if name != tool_name(self._prefix, operation_id, ()):
+            notes.repaired(f"another operation has the id {operation_id[:80]!r}; this one is {name}")
         return name
 
     def _server_of(self, holder: Any) -> str | None:
-        """The first server that an operation, a path or the document names, absolute; None where it names none."""
+        """Returns the absolute URL of the first server of an operation, path or document; None without servers."""
         if self._base_url is not None:
             return self._base_url.rstrip("/")
         servers = holder.get("servers") if isinstance(holder, dict) else None
@@ -213,16 +213,16 @@ class _ApiReader:
             servers = [{"url": "/"}]
         for server in servers if isinstance(servers, list) else []:
             if isinstance(server, dict) and isinstance(url := server.get("url"), str):
-                absolute = _absolute(_filled(url, server.get("variables")), self._base)
+                absolute = _absolute(_expand_variables(url, server.get("variables")), self._base)
                 if absolute is not None:
                     return absolute.rstrip("/")
         return None
 
     @staticmethod
-    def _tell_of_relative(holder: Mapping[str, Any], server: str, notes: SourceNotes) -> None:
-        """The document is a file."""
+    def _note_relative_server(holder: Mapping[str, Any], server: str, notes: SourceNotes) -> None:
+        """Notes that a server URL in a document from a file has no host."""
         if not any(is_url(str(one.get("url"))) for one in holder["servers"] if isinstance(one, dict)):
-            notes.repaired(f"its server names no host; taken as {server}")
+            notes.repaired(f"its server URL has no host; taken as {server}")
 
     def _with_secret(self, operation: Mapping[str, Any], server: str, notes: SourceNotes) -> bool:
         if operation.get("security") == []:
@@ -243,18 +243,18 @@ def _absolute(url: str, base: str) -> str | None:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of an address.
+    """Returns scheme, host and port of a URL.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a URL.
     """
     parts = urlsplit(url)
     port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
     return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
 
 
-def _filled(url: str, variables: Any) -> str:
-    """A server's address with the defaults of its variables."""
+def _expand_variables(url: str, variables: Any) -> str:
+    """Returns a server's URL with the defaults of its variables."""
 
     def default(match: re.Match[str]) -> str:
         variable = variables.get(match[1]) if isinstance(variables, dict) else None
@@ -268,22 +268,22 @@ def _cleaned(path: str, notes: SourceNotes) -> str:
     if plain != path:
         notes.repaired("its path has a fragment, which is not sent")
     if not plain.startswith("/"):
-        notes.repaired("its path begins without a slash")
+        notes.repaired("its path does not start with a slash")
         plain = f"/{plain}"
     return plain
 
 
 def _description(operation: Mapping[str, Any], item: Mapping[str, Any], where: str) -> str:
-    """What the document says, and what is asked."""
-    said: list[str] = []
+    """Returns the document's description, followed by method and path."""
+    texts: list[str] = []
     for holder in (operation, item):
         for key in ("summary", "description"):
-            text = holder.get(key)
-            if isinstance(text, str) and text.strip() and text.strip() not in said:
-                said.append(text.strip())
-        if said:
+            part = holder.get(key)
+            if isinstance(part, str) and part.strip() and part.strip() not in texts:
+                texts.append(part.strip())
+        if texts:
             break
-    words = "\n\n".join(said)
-    if len(words) > MAX_DESCRIPTION_CHARS:
-        words = words[: MAX_DESCRIPTION_CHARS - 1] + "…"
-    return f"{words}\n\n{where}" if words else where
+    text = "\n\n".join(texts)
+    if len(text) > MAX_DESCRIPTION_CHARS:
+        text = text[: MAX_DESCRIPTION_CHARS - 1] + "…"
+    return f"{text}\n\n{where}" if text else where

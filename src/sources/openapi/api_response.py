@@ -1,4 +1,4 @@
-"""An API's answer → what the tool returns: data, text, or a file as base64. Pure."""
+"""Converts an API's response into the tool's answer: data, text, or a file as base64. Pure."""
 
 import base64
 import codecs
@@ -19,15 +19,15 @@ from ..json_surrogates import replace_lone_surrogates
 
 _TEXT: Final = re.compile(r"text/|[\w./+-]*(xml|yaml|javascript|graphql|x-www-form-urlencoded|ndjson|csv)\b")
 _ODD_NUMBER: Final = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
-"""What msgspec refuses for its numbers has one of these."""
+"""Numbers that msgspec rejects match this."""
 _MARKUP: Final = re.compile(r"<(script|style)\b(?:[^<]|<(?!/\1\b))*+(?:</\1[^<>]*>)?|<[^<>]*>", re.IGNORECASE)
-"""Every part of a page is gone through once, also where nothing that is opened is closed."""
-_NO_CHARSETS: Final = frozenset({"idna", "punycode", "undefined"})
-"""Codecs of Python's that are no page's: forms of names, which take long to read, and one that reads nothing."""
+"""Linear in the size of a page, also if tags are not closed."""
+_NOT_CHARSETS: Final = frozenset({"idna", "punycode", "undefined"})
+"""Python codecs that are not charsets: encodings of domain names, which are slow, and one that always fails."""
 _MIN_SECRET_CHARS: Final = 8
-"""Shorter text may be found where it is no secret."""
-_MAX_WORDS_CHARS: Final = 500
-_WORDS_AT: Final = (
+"""Shorter text can match by accident."""
+_MAX_MESSAGE_CHARS: Final = 500
+_MESSAGE_KEYS: Final = (
     "message",
     "error_description",
     "detail",
@@ -38,11 +38,11 @@ _WORDS_AT: Final = (
     "errors",
     "reason",
 )
-"""Where APIs say what is wrong, RFC 9457 among them."""
+"""Keys of error messages in APIs' JSON, those of RFC 9457 included."""
 
 
-def without(secrets: Iterable[str], content: bytes) -> bytes:
-    """The same, should the API repeat a secret: as it is, or as JSON or an address has it."""
+def redact_secrets(secrets: Iterable[str], content: bytes) -> bytes:
+    """Returns the content without secrets that the API repeats: plain, JSON-escaped or URL-encoded."""
     forms = {form for secret in secrets if len(secret) >= _MIN_SECRET_CHARS for form in _forms(secret)}
     for form in sorted(forms, key=len, reverse=True):
         content = content.replace(form.encode(), "…".encode())
@@ -55,50 +55,50 @@ def _forms(secret: str) -> set[str]:
 
 
 def read_answer(status: int, headers: httpx.Headers, content: bytes) -> Answer | str:
-    """What an answer of success holds: JSON as data, text as text, of anything else its type, size and base64.
+    """Returns a successful response: JSON as data, text as text, anything else as type, size and base64.
 
     Raises:
-        ProviderError: it says that it is JSON, and is not.
+        ProviderError: it is declared as JSON and is not.
     """
-    said = headers.get("content-type", "")
-    media_type = said.partition(";")[0].strip().lower()
+    content_type = headers.get("content-type", "")
+    media_type = content_type.partition(";")[0].strip().lower()
     if not content.strip():
-        return Answer(f"Done; HTTP {status}, without content.", None)
+        return Answer(f"HTTP {status}, no content.", None)
     if media_type.endswith(("/json", "+json")):
-        return Answer(data=_json(content, said, status))
+        return Answer(data=_json(content, content_type, status))
     if _TEXT.match(media_type):
-        return _decoded(content, said)
+        return _decoded(content, content_type)
     if not media_type or media_type == "application/octet-stream":
-        try:  # many APIs say nothing
+        try:  # many APIs send no content type
             return Answer(data=msgspec.json.decode(content))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
     return Answer(
-        f"{media_type or 'Something'} of {len(content):,} bytes; `structured` has it as base64.",
+        f"{media_type or 'Something'} of {len(content):,} bytes; `structured` contains it as base64.",
         {"content_type": media_type or None, "bytes": len(content), "base64": base64.b64encode(content).decode()},
     )
 
 
-def words(headers: httpx.Headers, content: bytes) -> tuple[str, Any]:
-    """What an answer of failure says, in one line of at most 500 characters, and its JSON where it is some."""
-    said = headers.get("content-type", "")
+def error_message(headers: httpx.Headers, content: bytes) -> tuple[str, Any]:
+    """Returns the message of an error response, one line of at most 500 characters, and its JSON if any."""
+    content_type = headers.get("content-type", "")
     try:
-        value = msgspec.json.decode(content)  # unlike json's, it can be written again
+        value = msgspec.json.decode(content)  # unlike json, msgspec can encode what it decodes
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        text = _decoded(content, said)
-        if "html" in said.lower() or text.lstrip()[:1] == "<":
+        text = _decoded(content, content_type)
+        if "html" in content_type.lower() or text.lstrip()[:1] == "<":
             text = _MARKUP.sub(" ", text)
         return _line(text), None
-    return _line(_said_in(value, 4) or json.dumps(value, ensure_ascii=False)), value
+    return _line(_message_in(value, 4) or json.dumps(value, ensure_ascii=False)), value
 
 
-def _said_in(value: Any, levels: int) -> str:
+def _message_in(value: Any, levels: int) -> str:
     if isinstance(value, str) or levels == 0:
         return value if isinstance(value, str) else ""
     if isinstance(value, list):
-        return "; ".join(filter(None, (_said_in(part, levels - 1) for part in value[:5])))
+        return "; ".join(filter(None, (_message_in(part, levels - 1) for part in value[:5])))
     if isinstance(value, dict):
-        return next(filter(None, (_said_in(value.get(key), levels - 1) for key in _WORDS_AT)), "")
+        return next(filter(None, (_message_in(value.get(key), levels - 1) for key in _MESSAGE_KEYS)), "")
     return ""
 
 
@@ -106,24 +106,24 @@ def _json(content: bytes, content_type: str, status: int) -> Any:
     try:
         return _read_json(content, content_type)
     except (ValueError, RecursionError):
-        raise ProviderError(f"The API answered HTTP {status} with what is no JSON.", executed="yes") from None
+        raise ProviderError(f"The API answered HTTP {status} with invalid JSON.", executed="yes") from None
 
 
 def _read_json(content: bytes, content_type: str) -> Any:
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(content)
-    # As many write it: in another charset, with a byte order mark, half of a character, or NaN.
+    # Common deviations: another charset, a byte order mark, a lone surrogate, or NaN.
     text = replace_lone_surrogates(_decoded(content, content_type).removeprefix("\ufeff").encode())
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         if not _ODD_NUMBER.search(text):
-            raise  # before megabytes are read once more, ten times as slowly, and nobody else is served meanwhile
-    return json.loads(text, parse_constant=_nothing, parse_float=_finite)
+            raise  # before megabytes are parsed again, ten times as slowly, blocking the loop
+    return json.loads(text, parse_constant=_null, parse_float=_finite)
 
 
-def _nothing(_: str) -> None:
-    """Null, for NaN and infinity."""
+def _null(_: str) -> None:
+    """Returns null for NaN and infinity."""
 
 
 def _finite(text: str) -> float | None:
@@ -135,11 +135,11 @@ def _decoded(content: bytes, content_type: str) -> str:
     charset = re.search(r"charset=\"?([\w.:-]+)", content_type)
     try:
         codec = codecs.lookup(charset[1] if charset else "utf-8")
-        return content.decode("utf-8" if codec.name in _NO_CHARSETS else codec.name, errors="replace")
+        return content.decode("utf-8" if codec.name in _NOT_CHARSETS else codec.name, errors="replace")
     except LookupError:
         return content.decode("utf-8", errors="replace")
 
 
 def _line(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _MAX_WORDS_CHARS else line[: _MAX_WORDS_CHARS - 1] + "…"
+    return line if len(line) <= _MAX_MESSAGE_CHARS else line[: _MAX_MESSAGE_CHARS - 1] + "…"

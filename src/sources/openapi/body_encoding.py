@@ -1,4 +1,4 @@
-"""Arguments → the body of an HTTP request: JSON, a form, parts of several kinds, or one text or file as it is."""
+"""Encodes arguments as an HTTP request body: JSON, form, multipart, text or file."""
 
 import base64
 import binascii
@@ -20,21 +20,21 @@ from .parameter_encoding import Pairs, deep_pairs, plain
 
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 MAX_FILES_BYTES: Final = 64 * 1024 * 1024
-"""Of the workspace's files in one body: they are in memory until it is sent."""
+"""The size of all workspace files in one body, which are in memory until it is sent."""
 
 _TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 _TYPES_BY_NAME: Final = MimeTypes()
-"""Python's own table: the machine's files have no part in it."""
+"""Python's built-in table, without the system's files."""
 
 
 class FileParts(Protocol):
-    """What reads the workspace."""
+    """Reads files of the workspace."""
 
     async def read_bytes(self, path: str, max_bytes: int) -> BinaryFile: ...
 
 
-class _Together:
-    """The same files, as many as go into one body. Satisfies ``FileParts``."""
+class _SizeLimitedFiles:
+    """Limits the total size of the files in one body. Implements ``FileParts``."""
 
     def __init__(self, files: FileParts) -> None:
         self._files = files
@@ -50,7 +50,7 @@ class _Together:
 
 @dataclass(frozen=True, slots=True)
 class EncodedBody:
-    """A body, whole."""
+    """A complete body."""
 
     media_type: str
     data: bytes
@@ -64,12 +64,12 @@ class _Part:
     file_name: str | None = None
 
 
-async def written_body(body: ApiBody | None, arguments: Mapping[str, Any], files: FileParts) -> EncodedBody | None:
-    """The body of these arguments; None where there is none, or it is not needed and nothing of it was given.
+async def encode_body(body: ApiBody | None, arguments: Mapping[str, Any], files: FileParts) -> EncodedBody | None:
+    """Encodes the body; None if there is none, or it is optional and no argument of it is given.
 
     Raises:
-        InvalidArgumentsError: a file is not named rightly.
-        CallError: a file of the workspace cannot be read, as ``files`` has it.
+        InvalidArgumentsError: a file argument is invalid.
+        CallError: a workspace file cannot be read.
     """
     if body is None:
         return None
@@ -79,7 +79,7 @@ async def written_body(body: ApiBody | None, arguments: Mapping[str, Any], files
     if body.argument is None and not given and not body.required:
         return None
     whole = arguments[body.argument] if body.argument is not None else None
-    files = _Together(files)
+    files = _SizeLimitedFiles(files)
     match body.kind:
         case "json":
             value = whole if body.argument is not None else {field.name: part for field, part in given.items()}
@@ -116,7 +116,7 @@ def _field_text(value: Any) -> str:
 
 
 def _typed(value: Any) -> tuple[bytes, str | None]:
-    """A part's content, and its type where it is not plain text."""
+    """Returns a part's content, and its type if it is not plain text."""
     return _field_text(value).encode(), "application/json" if isinstance(value, dict | list) else None
 
 
@@ -133,7 +133,7 @@ async def _parts(field: BodyField, value: Any, files: FileParts) -> list[_Part]:
 
 
 async def _file(argument: str, value: Any, files: FileParts) -> _Part:
-    """A file as its caller gave it (``operations.FILE_SCHEMA``)."""
+    """Returns the file of an argument (``api_operation.FILE_SCHEMA``)."""
     name = value.get("name") if isinstance(value.get("name"), str) else None
     if "path" in value:
         file = await files.read_bytes(value["path"], MAX_FILE_BYTES)
@@ -143,30 +143,30 @@ async def _file(argument: str, value: Any, files: FileParts) -> _Part:
     try:
         return _Part(argument, base64.b64decode(value["base64"], validate=True), file_name=name or "file")
     except (binascii.Error, ValueError):
-        wrong = "base64 is no Base64 text (RFC 4648)"
+        wrong = "base64 is not valid Base64 (RFC 4648)"
         raise InvalidArgumentsError(f"{argument}: {wrong}.", details={"fields": {argument: wrong}}) from None
 
 
 def _type_of(body: ApiBody, whole: Any, name: str) -> str:
-    """The type of a file that is the body: as its caller says, else as its name does."""
+    """Returns the type of a file body: the caller's ``content_type``, else by its name."""
     if body.types is None:
         return body.media_type
-    said = whole.get("content_type")
-    media_type = _type_by_name(name) if said is None else said
-    if media_type is not None and _TYPE.fullmatch(media_type) and _is_of(media_type, body.types):
+    declared = whole.get("content_type")
+    media_type = _type_by_name(name) if declared is None else declared
+    if media_type is not None and _TYPE.fullmatch(media_type) and _matches(media_type, body.types):
         return str(media_type)
-    if said is None:
+    if declared is None:
         return body.media_type
-    wrong = f"content_type must be one type of {body.types}"
+    wrong = f"content_type must match {body.types}"
     raise InvalidArgumentsError(f"{body.argument}: {wrong}.", details={"fields": {str(body.argument): wrong}})
 
 
 def _type_by_name(name: str) -> str | None:
-    media_type, packed = _TYPES_BY_NAME.guess_type(name, strict=False)
-    return media_type if packed is None else None
+    media_type, encoding = _TYPES_BY_NAME.guess_type(name, strict=False)
+    return media_type if encoding is None else None
 
 
-def _is_of(media_type: str, types: str) -> bool:
+def _matches(media_type: str, types: str) -> bool:
     return fnmatchcase(media_type.lower(), types.partition(";")[0].strip().lower())
 
 
@@ -186,5 +186,5 @@ def _multipart(media_type: str, parts: list[_Part]) -> EncodedBody:
 
 
 def _in_quotes(text: str) -> str:
-    """As browsers write it (WHATWG, multipart/form-data)."""
+    """Escapes a name as browsers do (WHATWG, multipart/form-data)."""
     return text.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")

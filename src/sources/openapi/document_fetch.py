@@ -1,4 +1,4 @@
-"""Getting an API's documents: the one that the operator names, and those that it refers to."""
+"""Loads an API's document and the documents that it refers to."""
 
 import asyncio
 import os
@@ -33,22 +33,22 @@ class FetchedDocuments:
     """The documents of a source."""
 
     uri: str
-    """Of the one that was named; after redirects."""
+    """The URL of the configured document, after redirects."""
     documents: dict[str, dict[str, Any]]
-    """By address."""
+    """By URL."""
     absent: dict[str, str]
-    """Address → why the document is not there."""
+    """URLs of missing documents, with the reason."""
     sizes: dict[str, int] = field(default_factory=dict)
-    """Bytes of each, by address."""
+    """Bytes of each document, by URL."""
 
 
 async def fetch(spec: str, network: CheckedNetwork) -> FetchedDocuments:
-    """The document at an absolute path or a URL, with those that it and they refer to.
+    """Loads the document at an absolute path or a URL, and the documents that it refers to, transitively.
 
     Raises:
-        DocumentError: the document itself cannot be had, or is none.
+        ApiDocumentError: the document itself cannot be loaded.
     """
-    uri, document, size = await _document(spec if is_url(spec) else Path(spec).as_uri(), network)
+    uri, document, size = await _load(spec if is_url(spec) else Path(spec).as_uri(), network)
     fetched = FetchedDocuments(uri, {uri: document}, {}, {uri: size})
     waiting = [uri]
     while waiting:
@@ -56,7 +56,7 @@ async def fetch(spec: str, network: CheckedNetwork) -> FetchedDocuments:
         for other in await asyncio.to_thread(_references, fetched.documents[holder], holder):
             if other in fetched.documents or other in fetched.absent:
                 continue
-            if await _draw_in(other, fetched, network):
+            if await _add_referenced(other, fetched, network):
                 waiting.append(other)
     return fetched
 
@@ -65,15 +65,17 @@ def _references(document: dict[str, Any], uri: str) -> list[str]:
     return list(outside_references(document, uri))
 
 
-async def _draw_in(other: str, fetched: FetchedDocuments, network: CheckedNetwork) -> bool:
+async def _add_referenced(other: str, fetched: FetchedDocuments, network: CheckedNetwork) -> bool:
     if not may_follow(other, fetched.uri):
-        fetched.absent[other] = "a document may refer to its own server, or to documents beside and below it, alone"
+        fetched.absent[other] = (
+            "a document may only refer to its own server, or to files in and below the parent of its directory"
+        )
     elif len(fetched.documents) > MAX_DOCUMENTS:
         fetched.absent[other] = f"the documents refer to more than {MAX_DOCUMENTS} others"
     else:
-        left = MAX_TOGETHER_BYTES - sum(fetched.sizes.values())
+        budget_bytes = MAX_TOGETHER_BYTES - sum(fetched.sizes.values())
         try:
-            _, document, size = await _document(other, network, left)
+            _, document, size = await _load(other, network, budget_bytes)
         except ApiDocumentError as error:
             fetched.absent[other] = str(error)
         else:
@@ -82,44 +84,44 @@ async def _draw_in(other: str, fetched: FetchedDocuments, network: CheckedNetwor
     return False
 
 
-async def _document(
-    uri: str, network: CheckedNetwork, left: int = MAX_TOGETHER_BYTES
+async def _load(
+    uri: str, network: CheckedNetwork, budget_bytes: int = MAX_TOGETHER_BYTES
 ) -> tuple[str, dict[str, Any], int]:
-    """Its address after redirects, the document, and the bytes of its text."""
+    """Returns the URL after redirects, the document and its size in bytes."""
     name = urlsplit(uri).path.rsplit("/", 1)[-1] or uri
     if uri.startswith("file:"):
-        content = await asyncio.to_thread(_of_file, Path(unquote(urlsplit(uri).path)))
+        content = await asyncio.to_thread(_read_file, Path(unquote(urlsplit(uri).path)))
     else:
-        uri, content = await _of_url(uri, network)
-    if len(content) > left:
+        uri, content = await _download(uri, network)
+    if len(content) > budget_bytes:
         raise ApiDocumentError(f"the documents have more than {MAX_TOGETHER_BYTES // 1024**2} MiB together")
     return uri, await asyncio.to_thread(read_document, content, name), len(content)
 
 
-def _of_file(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
-        if not path.is_file():  # a pipe would never end
-            raise ApiDocumentError(f"{path.name} is not there, or is no file")
+        if not path.is_file():  # a pipe might never end
+            raise ApiDocumentError(f"{path.name} does not exist or is not a file")
         with path.open("rb") as file:
             return file.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
         raise ApiDocumentError(f"{path.name} cannot be read ({error.strerror})") from None
 
 
-async def _of_url(url: str, network: CheckedNetwork) -> tuple[str, bytes]:
-    """The content, and where it was after redirects."""
+async def _download(url: str, network: CheckedNetwork) -> tuple[str, bytes]:
+    """Returns the URL after redirects, and the content."""
     host = urlsplit(url).hostname or url
     try:
         async with asyncio.timeout(FETCH_TIMEOUT_S):
             for _ in range(MAX_REDIRECTS + 1):
                 headers = {"User-Agent": f"toold/{__version__}", "Accept-Encoding": "gzip, deflate"}
                 request = httpx.Request("GET", url, headers=headers)
-                async with network.lend() as line, line.answer(request, lambda: None) as response:
+                async with network.lend() as connection, connection.answer(request, lambda: None) as response:
                     if not response.has_redirect_location:
                         return url, await _read(response, host)
                     target = urljoin(url, response.headers["location"])
                 if url.startswith("https:") and not target.startswith("https:"):
-                    raise ApiDocumentError(f"{host} sends to an address that is not https")
+                    raise ApiDocumentError(f"{host} redirects to a URL that is not https")
                 url = target
     except ForbiddenAddressError as error:
         raise ApiDocumentError(str(error)) from None
@@ -128,27 +130,27 @@ async def _of_url(url: str, network: CheckedNetwork) -> tuple[str, bytes]:
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError):
         raise ApiDocumentError(f"{host} cannot be reached") from None
     except (httpx.InvalidURL, httpx.DecodingError, ValueError):
-        raise ApiDocumentError(f"{host} answered what is not understood") from None
-    raise ApiDocumentError(f"{host} sends elsewhere more than {MAX_REDIRECTS} times")
+        raise ApiDocumentError(f"{host} sent an invalid response") from None
+    raise ApiDocumentError(f"{host} redirects more than {MAX_REDIRECTS} times")
 
 
 async def _read(response: httpx.Response, host: str) -> bytes:
     if not response.is_success:
         raise ApiDocumentError(f"{host} answered HTTP {response.status_code}")
-    body, whole = await read_body(response, MAX_DOCUMENT_BYTES)
-    if not whole:
-        raise ApiDocumentError(f"{host} answers with more than {MAX_DOCUMENT_BYTES // 1024**2} MiB")
+    body, complete = await read_body(response, MAX_DOCUMENT_BYTES)
+    if not complete:
+        raise ApiDocumentError(f"{host} sent more than {MAX_DOCUMENT_BYTES // 1024**2} MiB")
     return body
 
 
-def marks(fetched: FetchedDocuments) -> tuple[tuple[int, int, int] | None, ...]:
-    """What tells whether the files of these documents, those that were missing too, have changed."""
+def file_versions(fetched: FetchedDocuments) -> tuple[tuple[int, int, int] | None, ...]:
+    """Returns the versions of the documents' files, missing ones included, to detect changes."""
     uris = [uri for uri in (*fetched.documents, *fetched.absent) if uri.startswith("file:")]
-    return tuple(mark(Path(unquote(urlsplit(uri).path))) for uri in uris)
+    return tuple(file_version(Path(unquote(urlsplit(uri).path))) for uri in uris)
 
 
-def mark(path: Path) -> tuple[int, int, int] | None:
-    """What tells whether a file has changed: also where another one was put in its place. None where there is none."""
+def file_version(path: Path) -> tuple[int, int, int] | None:
+    """Returns inode, modification time and size of a file, which change when it is replaced; None if it is missing."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a string or a path
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Following ``$ref`` through one or more documents. Pure."""
+"""Resolves ``$ref`` within and between documents. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,52 +11,52 @@ _MAX_HOPS: Final = 32
 
 
 class BrokenReferenceError(Exception):
-    """A reference leads nowhere; the message names it and says why."""
+    """A reference cannot be resolved; the message names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencePlace:
-    """A value in a document, with where it stands: what it refers to is relative to that document."""
+    """A value with the document that contains it, to which its references are relative."""
 
     value: Any
     uri: str
     pointer: str = ""
-    """JSON Pointer of a value that was referred to; empty for others."""
+    """The JSON Pointer of a referenced value; empty for others."""
 
     def at(self, value: Any) -> "ReferencePlace":
-        """A part of this value."""
+        """Returns a part of this value."""
         return ReferencePlace(value, self.uri)
 
 
 class JsonReferences:
-    """All documents of a source, by their addresses."""
+    """Resolves references between the documents of a source."""
 
     def __init__(self, documents: Mapping[str, Any], absent: Mapping[str, str]) -> None:
-        """``absent``: address → why the document could not be had."""
+        """``absent``: URLs of missing documents, with the reason."""
         self._documents = documents
         self._absent = absent
 
-    def followed(self, place: ReferencePlace) -> ReferencePlace:
-        """The value itself, or what it refers to, through as many references as it takes.
+    def resolve(self, place: ReferencePlace) -> ReferencePlace:
+        """Returns the value, or the one that it refers to, through chains of references.
 
         Raises:
-            BrokenReferenceError: there is nothing, or the references go round in a circle.
+            BrokenReferenceError: a reference leads nowhere, or they are circular.
         """
         for _ in range(_MAX_HOPS):
             target = place.value.get("$ref") if isinstance(place.value, dict) else None
             if not isinstance(target, str):
                 return place
             place = self._target(target, place.uri)
-        raise BrokenReferenceError(f"{_shown(place.value)} goes round in a circle")
+        raise BrokenReferenceError(f"{_shown(place.value)} is circular")
 
     def _target(self, reference: str, base: str) -> ReferencePlace:
         uri, fragment = absolute(reference, base) if not reference.startswith("#") else (base, reference[1:])
         if uri not in self._documents:
-            why = self._absent.get(uri, "that document is not there")
+            why = self._absent.get(uri, "the document was not loaded")
             raise BrokenReferenceError(f"{reference[:200]} leads nowhere: {why}")
         place = ReferencePlace(self._documents[uri], uri)
         if fragment and not fragment.startswith("/"):
-            raise BrokenReferenceError(f"{reference[:200]} names an anchor, which is not followed")
+            raise BrokenReferenceError(f"{reference[:200]} names an anchor, which is not supported")
         for number, token in enumerate(fragment.split("/")[1:]):
             if number > _MAX_HOPS:
                 raise BrokenReferenceError(f"{reference[:200]} is too long")
@@ -69,7 +69,7 @@ class JsonReferences:
             return place.at(value[token])
         if isinstance(value, list) and token.isdecimal() and int(token) < len(value):
             return place.at(value[int(token)])
-        raise BrokenReferenceError(f"{reference[:200]} leads nowhere: there is no {token[:80]!r}")
+        raise BrokenReferenceError(f"{reference[:200]} leads nowhere: {token[:80]!r} does not exist")
 
 
 def _shown(value: Any) -> str:

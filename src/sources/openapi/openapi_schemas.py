@@ -1,7 +1,7 @@
-"""OpenAPI's schemas → JSON Schema 2020-12, for what one operation takes. Pure.
+"""Converts OpenAPI schemas to JSON Schema 2020-12, for the arguments of one operation. Pure.
 
-Whatever is wrong with a schema, something comes of it: a part that cannot be understood is any value, and a note says
-so. References become ``$defs`` of the operation's own, so that what is recursive stays so.
+Invalid parts accept any value, with a note. References become ``$defs`` of the operation, so that recursive schemas
+stay recursive.
 """
 
 import re
@@ -15,15 +15,15 @@ from .json_references import BrokenReferenceError, JsonReferences, ReferencePlac
 Schema = dict[str, Any]
 
 MAX_PARTS: Final = 1_500
-"""Schemas within the schemas of one operation; what is referred to past them is any value. A model that is shown the
-tool pays for each."""
+"""The most subschemas of one operation; references past them accept any value. They cost tokens in a model's
+prompt."""
 MAX_PARTS_TOGETHER: Final = 150_000
-"""Within those of all operations of a source, which are kept in memory; past it each has ``FEW_PARTS`` at most."""
+"""The most subschemas of a source, for memory; past it each operation gets at most ``FEW_PARTS``."""
 FEW_PARTS: Final = 50
 MAX_DEPTH: Final = 40
 MAX_DESCRIPTION_CHARS: Final = 500
 
-ODD_TYPES: Final[Mapping[str, str | None]] = {
+TYPE_ALIASES: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(("int", "int32", "int64", "long", "short", "byte"), "integer"),
     **dict.fromkeys(("float", "double", "decimal", "numeric", "currency"), "number"),
     **dict.fromkeys(("bool", "bit"), "boolean"),
@@ -34,7 +34,7 @@ ODD_TYPES: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(("any", "mixed", "undefined", "*", ""), None),
     **dict.fromkeys(("none", "nil"), "null"),
 }
-"""What documents say and mean; None is any value."""
+"""Non-standard types in documents and their meaning; None is any value."""
 TYPES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 FILE_WORDS: Final = frozenset({"file", "binary"})
 
@@ -63,46 +63,46 @@ PLAIN: Final[Mapping[str, Callable[[Any], bool]]] = {
     "uniqueItems": lambda value: isinstance(value, bool),
     "writeOnly": lambda value: value is True,
     "deprecated": lambda value: value is True,
-    "const": lambda value: True,  # noqa: ARG005 - any value is one
+    "const": lambda value: True,  # noqa: ARG005 - any value is valid
     "default": lambda value: True,  # noqa: ARG005 - as above
     "contentEncoding": lambda value: isinstance(value, str),
     "contentMediaType": lambda value: isinstance(value, str),
 }
-"""Keywords whose value stands as it is, where it is one that they may have."""
+"""Keywords that are copied unchanged if their value is valid."""
 
 
 class SchemaReader:
-    """Rewrites the schemas of one operation; ``definitions`` is what they refer to, once all were read."""
+    """Converts the schemas of one operation; afterwards, ``definitions`` contains the referenced ones."""
 
-    def __init__(self, references: JsonReferences, notes: SourceNotes, most: int = MAX_PARTS) -> None:
-        """``most`` parts are gone through, and twice as many where they are not referred to."""
+    def __init__(self, references: JsonReferences, notes: SourceNotes, max_parts: int = MAX_PARTS) -> None:
+        """Converts up to ``max_parts`` subschemas, and twice as many if they are not references."""
         self._references = references
         self._notes = notes
-        self._most = self._left = most
+        self._max_parts = self._left = max_parts
         self._names: dict[tuple[str, str], str] = {}
         self._pending: deque[tuple[str, ReferencePlace]] = deque()
         self._definitions: dict[str, Schema] = {}
 
     def read(self, place: ReferencePlace) -> Schema:
-        """The schema at this place, in JSON Schema's words; what is broken in it is any value."""
+        """Converts the schema at this place; invalid parts accept any value."""
         return _as_object(self._read(place, 0))
 
-    def followed(self, place: ReferencePlace) -> ReferencePlace:
-        """What stands there, or what that refers to; nothing (``{}``) where it leads nowhere."""
+    def resolve(self, place: ReferencePlace) -> ReferencePlace:
+        """Returns the value, or the one that it refers to; ``{}`` for a broken reference."""
         try:
-            return self._references.followed(place)
+            return self._references.resolve(place)
         except BrokenReferenceError as error:
             self._notes.repaired(f"{error}; taken as any value")
             return place.at({})
 
     @property
     def parts(self) -> int:
-        """How many were gone through so far."""
-        return self._most - self._left
+        """The number of subschemas converted so far."""
+        return self._max_parts - self._left
 
     @property
     def definitions(self) -> dict[str, Schema]:
-        """``$defs`` of what was read so far."""
+        """The ``$defs`` of the schemas converted so far."""
         while self._pending:
             name, place = self._pending.popleft()
             self._definitions[name] = _as_object(self._read(place, 0))
@@ -113,15 +113,15 @@ class SchemaReader:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            self._notes.repaired("a schema is no object; taken as any value")
+            self._notes.repaired("a schema is not an object; taken as any value")
             return {}
         if depth > MAX_DEPTH:
             self._notes.repaired(f"a schema is nested more than {MAX_DEPTH} levels deep; taken as any value")
             return {}
         self._left -= 1
-        if self._left < -self._most:  # aliases of YAML may make a small text as large as they like
+        if self._left < -self._max_parts:  # YAML aliases can make a small text arbitrarily large
             self._notes.repaired(
-                f"its schema has more than {2 * self._most:,} parts; the others are taken as any value"
+                f"its schema has more than {2 * self._max_parts:,} parts; the rest is taken as any value"
             )
             return {}
         if isinstance(schema.get("$ref"), str):
@@ -129,22 +129,20 @@ class SchemaReader:
         return self._rewritten(place, schema, depth)
 
     def _refer(self, place: ReferencePlace, schema: Schema, depth: int) -> Schema:
-        target = self.followed(place)
-        beside: Schema = {}
+        target = self.resolve(place)
+        siblings: Schema = {}
         if isinstance(description := schema.get("description"), str):
-            beside["description"] = _short(description)
+            siblings["description"] = _short(description)
         if not _is_structure(target.value):
-            return {**_as_object(self._read(target, depth + 1)), **beside}
+            return {**_as_object(self._read(target, depth + 1)), **siblings}
         if self._left <= 0:
-            self._notes.repaired(
-                f"its schema has more than {self._most:,} parts; what lies deeper is taken as any value"
-            )
+            self._notes.repaired(f"its schema has more than {self._max_parts:,} parts; the rest is taken as any value")
             kind = target.value.get("type")
-            return {**({"type": kind} if kind in {"object", "array"} else {}), **beside}
+            return {**({"type": kind} if kind in {"object", "array"} else {}), **siblings}
         refers: Schema = {"$ref": f"#/$defs/{self._name(target)}"}
         if schema.get("nullable") is True:
-            return {"anyOf": [refers, {"type": "null"}], **beside}
-        return {**refers, **beside}
+            return {"anyOf": [refers, {"type": "null"}], **siblings}
+        return {**refers, **siblings}
 
     def _name(self, target: ReferencePlace) -> str:
         key = (target.uri, target.pointer)
@@ -165,61 +163,61 @@ class SchemaReader:
                 if PLAIN[keyword](value):
                     out[keyword] = value
             elif keyword in SCHEMAS:
-                self._put_schema(out, keyword, place.at(value), depth)
+                self._set_schema(out, keyword, place.at(value), depth)
             elif keyword in SCHEMA_LISTS:
-                self._put_list(out, keyword, place.at(value), depth)
+                self._set_list(out, keyword, place.at(value), depth)
             elif keyword in SCHEMA_MAPS:
-                self._put_map(out, keyword, place.at(value), depth)
-        self._put_type(out, schema)
-        self._put_enum(out, schema)
-        self._put_required(out, schema)
-        _put_bounds(out, schema)
+                self._set_map(out, keyword, place.at(value), depth)
+        self._set_type(out, schema)
+        self._set_enum(out, schema)
+        self._set_required(out, schema)
+        _set_bounds(out, schema)
         if isinstance(description := schema.get("description"), str) and description.strip():
             out["description"] = _short(description)
         return _nullable(out) if schema.get("nullable") is True else out
 
-    def _put_schema(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
+    def _set_schema(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
         if keyword == "items" and isinstance(place.value, list):
-            self._notes.repaired("items is a list of schemas; taken as items of any kind")
+            self._notes.repaired("items is a list of schemas; taken as any items")
             return
         if isinstance(place.value, dict | bool):
             out[keyword] = self._read(place, depth + 1)
         elif place.value is not None:
-            self._notes.repaired(f"{keyword} is no schema; left out of the schema")
+            self._notes.repaired(f"{keyword} is not a schema; omitted")
 
-    def _put_list(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
+    def _set_list(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
         parts = place.value if isinstance(place.value, list) else []
         schemas = [self._read(place.at(part), depth + 1) for part in parts if isinstance(part, dict | bool)]
         if schemas:
             out[keyword] = schemas
         if len(schemas) < len(parts) or not isinstance(place.value, list):
-            self._notes.repaired(f"{keyword} is no list of schemas; what is none was left out of the schema")
+            self._notes.repaired(f"{keyword} is not a list of schemas; other values are omitted")
 
-    def _put_map(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
+    def _set_map(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
         if not isinstance(place.value, dict):
-            self._notes.repaired(f"{keyword} is no object; left out of the schema")
+            self._notes.repaired(f"{keyword} is not an object; omitted")
             return
         schemas = {}
         for name, part in place.value.items():
             if isinstance(part, dict | bool):
-                if not self._is_answer_only(place.at(part)):
+                if not self._is_read_only(place.at(part)):
                     schemas[name] = self._read(place.at(part), depth + 1)
             else:
                 self._notes.repaired(f"the property {name[:80]} has no schema; taken as any value")
                 schemas[name] = {}
         out[keyword] = schemas
 
-    def _is_answer_only(self, place: ReferencePlace) -> bool:
+    def _is_read_only(self, place: ReferencePlace) -> bool:
         return isinstance(place.value, dict) and place.value.get("readOnly") is True
 
-    def _put_type(self, out: Schema, schema: Schema) -> None:
-        said = schema.get("type")
-        if said is None:
+    def _set_type(self, out: Schema, schema: Schema) -> None:
+        declared = schema.get("type")
+        if declared is None:
             if "properties" in out:
                 out["type"] = "object"
             return
         types: list[str] = []
-        for kind in said if isinstance(said, list) else [said]:
+        for kind in declared if isinstance(declared, list) else [declared]:
             known = self._known_type(kind)
             if known is None:
                 return
@@ -230,27 +228,27 @@ class SchemaReader:
         if types:
             out["type"] = types if len(types) > 1 else types[0]
 
-    def _known_type(self, said: Any) -> str | None:
-        if isinstance(said, str) and said in TYPES:
-            return said
-        word = said.strip().lower() if isinstance(said, str) else ""
-        known = word if word in TYPES else ODD_TYPES.get(word)
-        self._notes.repaired(f"the type {str(said)[:40]!r} is none of JSON's; taken as {known or 'any value'}")
+    def _known_type(self, declared: Any) -> str | None:
+        if isinstance(declared, str) and declared in TYPES:
+            return declared
+        word = declared.strip().lower() if isinstance(declared, str) else ""
+        known = word if word in TYPES else TYPE_ALIASES.get(word)
+        self._notes.repaired(f"the type {str(declared)[:40]!r} is not a JSON type; taken as {known or 'any value'}")
         return known
 
-    def _put_enum(self, out: Schema, schema: Schema) -> None:
+    def _set_enum(self, out: Schema, schema: Schema) -> None:
         choices = schema.get("enum")
         if choices is None:
             return
         if not isinstance(choices, list) or not choices:
-            self._notes.repaired("enum is no list of values; left out of the schema")
+            self._notes.repaired("enum is not a list of values; omitted")
             return
         out["enum"] = choices
         if "type" in out and not any(_has_type(choice, out["type"]) for choice in choices):
-            self._notes.repaired("no value of enum has the schema's type; the type was left out")
+            self._notes.repaired("no value of enum has the schema's type; the type is omitted")
             del out["type"]
 
-    def _put_required(self, out: Schema, schema: Schema) -> None:
+    def _set_required(self, out: Schema, schema: Schema) -> None:
         required = schema.get("required")
         properties = schema.get("properties")
         names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
@@ -259,15 +257,15 @@ class SchemaReader:
                 name for name, part in properties.items() if isinstance(part, dict) and part.get("required") is True
             ]
             if marked:
-                self._notes.repaired(f"required stands within {', '.join(marked)[:100]}; taken as the object's")
+                self._notes.repaired(f"required is set within {', '.join(marked)[:100]}; applied to the object")
             hidden = set(properties) - set(out.get("properties", ()))
             names = [name for name in dict.fromkeys([*names, *marked]) if name not in hidden]
         if names:
             out["required"] = list(dict.fromkeys(names))
 
 
-def _put_bounds(out: Schema, schema: Schema) -> None:
-    """3.0's ``exclusiveMinimum: true`` beside a ``minimum`` is 3.1's ``exclusiveMinimum``."""
+def _set_bounds(out: Schema, schema: Schema) -> None:
+    """Converts 3.0's ``exclusiveMinimum: true`` with a ``minimum`` to 3.1's ``exclusiveMinimum``."""
     for exclusive, plain in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if schema.get(exclusive) is True and plain in out:
             out[exclusive] = out.pop(plain)
@@ -276,7 +274,7 @@ def _put_bounds(out: Schema, schema: Schema) -> None:
 
 
 def _nullable(schema: Schema) -> Schema:
-    """The same, and null."""
+    """Returns the schema extended by null."""
     if "enum" in schema and None not in schema["enum"]:
         schema["enum"] = [*schema["enum"], None]
     kind = schema.get("type")
@@ -291,7 +289,7 @@ def _nullable(schema: Schema) -> Schema:
 
 
 def _is_structure(value: Any) -> bool:
-    """Whether it is worth a definition of its own, and may be recursive."""
+    """Whether it is worth a separate definition and may be recursive."""
     return isinstance(value, dict) and any(key in value for key in (*SCHEMAS, *SCHEMA_LISTS, *SCHEMA_MAPS))
 
 

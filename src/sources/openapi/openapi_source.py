@@ -15,28 +15,28 @@ from .api_caller import ApiCaller
 from .api_document import ApiDocumentError
 from .api_operation import ApiOperation
 from .api_reader import ApiDescription, UnreadableApiError, read_api
-from .document_fetch import FetchedDocuments, fetch, marks
+from .document_fetch import FetchedDocuments, fetch, file_versions
 
-LIST_INTERVAL_S: Final = 1.0
-"""How often the document's files are looked at."""
+FILE_POLL_S: Final = 1.0
+"""How often the document's files are checked for changes."""
 _FIRST_RETRY_S: Final = 2.0
 _MAX_RETRY_S: Final = 300.0
 
 
 class OpenApiSource:
-    """Reads the document, makes a tool of each operation, and looks whether its files change. Satisfies ``Source``."""
+    """Publishes a tool per operation of the document, and again when its files change. Implements ``Source``."""
 
     def __init__(self, name: str, settings: OpenApiSettings) -> None:
         self._name = name
         self._settings = settings
         self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
         self._caller = ApiCaller(name, settings, self._network)
-        self._again = asyncio.Event()
+        self._wake = asyncio.Event()
 
     async def run(self, listener: SourceListener) -> None:
         retry_s = _FIRST_RETRY_S
         while True:
-            self._again.clear()
+            self._wake.clear()
             try:
                 fetched = await fetch(self._settings.spec, self._network)
                 api = await asyncio.to_thread(_read, fetched, self._name, self._settings)
@@ -44,27 +44,27 @@ class OpenApiSource:
                 listener.report_problem(f"source {self._name}: its document cannot be used: {error}")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(retry_s):
-                        await self._again.wait()
+                        await self._wake.wait()
                 retry_s = min(2 * retry_s, _MAX_RETRY_S)
                 continue
             retry_s = _FIRST_RETRY_S
             listener.publish([self._tool(operation) for operation in api.operations], api.notes)
-            await self._changed(fetched)
+            await self._wait_for_change(fetched)
 
     def refresh(self) -> None:
-        self._again.set()
+        self._wake.set()
 
     async def close(self) -> None:
         await self._network.close()
 
-    async def _changed(self, fetched: FetchedDocuments) -> None:
-        """Wait until a file of these documents is another one, or the operator wants them read again."""
-        before = marks(fetched)
-        while not self._again.is_set():
+    async def _wait_for_change(self, fetched: FetchedDocuments) -> None:
+        """Waits until a file of these documents changes or a refresh is requested."""
+        before = file_versions(fetched)
+        while not self._wake.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(LIST_INTERVAL_S if before else None):
-                    await self._again.wait()
-            if marks(fetched) != before:
+                async with asyncio.timeout(FILE_POLL_S if before else None):
+                    await self._wake.wait()
+            if file_versions(fetched) != before:
                 return
 
     def _tool(self, operation: ApiOperation) -> Tool:
@@ -72,21 +72,21 @@ class OpenApiSource:
             operation.name,
             operation.description,
             operation.arguments,
-            partial(_ask, self._caller, operation),
+            partial(_call, self._caller, operation),
             annotations_of(operation.method),
             timeout_s=self._settings.timeout_s,
             source=self._name,
         )
 
 
-async def _ask(
+async def _call(
     caller: ApiCaller, operation: ApiOperation, arguments: dict[str, Any], context: ToolContext
 ) -> Answer | str:
-    return await caller.ask(operation, arguments, context)
+    return await caller.call(operation, arguments, context)
 
 
 def annotations_of(method: str) -> Annotations:
-    """What HTTP promises of a method (RFC 9110, 9.2): GET reads, PUT and DELETE may be sent again."""
+    """Returns the annotations of an HTTP method (RFC 9110, 9.2): GET is read-only, PUT and DELETE are idempotent."""
     return Annotations(
         read_only_hint=method == "GET",
         destructive_hint=method == "DELETE",
@@ -96,7 +96,7 @@ def annotations_of(method: str) -> Annotations:
 
 
 async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
-    """Read the document of a source once, and ask the API for nothing."""
+    """Reads the document of a source once; the API is not called."""
     network = CheckedNetwork(AddressPolicy(settings.allow_private))
     try:
         fetched = await fetch(settings.spec, network)

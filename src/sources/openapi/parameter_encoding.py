@@ -1,4 +1,4 @@
-"""Arguments → the parts of an HTTP request, in the styles that OpenAPI has for them. Pure."""
+"""Encodes arguments in the URL and headers of a request, in OpenAPI's styles. Pure."""
 
 import json
 import re
@@ -10,22 +10,22 @@ from ...protocol.error_codes import InvalidArgumentsError
 from .api_operation import ApiOperation, ApiParameter
 
 _SEPARATORS: Final[Mapping[str, str]] = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
-"""As they stand in the address; where a value has one of its own, it is written as the others of its characters."""
+"""As they appear in the URL; separators within a value are percent-encoded like its other characters."""
 _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
 Pairs = list[tuple[str, str]]
 
 
-def written_url(operation: ApiOperation, arguments: Mapping[str, Any]) -> str:
-    """The address that is asked.
+def encode_url(operation: ApiOperation, arguments: Mapping[str, Any]) -> str:
+    """Returns the URL of a request.
 
     Raises:
-        InvalidArgumentsError: a value of the path would lead to another operation.
+        InvalidArgumentsError: a path value would lead to another operation.
     """
     path = operation.path
     for parameter in _given(operation, arguments, "path"):
         path = path.replace(f"{{{parameter.name}}}", _in_path(parameter, arguments[parameter.argument]))
-        if leads_elsewhere(path):
-            wrong = "is, or has between slashes, . or .., which would lead to another operation"
+        if has_dot_segment(path):
+            wrong = "must not have a . or .. segment: the path would lead to another operation"
             raise InvalidArgumentsError(
                 f"{parameter.argument} {wrong}.", details={"fields": {parameter.argument: wrong}}
             )
@@ -38,11 +38,11 @@ def written_url(operation: ApiOperation, arguments: Mapping[str, Any]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
 
 
-def written_headers(operation: ApiOperation, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """The headers, and the cookies among them.
+def encode_headers(operation: ApiOperation, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the headers, cookies included.
 
     Raises:
-        InvalidArgumentsError: a value cannot stand in a header.
+        InvalidArgumentsError: a value cannot be sent in a header.
     """
     headers = {
         parameter.name: _header(parameter, arguments[parameter.argument])
@@ -56,15 +56,13 @@ def written_headers(operation: ApiOperation, arguments: Mapping[str, Any]) -> di
     return headers | ({"Cookie": "; ".join(cookies)} if cookies else {})
 
 
-def leads_elsewhere(path: str) -> bool:
-    """Whether servers and proxies may take a part of the path for a step up: they may read %2F and %5C as a slash
-    before they look at it.
-    """
+def has_dot_segment(path: str) -> bool:
+    """Whether the path has a ``.`` or ``..`` segment for servers and proxies, which may decode %2F and %5C first."""
     return any(part in {".", ".."} for part in re.split(r"[/\\]", unquote(path.partition("?")[0])))
 
 
 def _query_parts(parameter: ApiParameter, value: Any) -> list[str]:
-    """``name=value``, as they stand in the address: several where it is an array or an object and explodes."""
+    """Returns the encoded ``name=value`` pairs: several for exploded arrays and objects."""
     separator = _SEPARATORS.get(parameter.style)
     if separator is None or parameter.as_json or parameter.explode or not isinstance(value, dict | list):
         return [f"{_quoted(name)}={_quoted(text)}" for name, text in _pairs(parameter, value)]
@@ -73,7 +71,7 @@ def _query_parts(parameter: ApiParameter, value: Any) -> list[str]:
 
 
 def _pairs(parameter: ApiParameter, value: Any) -> Pairs:
-    """Names and values of a parameter in the query or a cookie."""
+    """Returns names and values of a parameter in the query or a cookie."""
     name = parameter.name
     if parameter.as_json:
         return [(name, json.dumps(value, ensure_ascii=False))]
@@ -91,7 +89,7 @@ def _pairs(parameter: ApiParameter, value: Any) -> Pairs:
 
 
 def deep_pairs(name: str, value: Any) -> Pairs:
-    """``name[key]=…``, as deep as it goes; an array within has its items by number."""
+    """Returns ``name[key]`` pairs for nested objects; array items have their index as key."""
     if isinstance(value, dict):
         return [pair for key, part in value.items() for pair in deep_pairs(f"{name}[{key}]", part)]
     if isinstance(value, list):
@@ -100,7 +98,7 @@ def deep_pairs(name: str, value: Any) -> Pairs:
 
 
 def plain(value: Any) -> str:
-    """A value as text: strings as they are, nothing for null, all others as JSON."""
+    """Returns a value as text: strings unchanged, null empty, others as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
@@ -151,7 +149,7 @@ def _header(parameter: ApiParameter, value: Any) -> str:
     else:
         text = plain(value)
     if not _HEADER_VALUE.fullmatch(text):
-        wrong = "must be printable ASCII on one line: it goes into a header"
+        wrong = "must be printable ASCII on one line: it is sent in a header"
         raise InvalidArgumentsError(f"{parameter.argument} {wrong}.", details={"fields": {parameter.argument: wrong}})
     return text
 

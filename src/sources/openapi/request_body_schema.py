@@ -1,4 +1,4 @@
-"""An operation's request body → how it is made of arguments. Pure."""
+"""Reads the request body of an operation: how it is built from arguments. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from .json_references import ReferencePlace
 from .openapi_schemas import Schema, SchemaReader
 
 _PREFERENCE: Final[tuple[BodyKind, ...]] = ("json", "form", "multipart", "text", "binary")
-_NOT_FLAT: Final = ("anyOf", "oneOf", "not", "if", "patternProperties")
+_NON_FLAT_KEYWORDS: Final = ("anyOf", "oneOf", "not", "if", "patternProperties")
 _MAX_ALL_OF: Final = 64
-"""Schemas that the fields of one body may come from."""
+"""How many ``allOf`` schemas may contribute fields to one body."""
 
-_WILD: Final[Mapping[BodyKind, str]] = {
+_WILDCARD_DEFAULTS: Final[Mapping[BodyKind, str]] = {
     "json": "application/json",
     "text": "text/plain",
     "binary": "application/octet-stream",
 }
-"""What is sent where the document leaves the type open, as ``image/*`` does."""
+"""The types sent if the document leaves the type open, such as ``image/*``."""
 _MEDIA_TYPE: Final = re.compile(r"\s*[\w.+*-]+/[\w.+*-]+\s*(;[\x20-\x7e]*)?", re.ASCII)
 
 BODY: Final = "body"
-"""The argument that is the whole body, where its fields cannot be arguments of their own."""
+"""The argument that is the whole body, if its fields cannot be separate arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +36,24 @@ class _Field:
 
 
 def read_body(place: ReferencePlace, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes) -> ApiBody | None:
-    """The body that the ``requestBody`` at this place asks for, its arguments added to the table; None without one."""
-    body = reader.followed(place)
+    """Reads the ``requestBody`` at this place and adds its arguments to the table; None without one."""
+    body = reader.resolve(place)
     if not isinstance(body.value, dict):
         return None
-    media_type, kind, media = _chosen(body.at(body.value.get("content")), notes)
+    media_type, kind, media = _choose_media_type(body.at(body.value.get("content")), notes)
     schema = media.at(media.value.get("schema", {}))
-    described = reader.followed(schema).value
+    described = reader.resolve(schema).value
     if _is_any_file(media_type, described):
         kind = "binary"
     if kind == "binary":
         return _file(media_type, described, body, table)
-    media_type = _WILD.get(kind, media_type) if "*" in media_type else media_type
+    media_type = _WILDCARD_DEFAULTS.get(kind, media_type) if "*" in media_type else media_type
     if kind == "text":
         return _text(media_type, body, table)
     fields = _fields(schema, reader)
     required = _is_required(body.value, fields)
     if fields is None and kind in {"form", "multipart"}:
-        notes.repaired(f"the body of {media_type} has no fields that are known; it takes an object")
+        notes.repaired(f"the body of {media_type} has no known fields; it takes an object")
     if fields is None:
         whole = reader.read(schema)
         if kind != "json":
@@ -61,27 +61,27 @@ def read_body(place: ReferencePlace, table: ArgumentTable, reader: SchemaReader,
         argument = table.add(BODY, BODY, whole, required=required)
         return ApiBody(kind, media_type, required, argument=argument)
     encoding = media.value.get("encoding")
-    taken = [
-        _taken(field, kind, encoding if isinstance(encoding, dict) else {}, table, reader, required=required)
+    body_fields = [
+        _read_field(field, kind, encoding if isinstance(encoding, dict) else {}, table, reader, required=required)
         for field in fields
     ]
-    return ApiBody(kind, media_type, required, fields=tuple(taken))
+    return ApiBody(kind, media_type, required, fields=tuple(body_fields))
 
 
-def _chosen(content: ReferencePlace, notes: SourceNotes) -> tuple[str, BodyKind, ReferencePlace]:
-    """The media type to send: JSON before all others."""
+def _choose_media_type(content: ReferencePlace, notes: SourceNotes) -> tuple[str, BodyKind, ReferencePlace]:
+    """Chooses the media type to send: JSON, if offered."""
     offered = content.value if isinstance(content.value, dict) else {}
     kinds = {media_type: _kind(media_type) for media_type in offered if _MEDIA_TYPE.fullmatch(media_type)}
     for kind in _PREFERENCE:
         for media_type, value in offered.items():
             if kinds.get(media_type) == kind:
                 return media_type.strip(), kind, content.at(value if isinstance(value, dict) else {})
-    notes.repaired("the body says no media type; taken as JSON")
+    notes.repaired("the body has no media type; taken as JSON")
     return "application/json", "json", content.at({})
 
 
 def _is_any_file(media_type: str, schema: Any) -> bool:
-    """Whether any type will do, and what is meant is a file."""
+    """Whether the body is a file of any type."""
     return "*/*" in media_type and isinstance(schema, dict) and schema.get("format") == "binary"
 
 
@@ -105,42 +105,47 @@ def _text(media_type: str, body: ReferencePlace, table: ArgumentTable) -> ApiBod
 
 
 def _file(media_type: str, described: Any, body: ReferencePlace, table: ArgumentTable) -> ApiBody:
-    """One file, of the type that the body or its schema names; else the caller says which of ``media_type`` it is."""
+    """Returns a file body of the declared type; if that is open, the caller chooses one within ``media_type``."""
     required = body.value.get("required") is True
-    said = described.get("contentMediaType") if isinstance(described, dict) else None
+    declared = described.get("contentMediaType") if isinstance(described, dict) else None
     types = media_type if "*" in media_type else None
-    if types is not None and _is_one_type(said):
-        media_type, types = str(said).strip(), None
+    if types is not None and _is_one_type(declared):
+        media_type, types = str(declared).strip(), None
     schema = FILE_SCHEMA if types is None else TYPED_FILE_SCHEMA
     schema = {**schema, "description": f"The body, {media_type}. {schema['description']}"}
     argument = table.add(BODY, BODY, schema, required=required)
-    return ApiBody("binary", media_type if types is None else _WILD["binary"], required, argument=argument, types=types)
+    return ApiBody(
+        "binary",
+        media_type if types is None else _WILDCARD_DEFAULTS["binary"],
+        required,
+        argument=argument,
+        types=types,
+    )
 
 
 def _is_required(body: Mapping[str, Any], fields: list[_Field] | None) -> bool:
-    """As the document says; where it does not, a body with fields that must be there is needed."""
-    said = body.get("required")
-    return said if isinstance(said, bool) else any(field.required for field in fields or ())
+    """Whether the body is required: as declared, else if it has required fields."""
+    declared = body.get("required")
+    return declared if isinstance(declared, bool) else any(field.required for field in fields or ())
 
 
 def _fields(place: ReferencePlace, reader: SchemaReader) -> list[_Field] | None:
-    """The fields of an object, those of all its ``allOf``; None where they are not all known, or there are none."""
+    """Returns the fields of an object, ``allOf`` included; None if there are none or others may exist."""
     places: dict[str, ReferencePlace] = {}
     required: set[str] = set()
-    if not _gather(place, reader, places, required, set()) or not places:
+    if not _collect_fields(place, reader, places, required, set()) or not places:
         return None
     return [_Field(name, field, name in required) for name, field in places.items()]
 
 
-def _gather(
+def _collect_fields(
     place: ReferencePlace, reader: SchemaReader, places: dict[str, ReferencePlace], required: set[str], seen: set[int]
 ) -> bool:
-    """Add an object's fields to ``places``, and the names that must be there; False where there may be others.
+    """Collects an object's fields in ``places`` and the required names; False if other fields may exist.
 
-    ``seen`` has the schemas that were gone through, by their identity: again they would add nothing, and few of them
-    can refer to one another very often.
+    ``seen`` contains the ids of visited schemas, because a few schemas can refer to each other very often.
     """
-    schema = reader.followed(place)
+    schema = reader.resolve(place)
     value = schema.value
     if id(value) in seen:
         return True
@@ -149,7 +154,7 @@ def _gather(
         return False
     parts, properties, must = value.get("allOf"), value.get("properties"), value.get("required")
     for part in parts if isinstance(parts, list) else []:
-        if not _gather(schema.at(part), reader, places, required, seen):
+        if not _collect_fields(schema.at(part), reader, places, required, seen):
             return False
     for name, part in properties.items() if isinstance(properties, dict) else ():
         if not (isinstance(part, dict) and part.get("readOnly") is True):
@@ -161,13 +166,15 @@ def _gather(
 
 
 def _is_flat(schema: Mapping[str, Any]) -> bool:
-    """Whether its fields are those that it names: no choice of forms, and no others that it describes."""
-    if schema.get("type", "object") not in ("object", ["object", "null"]) or any(key in schema for key in _NOT_FLAT):
+    """Whether its fields are exactly its properties: no alternatives and no additional properties."""
+    if schema.get("type", "object") not in ("object", ["object", "null"]) or any(
+        key in schema for key in _NON_FLAT_KEYWORDS
+    ):
         return False
     return not isinstance(schema.get("additionalProperties"), dict)
 
 
-def _taken(
+def _read_field(
     field: _Field,
     kind: BodyKind,
     encoding: Mapping[str, Any],
@@ -177,8 +184,8 @@ def _taken(
     required: bool,
 ) -> BodyField:
     schema = reader.read(field.place)
-    said = encoding.get(field.name)
-    encoded: Mapping[str, Any] = said if isinstance(said, dict) else {}
+    declared = encoding.get(field.name)
+    encoded: Mapping[str, Any] = declared if isinstance(declared, dict) else {}
     content_type = encoded.get("contentType")
     file = kind == "multipart" and (_is_file(schema) or _is_file(_items(schema)))
     if file:
@@ -194,9 +201,9 @@ def _taken(
     )
 
 
-def _is_one_type(said: Any) -> bool:
-    """Whether it is the type of a part; where several may be, the first guess is as good."""
-    return isinstance(said, str) and _MEDIA_TYPE.fullmatch(said) is not None and not set("*,") & set(said)
+def _is_one_type(declared: Any) -> bool:
+    """Whether it is a single media type."""
+    return isinstance(declared, str) and _MEDIA_TYPE.fullmatch(declared) is not None and not set("*,") & set(declared)
 
 
 def _is_file(schema: Schema) -> bool:

@@ -1,7 +1,7 @@
-"""YAML → plain values, by the rules of YAML 1.2's core schema, as OpenAPI asks. Pure.
+"""Parses YAML into plain values, by YAML 1.2's core schema, as OpenAPI requires. Pure.
 
-Made of the parser's events, which come one after another: PyYAML's own way to values recurses in C, and a text of a
-hundred thousand brackets ends the process. By 1.2 ``no`` is a string, and ``2021-07-28`` is one too.
+Values are built from the parser's events: PyYAML's constructor recurses in C, and a hundred thousand brackets would
+crash the process. In YAML 1.2 ``no`` is a string, and so is ``2021-07-28``.
 """
 
 import re
@@ -30,48 +30,48 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 
 
 MAX_ALIASED: Final = 1_000_000
-"""Values that all aliases of a text together stand for."""
+"""The most values that all aliases of a text may expand to."""
 
 
 class YamlError(ValueError):
-    """The text is no YAML, or more than a document may have; the message says why and in which line."""
+    """The text is not YAML or exceeds a limit; the message gives the reason and the line."""
 
 
 def read_yaml(content: bytes, *, max_depth: int) -> Any:
-    """The value of the text's first document: dict, list, str, int, float, bool, None; keys are strings.
+    """Returns the first document as dict, list, str, int, float, bool or None; keys are strings.
 
     Raises:
-        YamlError: it cannot be read, is nested more deeply than that, or contains itself by an alias.
+        YamlError: it is not YAML, is nested more deeply than ``max_depth``, or contains itself by an alias.
     """
     builder = _Builder(max_depth)
     try:
         for event in yaml.parse(content, Loader):
             if isinstance(event, yaml.DocumentEndEvent):
                 break
-            builder.take(event)
+            builder.handle(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
-        raise YamlError(f"{getattr(error, 'problem', None) or 'it is no YAML text'}{where}") from None
+        raise YamlError(f"{getattr(error, 'problem', None) or 'it is not YAML'}{where}") from None
     return builder.value
 
 
 class _Builder:
-    """Puts values together as the parser comes upon them."""
+    """Builds values from the parser's events."""
 
     def __init__(self, max_depth: int) -> None:
         self.value: Any = None
         self._max_depth = max_depth
-        # The lists and mappings that are open, the innermost last, each with its anchor.
+        # Open lists and mappings with their anchors, innermost last.
         self._open: list[tuple[Any, str | None]] = []
-        # Beside each the key that waits for its value.
+        # For each of them, the key that has no value yet.
         self._keys: list[Any] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
-        # The values within each that is open, those that aliases stand for included.
+        # For each of them, the number of values in it, expanded aliases included.
         self._sizes: list[int] = [0]
         self._aliased = 0
 
-    def take(self, event: yaml.Event) -> None:
+    def handle(self, event: yaml.Event) -> None:
         match event:
             case yaml.ScalarEvent():
                 self._add(_scalar(event), event.anchor, 1)
@@ -95,15 +95,15 @@ class _Builder:
 
     def _alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
-            raise YamlError(f"*{event.anchor} stands for nothing, or for what contains it")
+            raise YamlError(f"*{event.anchor} is undefined, or contains itself")
         value, size = self._anchors[event.anchor]
         self._aliased += size
         if self._aliased > MAX_ALIASED:
-            raise YamlError(f"its aliases stand for more than {MAX_ALIASED:,} values")
+            raise YamlError(f"its aliases expand to more than {MAX_ALIASED:,} values")
         self._add(value, None, size)
 
     def _add(self, value: Any, anchor: str | None, size: int) -> None:
-        """Put a value where it belongs; ``size`` counts it and the values within."""
+        """Adds a value to its container; ``size`` counts it and the values in it."""
         self._sizes[-1] += size
         if anchor is not None:
             self._anchors[anchor] = value, size
@@ -124,18 +124,18 @@ _NO_KEY: Final = object()
 
 
 def _put(mapping: dict[str, Any], key: Any, value: Any) -> None:
-    if key == "<<":  # the merge key: what stands in the mapping itself goes before
+    if key == "<<":  # the merge key: the mapping's own keys take precedence
         for merged in value if isinstance(value, list) else [value]:
             if isinstance(merged, dict):
                 mapping.update({name: part for name, part in merged.items() if name not in mapping})
     elif isinstance(key, dict | list):
-        raise YamlError("a mapping has a key that is no scalar")
+        raise YamlError("a mapping has a key that is not a scalar")
     else:
         mapping[key if isinstance(key, str) else _written(key)] = value
 
 
 def _written(key: object) -> str:
-    """A key as JSON would have it: ``200:`` is the string ``200``."""
+    """Returns a key as a JSON string: ``200:`` is ``200``."""
     return {True: "true", False: "false", None: "null"}[key] if isinstance(key, bool | None) else str(key)
 
 

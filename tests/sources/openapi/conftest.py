@@ -15,7 +15,7 @@ ReadOne = Callable[..., ApiOperation]
 
 @pytest.fixture(scope="session")
 def read_paths() -> ReadPaths:
-    """A function that reads a document of these paths; other parts of it by name."""
+    """A function that reads a document with these paths and other parts."""
 
     def read(paths: Any, *, base_url: str | None = None, secret_at: Any = None, **parts: Any) -> ApiDescription:
         document = {"openapi": "3.0.3", "servers": [{"url": "https://crm.example/v1"}], "paths": paths} | parts
@@ -26,7 +26,7 @@ def read_paths() -> ReadPaths:
 
 @pytest.fixture(scope="session")
 def read_one(read_paths: ReadPaths) -> ReadOne:
-    """A function that reads one operation, which must come through."""
+    """A function that reads one operation, which must be valid."""
 
     def read(operation: dict[str, Any], *, method: str = "post", path: str = "/things", **parts: Any) -> ApiOperation:
         api = read_paths({path: {method: {"operationId": "op", **operation}}}, **parts)

@@ -35,7 +35,7 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def caller_with(api: Any) -> AsyncIterator[Callable[..., ApiCaller]]:
-    """A function that makes a caller of the source ``crm`` with these settings; private addresses are allowed."""
+    """A function that creates a caller for the source ``crm``; private addresses are allowed."""
     networks = []
 
     def make(**fields: Any) -> ApiCaller:
@@ -52,7 +52,7 @@ async def caller_with(api: Any) -> AsyncIterator[Callable[..., ApiCaller]]:
 
 @pytest.fixture
 def operation(api: Any, read_paths: Any) -> Callable[..., ApiOperation]:
-    """A function that reads the operation of a method at ``/thing``, at the API's address."""
+    """A function that returns the operation of a method at ``/thing``."""
 
     def make(method: str = "get", **fields: Any) -> ApiOperation:
         paths = {"/thing": {method: {"operationId": "op", **fields}}}
@@ -77,11 +77,11 @@ async def failure(asking: Any) -> CallError:
 async def test_each_method_reaches_the_api(
     method: str, api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """With its address and its body; the answer is data."""
+    """With URL and body; the answer is data."""
     properties = {"name": {"type": "string"}}
     body = {"content": {"application/json": {"schema": {"type": "object", "properties": properties}}}}
     fields = {} if method == "get" else {"requestBody": body}
-    answer = await caller_with().ask(operation(method, **fields), {} if method == "get" else {"name": "Ann"}, context)
+    answer = await caller_with().call(operation(method, **fields), {} if method == "get" else {"name": "Ann"}, context)
     assert answer == Answer(data={"ok": True})
     (asked,) = api.asked
     assert (asked.method, asked.target) == (method.upper(), "/thing")
@@ -98,13 +98,13 @@ async def test_each_method_reaches_the_api(
         ({"type": "api_key", "in": "query", "name": "key", "env": "CRM_TOKEN"}, "x", None, f"/thing?key={SECRET}"),
     ],
 )  # fmt: skip
-async def test_the_secret_goes_along(
+async def test_the_secret_is_sent(
     auth: Any, header: str, value: str | None, target: str, api: Any, caller_with: Any, operation: Any, context: Any,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    """As the operator says; no log line has it, whatever is logged."""
+    """As configured; it is never logged."""
     caplog.set_level(logging.DEBUG)
-    await caller_with(auth=auth).ask(operation(), {}, context)
+    await caller_with(auth=auth).call(operation(), {}, context)
     (asked,) = api.asked
     assert asked.headers.get(header) == value
     assert asked.target == target
@@ -115,17 +115,17 @@ async def test_the_secret_goes_along(
 async def test_an_operation_that_needs_no_secret_gets_none(
     api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """``security: []`` says so."""
-    await caller_with(auth=BEARER).ask(operation(security=[]), {}, context)
+    """With ``security: []``."""
+    await caller_with(auth=BEARER).call(operation(security=[]), {}, context)
     assert "authorization" not in api.asked[0].headers
 
 
-async def test_without_the_secret_nothing_is_asked(
+async def test_a_missing_secret_is_an_error(
     api: Any, caller_with: Any, operation: Any, context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error says where it should be; it would be the same the next time."""
+    """Nothing is sent; the error names the location and is not retryable."""
     monkeypatch.delenv("CRM_TOKEN")
-    error = await failure(caller_with(auth=BEARER).ask(operation(), {}, context))
+    error = await failure(caller_with(auth=BEARER).call(operation(), {}, context))
     assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "no", False)
     assert "the variable CRM_TOKEN is not set" in error.message
     assert not api.asked
@@ -134,50 +134,46 @@ async def test_without_the_secret_nothing_is_asked(
 # --- what comes back -------------------------------------------------------------------------------------------------
 
 
-async def test_what_the_api_repeats_of_the_secret_is_taken_out(
-    api: Any, caller_with: Any, operation: Any, context: Any
-) -> None:
-    """Of answers and of errors."""
+async def test_a_repeated_secret_is_redacted(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """In answers and errors."""
     api.answers = [JSONResponse({"you sent": SECRET}), JSONResponse({"message": f"bad {SECRET}"}, 400)]
     caller = caller_with(auth=BEARER)
-    assert await caller.ask(operation(), {}, context) == Answer(data={"you sent": "…"})
-    error = await failure(caller.ask(operation(), {}, context))
+    assert await caller.call(operation(), {}, context) == Answer(data={"you sent": "…"})
+    error = await failure(caller.call(operation(), {}, context))
     assert error.message == "crm answered HTTP 400: bad …."
 
 
-async def test_the_header_that_carries_the_secret_is_taken_out_as_well(
+async def test_a_repeated_authorization_header_is_redacted(
     api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """A server that tells what it was asked has a password as Base64."""
+    """A server that echoes requests has a password as Base64."""
     api.answers = [JSONResponse({"authorization": "Basic bWU6aHVudGVyMi1odW50ZXIy"})]
-    assert await caller_with(auth=BASIC).ask(operation(), {}, context) == Answer(data={"authorization": "Basic …"})
+    assert await caller_with(auth=BASIC).call(operation(), {}, context) == Answer(data={"authorization": "Basic …"})
 
 
-async def test_packed_answers_are_unpacked_within_their_bound(
+async def test_compressed_answers_are_decompressed_up_to_the_limit(
     api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """What is small on the wire and large unpacked is refused like any answer that is too large."""
+    """A small response that expands past the limit is too large."""
     packed = Response(gzip.compress(b"[" + b" " * 5_000_000 + b"1]"), headers={"content-encoding": "gzip"})
     small = Response(gzip.compress(b"[1]"), media_type="application/json", headers={"content-encoding": "gzip"})
     api.answers = [packed, small]
     caller = caller_with(max_answer_bytes=100_000)
-    error = await failure(caller.ask(operation(), {}, context))
+    error = await failure(caller.call(operation(), {}, context))
     assert (error.code, error.executed) == ("RESULT_TOO_LARGE", "yes")
-    assert await caller.ask(operation(), {}, context) == Answer(data=[1])
+    assert await caller.call(operation(), {}, context) == Answer(data=[1])
 
 
-async def test_a_large_answer_of_failure_is_read_in_part(
-    api: Any, caller_with: Any, operation: Any, context: Any
-) -> None:
-    """Its status is what counts."""
+async def test_a_large_error_response_is_truncated(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """Its status decides the error."""
     api.answers = [PlainTextResponse("x" * 3_000_000, 404)]
-    assert (await failure(caller_with(max_answer_bytes=2048).ask(operation(), {}, context))).code == "NOT_FOUND"
+    assert (await failure(caller_with(max_answer_bytes=2048).call(operation(), {}, context))).code == "NOT_FOUND"
 
 
-async def test_a_large_answer_is_data_too(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
-    """Read in a thread."""
+async def test_a_large_answer_is_decoded(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """In a thread."""
     api.answers = [JSONResponse(["x" * 1000] * 1000)]
-    answer = await caller_with().ask(operation(), {}, context)
+    answer = await caller_with().call(operation(), {}, context)
     assert answer == Answer(data=["x" * 1000] * 1000)
 
 
@@ -189,38 +185,36 @@ async def test_idempotent_methods_are_retried(
     method: str, api: Any, caller_with: Any, operation: Any, context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the time that the API asks for; the caller gets a progress message."""
-    monkeypatch.setattr(api_failures, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(api_failures, "_FIRST_DELAY_S", 0.01)
     api.answers = [Response(status_code=503, headers={"retry-after": "0.01"}), JSONResponse(7)]
-    assert await caller_with().ask(operation(method), {}, context) == Answer(data=7)
+    assert await caller_with().call(operation(method), {}, context) == Answer(data=7)
     assert len(api.asked) == 2
     assert context.reports == ["Retrying crm in 0.0 s."]
     assert context.stood_aside == 1
 
 
 @pytest.mark.parametrize("method", ["post", "patch"])
-async def test_what_might_be_done_twice_is_sent_once(
+async def test_other_methods_are_sent_once(
     method: str, api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """The caller decides, and is told that it may have been done."""
+    """The error says that the call may have been executed."""
     api.answers = [Response(status_code=503, headers={"retry-after": "0.01"})]
-    error = await failure(caller_with().ask(operation(method), {}, context))
+    error = await failure(caller_with().call(operation(method), {}, context))
     assert (error.executed, error.retryable, error.retry_after_ms) == ("maybe", False, 10)
     assert len(api.asked) == 1
 
 
-async def test_attempts_are_bounded(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
-    """By the operator's number."""
+async def test_the_number_of_retries_is_limited(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """By the setting."""
     api.answers = [Response(status_code=503, headers={"retry-after": "0.01"})]
-    await failure(caller_with(retries=1).ask(operation(), {}, context))
+    await failure(caller_with(retries=1).call(operation(), {}, context))
     assert len(api.asked) == 2
 
 
-async def test_what_would_come_too_late_is_not_waited_for(
-    api: Any, caller_with: Any, operation: Any, context: Any
-) -> None:
-    """The caller is told when to come back."""
+async def test_there_is_no_retry_past_the_deadline(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """The error has the API's retry hint."""
     api.answers = [Response(status_code=429, headers={"retry-after": "3600"})]
-    error = await failure(caller_with().ask(operation(), {}, context))
+    error = await failure(caller_with().call(operation(), {}, context))
     assert (error.code, error.retry_after_ms, error.retryable) == ("RATE_LIMITED", 3_600_000, True)
     assert len(api.asked) == 1
 
@@ -232,23 +226,23 @@ async def hang(request: Request) -> Response:
 
 
 @pytest.mark.parametrize("method", ALL_METHODS)
-async def test_an_attempt_has_its_time(method: str, api: Any, caller_with: Any, operation: Any, context: Any) -> None:
-    """What was sent and not answered in time may have been done."""
+async def test_an_attempt_times_out(method: str, api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """A request that was sent may have been executed."""
     api.answers = [hang]
-    error = await failure(caller_with(timeout_s=0.3, retries=0).ask(operation(method), {}, context))
+    error = await failure(caller_with(timeout_s=0.3, retries=0).call(operation(method), {}, context))
     assert (error.code, error.executed, error.transient) == ("TIMEOUT", "maybe", True)
 
 
-async def test_a_server_that_is_not_there_was_not_asked(
+async def test_a_refused_connection_executes_nothing(
     api: Any, caller_with: Any, read_paths: Any, context: Any, unused_tcp_port: int
 ) -> None:
-    """Nothing was executed, whatever the method."""
+    """For any method."""
     made = read_paths({"/x": {"post": {}}}, base_url=f"http://127.0.0.1:{unused_tcp_port}").operations[0]
-    error = await failure(caller_with().ask(made, {}, context))
+    error = await failure(caller_with().call(made, {}, context))
     assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "no", True)
 
 
-async def test_a_connection_that_breaks_may_have_been_enough(caller_with: Any, read_paths: Any, context: Any) -> None:
+async def test_a_lost_connection_may_have_executed_the_request(caller_with: Any, read_paths: Any, context: Any) -> None:
     """The request was read, and no answer came."""
 
     async def drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -259,73 +253,71 @@ async def test_a_connection_that_breaks_may_have_been_enough(caller_with: Any, r
     async with await asyncio.start_server(drop, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         made = read_paths({"/x": {"post": {}}}, base_url=f"http://127.0.0.1:{port}").operations[0]
-        error = await failure(caller_with().ask(made, {}, context))
+        error = await failure(caller_with().call(made, {}, context))
     assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "maybe", False)
 
 
 # --- redirects -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_redirect_is_followed_where_only_reading_is_asked(
-    api: Any, caller_with: Any, operation: Any, context: Any
-) -> None:
-    """Within the API with the secret."""
+async def test_redirects_of_reads_are_followed(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """Within the origin with the secret."""
     api.answers = [RedirectResponse("/elsewhere?a=1", 301), JSONResponse(1)]
-    assert await caller_with(auth=BEARER).ask(operation(), {}, context) == Answer(data=1)
+    assert await caller_with(auth=BEARER).call(operation(), {}, context) == Answer(data=1)
     assert [asked.target for asked in api.asked] == ["/thing", "/elsewhere?a=1"]
     assert api.asked[1].headers["authorization"] == f"Bearer {SECRET}"
 
 
 @pytest.mark.parametrize("auth", [BEARER, {"type": "api_key", "in": "query", "name": "key", "env": "CRM_TOKEN"}])
-async def test_nobody_else_is_told_the_secret(
+async def test_other_origins_get_no_secret(
     auth: Any, api: Any, other_api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """A redirect to another origin is followed without it, and without what the caller said in headers."""
+    """Nor header arguments, after a redirect."""
     api.answers = [RedirectResponse(f"{other_api.url}/there", 307)]
     header = {"name": "X-Account", "in": "header", "schema": {"type": "string"}}
-    await caller_with(auth=auth).ask(operation(parameters=[header]), {"X-Account": "mine"}, context)
+    await caller_with(auth=auth).call(operation(parameters=[header]), {"X-Account": "mine"}, context)
     (asked,) = other_api.asked
     assert asked.target == "/there"
     assert SECRET not in json.dumps(asked.headers)
     assert "x-account" not in asked.headers
 
 
-async def test_a_redirect_leads_to_no_private_address(
+async def test_redirects_to_private_addresses_are_forbidden(
     api: Any, other_api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """The host that is allowed may send to another one, which is not."""
+    """Even from an allowed host."""
     api.answers = [RedirectResponse(other_api.url.replace("127.0.0.1", "localhost"), 302)]
-    error = await failure(caller_with(allow_private=["127.0.0.1"]).ask(operation(), {}, context))
+    error = await failure(caller_with(allow_private=["127.0.0.1"]).call(operation(), {}, context))
     assert error.code == "PERMISSION_DENIED"
     assert "allow_private" in error.message
     assert not other_api.asked
 
 
 @pytest.mark.parametrize(("status", "executed"), [(301, "maybe"), (302, "maybe"), (307, "no"), (308, "no")])
-async def test_what_writes_is_sent_nowhere_else(
+async def test_redirects_of_writes_are_not_followed(
     status: int, executed: str, api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """307 and 308 say that nothing was done; the others leave it open."""
+    """After 307 and 308 nothing was executed; after others it may have been."""
     api.answers = [RedirectResponse("/elsewhere", status)]
-    error = await failure(caller_with().ask(operation("post"), {}, context))
+    error = await failure(caller_with().call(operation("post"), {}, context))
     assert (error.code, error.executed) == ("PROVIDER_ERROR", executed)
     assert len(api.asked) == 1
 
 
 async def test_after_see_other_the_answer_is_fetched(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
-    """303 after a POST says that it is done, and where the answer is."""
+    """After 303 the write is done, and the answer is at the target."""
     api.answers = [RedirectResponse("/result", 303), JSONResponse(1)]
-    assert await caller_with().ask(operation("post"), {}, context) == Answer(data=1)
+    assert await caller_with().call(operation("post"), {}, context) == Answer(data=1)
     assert [(asked.method, asked.target) for asked in api.asked] == [("POST", "/thing"), ("GET", "/result")]
 
 
 @pytest.mark.parametrize("location", ["/thing", "ftp://127.0.0.1/", "http://[", "http://127.0.0.1:0x/"])
-async def test_redirects_without_end_or_sense_end(
+async def test_endless_and_malformed_redirects_are_errors(
     location: str, api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """In a circle, or to what is no address of the web."""
+    """Cycles, and targets that are not http URLs."""
     api.answers = [Response(status_code=302, headers={"location": location})]
-    error = await failure(caller_with(retries=0).ask(operation(), {}, context))
+    error = await failure(caller_with(retries=0).call(operation(), {}, context))
     assert error.code in {"PROVIDER_ERROR", "SERVICE_UNAVAILABLE"}
     assert len(api.asked) <= 6
 
@@ -333,17 +325,17 @@ async def test_redirects_without_end_or_sense_end(
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
-async def test_private_addresses_are_closed_unless_allowed(
+async def test_private_addresses_are_forbidden_by_default(
     api: Any, caller_with: Any, operation: Any, context: Any
 ) -> None:
-    """Nothing is sent there."""
-    error = await failure(caller_with(allow_private=False).ask(operation(), {}, context))
+    """Nothing is sent."""
+    error = await failure(caller_with(allow_private=False).call(operation(), {}, context))
     assert (error.code, error.executed) == ("PERMISSION_DENIED", "no")
     assert not api.asked
 
 
-async def test_requests_at_once_are_bounded(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
-    """Who has to wait holds no permit of the daemon's meanwhile."""
+async def test_concurrent_requests_are_limited(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """Waiting calls release the daemon's permit."""
     running, most, both = 0, 0, asyncio.Event()
 
     async def count(_: Request) -> Response:
@@ -357,22 +349,22 @@ async def test_requests_at_once_are_bounded(api: Any, caller_with: Any, operatio
 
     api.answers = [count]
     caller = caller_with(max_running=2)
-    await asyncio.gather(*(caller.ask(operation(), {}, context) for _ in range(6)))
+    await asyncio.gather(*(caller.call(operation(), {}, context) for _ in range(6)))
     assert most == 2
     assert context.stood_aside == 4
 
 
-async def test_who_waits_too_long_was_not_executed(
+async def test_a_call_that_waits_too_long_is_not_executed(
     api: Any, caller_with: Any, operation: Any, context_with: Any, context: Any
 ) -> None:
-    """The time ran out before it was the call's turn."""
+    """The deadline passed before a permit was free."""
     api.answers = [hang]
     caller = caller_with(max_running=1, timeout_s=0.3, retries=0)
-    first = asyncio.create_task(caller.ask(operation(), {}, context))
+    first = asyncio.create_task(caller.call(operation(), {}, context))
     async with asyncio.timeout(30):
         while not api.asked:
             await asyncio.sleep(0.01)
-    error = await failure(caller.ask(operation("post"), {}, context_with(0.1)))
+    error = await failure(caller.call(operation("post"), {}, context_with(0.1)))
     assert (error.code, error.executed) == ("TIMEOUT", "no")
     assert len(api.asked) == 1
     await failure(first)

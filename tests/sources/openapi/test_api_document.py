@@ -1,4 +1,4 @@
-"""Documents: read from JSON or YAML, and which others they may draw in."""
+"""API documents are parsed from JSON or YAML, and may refer to certain others."""
 
 import pytest
 from toold.sources.openapi import api_document
@@ -6,8 +6,8 @@ from toold.sources.openapi.api_document import ApiDocumentError, absolute, may_f
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', '\ufeff{"a": 1}', "a: 1", "{a: 1}", "{'a': 1}"])
-def test_json_and_yaml_are_told_apart(text: str) -> None:
-    """By what they are, whatever the file is called; YAML may begin with a brace, and either with a byte order mark."""
+def test_json_and_yaml_are_distinguished(text: str) -> None:
+    """By content, not by file name; YAML may start with a brace, and both with a byte order mark."""
     assert read_document(text.encode(), "crm.txt") == {"a": 1}
 
 
@@ -15,27 +15,27 @@ def test_json_and_yaml_are_told_apart(text: str) -> None:
     ("content", "said"),
     [
         (b'{"a": ', "crm is neither JSON nor YAML"),
-        (b"[1]", "no object at its top"),
-        (b"just words", "no object at its top"),
+        (b"[1]", "is not an object at its top level"),
+        (b"just words", "is not an object at its top level"),
         (b'{"a":' * 5000, "crm is neither JSON nor YAML|nested too deeply"),
         (b"a: \xff\xff", "neither JSON nor YAML"),
     ],
 )
-def test_what_is_no_document_is_named(content: bytes, said: str) -> None:
-    """The error says which document it is, and what is wrong with it."""
+def test_an_invalid_document_is_an_error(content: bytes, said: str) -> None:
+    """The error names the document and the reason."""
     with pytest.raises(ApiDocumentError, match=said):
         read_document(content, "crm")
 
 
-def test_a_document_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is larger is not read at all."""
+def test_the_size_of_a_document_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A larger one is not parsed."""
     monkeypatch.setattr(api_document, "MAX_DOCUMENT_BYTES", 10)
     with pytest.raises(ApiDocumentError, match="more than"):
         read_document(b'{"a": "0123456789"}', "crm")
 
 
-def test_references_to_other_documents_are_found_once() -> None:
-    """Each address once, whatever part of it is meant; what is within the document is none, and loops end."""
+def test_references_to_other_documents_are_found() -> None:
+    """Each URL once; references within the document are ignored, and cycles end."""
     document: dict[str, object] = {
         "a": {"$ref": "#/b"},
         "b": [{"$ref": "../common.json#/x"}, {"$ref": "../common.json#/y"}, {"$ref": "https://other.example/z.json"}],
@@ -48,7 +48,7 @@ def test_references_to_other_documents_are_found_once() -> None:
 
 
 def test_a_reference_is_relative_to_its_document() -> None:
-    """As addresses are; what is no address leads nowhere."""
+    """Like URLs; a malformed one resolves to nothing."""
     assert absolute("x.json#/a/b", "https://crm.example/v1/api.json") == ("https://crm.example/v1/x.json", "/a/b")
     assert absolute("http://[", "https://crm.example/") == ("", "")
 
@@ -70,6 +70,6 @@ def test_a_reference_is_relative_to_its_document() -> None:
         ("http://[", "https://crm.example/api.json", False),
     ],
 )
-def test_a_document_draws_in_its_neighbours_alone(uri: str, root: str, may: bool) -> None:
-    """Of its own server; or for a file, documents below the directory above: no other file, no other host."""
+def test_a_document_may_refer_to_its_neighbours_only(uri: str, root: str, may: bool) -> None:
+    """Same server; for files, documents below the parent directory."""
     assert may_follow(uri, root) is may

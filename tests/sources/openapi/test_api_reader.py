@@ -1,4 +1,4 @@
-"""Reading a document: one tool an operation, and each kind of badness survived by all others."""
+"""Reading a document: one tool per operation; an invalid operation does not affect others."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ def notes_of(api: Any) -> list[str]:
     return [f"{note.kind}: {note}" for note in api.notes]
 
 
-def test_each_operation_becomes_one(read_paths: Any) -> None:
-    """Named by its id, described by its words and by what it asks."""
+def test_each_operation_becomes_a_tool(read_paths: Any) -> None:
+    """Named by its id, with its description, method and path."""
     api = read_paths(
         {
             "/contacts/{id}": {
@@ -42,17 +42,17 @@ def test_each_operation_becomes_one(read_paths: Any) -> None:
 
 
 BAD: list[tuple[dict[str, Any], list[str]]] = [
-    ({"/x": {"get": "nothing"}}, ["omitted: GET /x: it is no object"]),
-    ({"/x": "nothing"}, ["omitted: /x: it is no object"]),
+    ({"/x": {"get": "nothing"}}, ["omitted: GET /x: it is not an object"]),
+    ({"/x": "nothing"}, ["omitted: /x: it is not an object"]),
     ({"/x": {"$ref": "#/components/pathItems/Gone"}}, ["omitted: /x: #/components/pathItems/Gone leads nowhere"]),
-    ({"/x/../y": {"get": OK}}, ["omitted: GET /x/../y: its path has . or .. between slashes"]),
-    ({"/x": {"head": OK}}, ["omitted: HEAD /x: HEAD makes no tool"]),
+    ({"/x/../y": {"get": OK}}, ["omitted: GET /x/../y: its path has a . or .. segment"]),
+    ({"/x": {"head": OK}}, ["omitted: HEAD /x: HEAD does not become a tool"]),
     ({"/x": {"get": {}}}, ["repaired: GET /x: it has no operationId; named by its method and path"]),
-    ({"x": {"get": {"operationId": "x"}}}, ["repaired: GET x: its path begins without a slash"]),
+    ({"x": {"get": {"operationId": "x"}}}, ["repaired: GET x: its path does not start with a slash"]),
     ({"/x#y": {"get": {"operationId": "x"}}}, ["repaired: GET /x#y: its path has a fragment, which is not sent"]),
     (
         {"/x": {"get": {"operationId": "ok"}}},
-        ["repaired: GET /x: another operation is called 'ok' too; this one is crm_ok_2"],
+        ["repaired: GET /x: another operation has the id 'ok'; this one is crm_ok_2"],
     ),
     (
         {"/x/{id}": {"get": {"operationId": "x"}}},
@@ -69,35 +69,35 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("paths", "noted"), BAD, ids=[bad[1][0] for bad in BAD])
-def test_one_bad_operation_harms_no_other(paths: dict[str, Any], noted: list[str], read_paths: Any) -> None:
-    """What is wrong is mended where it can be, else left out; either is noted with its place, and the rest stands."""
+@pytest.mark.parametrize(("paths", "expected"), BAD, ids=[bad[1][0] for bad in BAD])
+def test_an_invalid_operation_affects_no_other(paths: dict[str, Any], expected: list[str], read_paths: Any) -> None:
+    """It is repaired or omitted, with a note."""
     api = read_paths({"/ok": {"get": {"operationId": "ok"}}} | paths)
     assert api.operations[0].name == "crm_ok"
     notes = notes_of(api)
-    assert all(any(note.startswith(one) for note in notes) for one in noted), notes
+    assert all(any(note.startswith(one) for note in notes) for one in expected), notes
     assert len(api.operations) == (1 if notes[0].startswith("omitted") else 2)
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         ({"swagger": "2.0", "paths": {}}, "Swagger 2.0; convert it to OpenAPI 3"),
-        ({"openapi": "4.0.0", "paths": {}}, "3.0 and 3.1 are read"),
+        ({"openapi": "4.0.0", "paths": {}}, "3.0 and 3.1 are supported"),
         ({"paths": {}}, "no `openapi"),
         ({"openapi": "3.1.0"}, "no paths"),
         ({"openapi": "3.1.0", "paths": []}, "no paths"),
     ],
 )
-def test_what_is_no_openapi_document_is_refused(document: dict[str, Any], said: str) -> None:
-    """The error says what it is, and what to do."""
-    with pytest.raises(UnreadableApiError, match=said):
+def test_other_documents_are_refused(document: dict[str, Any], message: str) -> None:
+    """The error says what the document is, and how to fix it."""
+    with pytest.raises(UnreadableApiError, match=message):
         read_api({"file:///x": document}, "file:///x", prefix="crm", absent={}, base_url=None, secret_at=None)
 
 
 @pytest.mark.parametrize("version", ["3.0.0", "3.1.0", "3.1", 3.0, "3.2.0"])
 def test_versions_3_are_read(version: Any, read_paths: Any) -> None:
-    """A number is one too, as YAML has it without quotes."""
+    """The version may be a number, as in YAML without quotes."""
     assert len(read_paths({"/x": {"get": OK}}, openapi=version).operations) == 1
 
 
@@ -113,21 +113,21 @@ def test_versions_3_are_read(version: Any, read_paths: Any) -> None:
         ({"base_url": "https://mine.example/api/"}, "https://mine.example/api"),
     ],
 )  # fmt: skip
-def test_the_server_is_the_first_that_can_be_asked(parts: dict[str, Any], server: str, read_paths: Any) -> None:
-    """Relative to the document, with its variables' defaults; the operator's own goes before all."""
+def test_the_first_usable_server_is_used(parts: dict[str, Any], server: str, read_paths: Any) -> None:
+    """Absolute, with the defaults of its variables."""
     assert read_paths({"/x": {"get": OK}}, **parts).operations[0].server == server
 
 
-def test_without_a_server_nothing_can_be_asked() -> None:
-    """A file with relative servers needs the operator's word."""
+def test_an_operation_without_a_server_is_omitted() -> None:
+    """A file has no host to complete it."""
     document = {"openapi": "3.0.0", "paths": {"/x": {"get": OK}}}
     api = read_api({"file:///x": document}, "file:///x", prefix="crm", absent={}, base_url=None, secret_at=None)
     assert api.operations == ()
-    assert "no server's address is known; set base_url" in api.notes[-1].what
+    assert "it has no server URL; set base_url" in api.notes[-1].what
 
 
-def test_the_secret_is_no_argument_and_goes_where_it_is_asked_for(read_paths: Any) -> None:
-    """The parameter that carries it is left out of the arguments; an operation that asks for none gets none."""
+def test_the_secrets_parameter_is_no_argument(read_paths: Any) -> None:
+    """Operations that require no secret get none."""
     key = {"name": "X-Api-Key", "in": "header", "required": True, "schema": {"type": "string"}}
     api = read_paths(
         {
@@ -142,8 +142,8 @@ def test_the_secret_is_no_argument_and_goes_where_it_is_asked_for(read_paths: An
     assert [operation.with_secret for operation in api.operations] == [True, False]
 
 
-def test_a_whole_document_of_bad_things_still_gives_its_good_ones(read_paths: Any) -> None:
-    """All of them side by side."""
+def test_a_bad_document_still_has_its_valid_operations(read_paths: Any) -> None:
+    """Each defect has a note."""
     paths: dict[str, Any] = {"/good": {"get": {"operationId": "good"}}}
     for number, (bad, _) in enumerate(BAD):
         paths |= {
@@ -154,15 +154,15 @@ def test_a_whole_document_of_bad_things_still_gives_its_good_ones(read_paths: An
     assert len(names) == len(set(names))
 
 
-def test_origins_are_compared_with_their_ports() -> None:
-    """The scheme's own port is the same as none."""
+def test_origins_include_ports() -> None:
+    """Default ports are filled in."""
     assert origin("https://CRM.example/x") == origin("https://crm.example:443/y")
     assert origin("https://crm.example") != origin("http://crm.example")
     assert origin("https://crm.example") != origin("https://crm.example:8443")
 
 
-def test_a_server_without_a_host_is_on_the_documents_own() -> None:
-    """Where the document is a file, which has none; it is told."""
+def test_a_server_without_a_host_uses_that_of_the_document() -> None:
+    """If the document is a file; a note says so."""
     servers = [{"url": "/files"}]
     document = {
         "openapi": "3.0.3",
@@ -173,24 +173,24 @@ def test_a_server_without_a_host_is_on_the_documents_own() -> None:
     api = read_api({uri: document}, uri, prefix="crm", absent={}, base_url=None, secret_at=None)
     assert api.operations[0].server == "https://crm.example/files"
     assert api.operations[0].with_secret
-    assert notes_of(api) == ["repaired: GET /x: its server names no host; taken as https://crm.example/files"]
+    assert notes_of(api) == ["repaired: GET /x: its server URL has no host; taken as https://crm.example/files"]
 
 
-def test_so_many_operations_are_taken(read_paths: Any) -> None:
-    """2,000; each of the others is told."""
+def test_the_number_of_operations_is_limited(read_paths: Any) -> None:
+    """To 2,000; each further one has a note."""
     api = read_paths({f"/x{number}": {"get": {"operationId": f"x{number}"}} for number in range(2001)})
     assert len(api.operations) == 2000
     assert notes_of(api) == ["omitted: GET /x2000: the document has more than 2,000 operations"]
 
 
-def test_names_of_a_document_are_harmless(read_paths: Any) -> None:
-    """What a terminal would obey is in no note."""
+def test_notes_are_terminal_safe(read_paths: Any) -> None:
+    """They contain no control characters."""
     api = read_paths({"/\x1b[2J": {"get": {}}})
     assert notes_of(api) == ["repaired: GET / [2J: it has no operationId; named by its method and path"]
 
 
-def test_so_much_schema_is_kept_of_a_document(read_paths: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each operation may refer to all there is; what they have together is bounded."""
+def test_the_total_size_of_schemas_is_limited(read_paths: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All operations share a budget."""
     monkeypatch.setattr(api_reader, "MAX_PARTS_TOGETHER", 120)
     schemas = {
         f"S{number}": {
@@ -205,4 +205,4 @@ def test_so_much_schema_is_kept_of_a_document(read_paths: Any, monkeypatch: pyte
     sizes = [len(operation.arguments.schema["$defs"]) for operation in api.operations]
     assert len(sizes) == 3
     assert sizes[0] > 50 > sizes[2] == sizes[1]
-    assert notes_of(api)[-1].endswith("its schema has more than 50 parts; what lies deeper is taken as any value")
+    assert notes_of(api)[-1].endswith("its schema has more than 50 parts; the rest is taken as any value")

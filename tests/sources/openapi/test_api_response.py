@@ -1,4 +1,4 @@
-"""Answers: what a tool returns of what the API said."""
+"""An API's responses become answers."""
 
 import base64
 from contextlib import suppress
@@ -8,7 +8,7 @@ import httpx
 import pytest
 from toold.protocol.error_codes import ProviderError
 from toold.sources.openapi import api_response
-from toold.sources.openapi.api_response import read_answer, without, words
+from toold.sources.openapi.api_response import error_message, read_answer, redact_secrets
 from toold.tools import Answer
 
 
@@ -30,17 +30,17 @@ def headers(content_type: str) -> httpx.Headers:
         ("text/plain; charset=idna", b"\xff", "\ufffd"),
         ("text/plain; charset=punycode", b"a-b", "a-b"),
         ("application/xml", b"<a/>", "<a/>"),
-        ("application/json", b"", Answer("Done; HTTP 200, without content.", None)),
+        ("application/json", b"", Answer("HTTP 200, no content.", None)),
     ],
 )
-def test_what_was_said_is_returned(content_type: str, content: bytes, answer: Any) -> None:
-    """JSON as data, text as text; nothing is said to be nothing."""
+def test_json_and_text_are_returned(content_type: str, content: bytes, answer: Any) -> None:
+    """JSON as data, text as text, and a note for an empty body."""
     assert read_answer(200, headers(content_type), content) == answer
 
 
 @pytest.mark.parametrize("content_type", ["image/png", "application/octet-stream", ""])
-def test_anything_else_is_base64(content_type: str) -> None:
-    """With its type and its size."""
+def test_other_content_is_base64(content_type: str) -> None:
+    """With its type and size."""
     answer = read_answer(200, headers(content_type), b"\x89PNG")
     assert isinstance(answer, Answer)
     assert base64.b64decode(answer.data["base64"]) == b"\x89PNG"
@@ -62,29 +62,29 @@ def test_anything_else_is_base64(content_type: str) -> None:
     ],
     ids=["half of a character", "byte order mark", "charset", "no utf-8", "no number"],
 )
-def test_json_that_is_not_quite_is_read(charset: str, content: bytes, data: Any) -> None:
-    """What cannot be said is U+FFFD or null; all else is there."""
+def test_common_deviations_from_json_are_accepted(charset: str, content: bytes, data: Any) -> None:
+    """Undecodable characters become U+FFFD and invalid numbers null."""
     assert read_answer(200, headers(f"application/json{charset}"), content) == Answer(data=data)
 
 
 @pytest.mark.parametrize("content", [b'{"a": "\\ud83d"}', b'\xef\xbb\xbf{"a": 1}', b'{"a": 1'])
-def test_only_odd_numbers_have_the_slow_parser(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-    """It takes ten times as long, and nobody else is served meanwhile."""
+def test_the_slow_parser_is_used_for_odd_numbers_only(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """It takes ten times as long and blocks the loop."""
     monkeypatch.setattr(api_response, "json", None)
     with suppress(ProviderError):
         read_answer(200, headers("application/json"), content)
 
 
 @pytest.mark.parametrize("content", [b"<html>", b'callback({"a": 1})', b'{"a": 1', b"[" * 100_000])
-def test_what_says_json_and_is_none_is_an_error(content: bytes) -> None:
-    """The call was executed all the same."""
-    with pytest.raises(ProviderError, match="no JSON") as caught:
+def test_invalid_json_is_an_error(content: bytes) -> None:
+    """The call was executed nevertheless."""
+    with pytest.raises(ProviderError, match="invalid JSON") as caught:
         read_answer(200, headers("application/json"), content)
     assert caught.value.executed == "yes"
 
 
 @pytest.mark.parametrize(
-    ("content_type", "content", "said"),
+    ("content_type", "content", "message"),
     [
         ("application/json", b'{"message": "No such contact", "code": 7}', "No such contact"),
         ("application/json", b'{"error": {"message": "Bad name"}}', "Bad name"),
@@ -99,31 +99,31 @@ def test_what_says_json_and_is_none_is_an_error(content: bytes) -> None:
         ("", b"\xff", "\ufffd"),
     ],
 )
-def test_what_went_wrong_is_one_line(content_type: str, content: bytes, said: str) -> None:
-    """Of whatever form of error, the words that say it."""
-    assert words(headers(content_type), content)[0] == said
+def test_the_error_message_is_one_line(content_type: str, content: bytes, message: str) -> None:
+    """From any common format of errors."""
+    assert error_message(headers(content_type), content)[0] == message
 
 
-def test_words_have_a_bound() -> None:
-    """However much an API says."""
-    assert len(words(headers("text/plain"), b"x" * 10_000)[0]) == 500
+def test_the_length_of_the_error_message_is_limited() -> None:
+    """To 500 characters."""
+    assert len(error_message(headers("text/plain"), b"x" * 10_000)[0]) == 500
 
 
-def test_the_secret_is_taken_out() -> None:
-    """Should an API repeat it; short ones may stand for something else."""
-    assert without(["hunter2hunter2"], b'{"you sent": "hunter2hunter2"}') == '{"you sent": "…"}'.encode()
-    assert without(["a"], b"a") == b"a"
-    assert without([], b"a") == b"a"
+def test_the_secret_is_redacted() -> None:
+    """If the API repeats it; short secrets could match by accident."""
+    assert redact_secrets(["hunter2hunter2"], b'{"you sent": "hunter2hunter2"}') == '{"you sent": "…"}'.encode()
+    assert redact_secrets(["a"], b"a") == b"a"
+    assert redact_secrets([], b"a") == b"a"
 
 
-@pytest.mark.parametrize("said", [b'a/b"c\\d=e', b'a/b\\"c\\\\d=e', b'a\\/b\\"c\\\\d=e', b"a%2Fb%22c%5Cd%3De"])
-def test_the_secret_is_taken_out_as_json_and_addresses_have_it(said: bytes) -> None:
-    """With a slash of JSON's as it is, or escaped as some write it."""
-    assert without(['a/b"c\\d=e'], b"(" + said + b")") == "(…)".encode()
+@pytest.mark.parametrize("message", [b'a/b"c\\d=e', b'a/b\\"c\\\\d=e', b'a\\/b\\"c\\\\d=e', b"a%2Fb%22c%5Cd%3De"])
+def test_an_escaped_secret_is_redacted(message: bytes) -> None:
+    """In JSON, with or without escaped slashes, and URL-encoded."""
+    assert redact_secrets(['a/b"c\\d=e'], b"(" + message + b")") == "(…)".encode()
 
 
 @pytest.mark.parametrize("part", ["<script ", "<", "<style><", "<a", "</script"])
-def test_a_page_of_what_is_never_closed_is_gone_through_once(part: str) -> None:
-    """As much of it as is read, many times over: anew from each part it would take minutes."""
-    said, _ = words(headers("text/html"), part.encode() * 500_000)
-    assert len(said) <= 500
+def test_unclosed_tags_are_scanned_in_linear_time(part: str) -> None:
+    """Backtracking from each tag would take minutes."""
+    message, _ = error_message(headers("text/html"), part.encode() * 500_000)
+    assert len(message) <= 500

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 from toold.protocol.error_codes import CallError, InvalidArgumentsError
 from toold.sources.openapi import body_encoding as content_module
-from toold.sources.openapi.body_encoding import MAX_FILE_BYTES, EncodedBody, written_body
+from toold.sources.openapi.body_encoding import MAX_FILE_BYTES, EncodedBody, encode_body
 from toold.tools import FileAccess
 
 
@@ -23,13 +23,13 @@ def files(tmp_path: Path) -> FileAccess:
 
 
 async def written(operation: Any, arguments: dict[str, Any], files: FileAccess) -> EncodedBody:
-    content = await written_body(operation.body, arguments, files)
+    content = await encode_body(operation.body, arguments, files)
     assert content is not None
     return content
 
 
 def parts_of(content: EncodedBody) -> list[Message]:
-    """The parts of a form, by the standard library's reader."""
+    """Parses the parts of a multipart body with the standard library."""
     head = f"Content-Type: {content.media_type}\r\n\r\n".encode()
     message = BytesParser(policy=HTTP).parsebytes(head + content.data)
     assert message.is_multipart()
@@ -42,34 +42,34 @@ def form(read_one: Any, media_type: str, properties: dict[str, Any], encoding: A
     return read_one({"requestBody": {"content": content}})
 
 
-async def test_fields_are_put_together_as_json(read_one: Any, files: FileAccess) -> None:
-    """Under the API's own names, those that were given."""
+async def test_fields_are_encoded_as_json(read_one: Any, files: FileAccess) -> None:
+    """Given fields, under the API's names."""
     operation = form(read_one, "application/json", {"full name": {}, "n": {}, "other": {}})
     content = await written(operation, {"full_name": "Ann Ü", "n": 2**70}, files)
     assert json.loads(content.data) == {"full name": "Ann Ü", "n": 2**70}
     assert content.media_type == "application/json"
 
 
-async def test_a_body_that_is_not_needed_is_not_sent(read_one: Any, files: FileAccess) -> None:
-    """Without any of its fields; one that is needed is an empty object then."""
+async def test_an_empty_optional_body_is_not_sent(read_one: Any, files: FileAccess) -> None:
+    """A required one is an empty object."""
     schema = {"type": "object", "properties": {"a": {}}}
     for required, data in ((False, None), (True, b"{}")):
         said = {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
-        content = await written_body(read_one(said).body, {}, files)
+        content = await encode_body(read_one(said).body, {}, files)
         assert (content.data if content else None) == data
-    assert await written_body(None, {}, files) is None
+    assert await encode_body(None, {}, files) is None
 
 
 async def test_one_argument_may_be_the_whole_body(read_one: Any, files: FileAccess) -> None:
-    """Null is a value like others, and what was not given is none."""
+    """Null is a value; a missing argument is not."""
     said = {"requestBody": {"content": {"application/json": {"schema": {"type": ["array", "null"]}}}}}
     operation = read_one(said)
     assert (await written(operation, {"body": None}, files)).data == b"null"
-    assert await written_body(operation.body, {}, files) is None
+    assert await encode_body(operation.body, {}, files) is None
 
 
 async def test_forms_are_encoded(read_one: Any, files: FileAccess) -> None:
-    """Arrays repeat their name, objects are JSON, or have brackets where the document says so."""
+    """Arrays repeat their name, objects are JSON, or use brackets if declared."""
     properties: dict[str, Any] = {"a": {}, "list": {}, "object": {}, "deep": {}, "joined": {}}
     encoding = {"deep": {"style": "deepObject", "explode": True}, "joined": {"explode": False}}
     operation = form(read_one, "application/x-www-form-urlencoded", properties, encoding)
@@ -85,8 +85,8 @@ async def test_forms_are_encoded(read_one: Any, files: FileAccess) -> None:
     ]
 
 
-async def test_parts_have_their_types_and_names(read_one: Any, files: FileAccess) -> None:
-    """Files from the workspace, from text and from base64; fields as text, objects as JSON."""
+async def test_multipart_parts_have_types_and_names(read_one: Any, files: FileAccess) -> None:
+    """Files from the workspace, text and base64; fields as text, objects as JSON."""
     file = {"type": "string", "format": "binary"}
     properties = {"photo": file, "many": {"type": "array", "items": file}, "word": {}, "meta": {"type": "object"}}
     operation = form(read_one, "multipart/form-data", properties, {"photo": {"contentType": "image/png"}})
@@ -116,21 +116,21 @@ async def test_parts_have_their_types_and_names(read_one: Any, files: FileAccess
     assert parts[4]["content-type"] == "application/json"
 
 
-async def test_files_are_read_by_the_workspaces_rules(read_one: Any, files: FileAccess) -> None:
-    """Outside of it, and what is no base64, is refused."""
+async def test_files_must_be_in_the_workspace(read_one: Any, files: FileAccess) -> None:
+    """Other paths and invalid base64 are refused."""
     operation = form(read_one, "multipart/form-data", {"photo": {"type": "string", "format": "binary"}})
     with pytest.raises(CallError, match="passwd"):
         await written(operation, {"photo": {"path": "/etc/passwd"}}, files)
-    with pytest.raises(InvalidArgumentsError, match="photo: base64 is no Base64"):
+    with pytest.raises(InvalidArgumentsError, match="photo: base64 is not valid Base64"):
         await written(operation, {"photo": {"base64": "!"}}, files)
     with pytest.raises(InvalidArgumentsError):
         operation.arguments.check("op", {"photo": {"text": "a", "base64": "b"}})
 
 
-async def test_so_large_are_the_files_of_one_body(
+async def test_the_size_of_files_is_limited(
     read_one: Any, files: FileAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """20 MiB each, and all of them together."""
+    """To 20 MiB each, and in total."""
     file = {"type": "string", "format": "binary"}
     operation = form(read_one, "multipart/form-data", {"many": {"type": "array", "items": file}})
     with (tmp_path / "large").open("wb") as large:
@@ -144,8 +144,8 @@ async def test_so_large_are_the_files_of_one_body(
         await written(operation, {"many": [{"path": "part"}] * 3}, files)
 
 
-async def test_texts_and_files_go_as_they_are(read_one: Any, files: FileAccess) -> None:
-    """CSV as text, an image as its bytes."""
+async def test_text_and_file_bodies_are_sent_unchanged(read_one: Any, files: FileAccess) -> None:
+    """CSV as text, an image as bytes."""
     text = read_one({"requestBody": {"content": {"text/csv": {}}}})
     assert (await written(text, {"body": "a,b"}, files)) == EncodedBody("text/csv", b"a,b")
     image = read_one({"requestBody": {"content": {"image/png": {}}}})
@@ -166,24 +166,26 @@ async def test_texts_and_files_go_as_they_are(read_one: Any, files: FileAccess) 
         ("image/png", {"base64": "", "name": "a.jpg"}, "image/png"),
     ],
 )
-async def test_a_file_has_its_own_type(read_one: Any, files: FileAccess, types: str, file: Any, sent: str) -> None:
-    """Where the document leaves it open: what the caller says, else what its name does."""
+async def test_the_type_of_a_file_is_determined(
+    read_one: Any, files: FileAccess, types: str, file: Any, sent: str
+) -> None:
+    """From ``content_type``, else from the name."""
     schema = {"type": "string", "format": "binary"}
     operation = read_one({"requestBody": {"content": {types: {"schema": schema}}}})
     assert (await written(operation, {"body": file}, files)).media_type == sent
 
 
 @pytest.mark.parametrize("said", ["text/plain", "image/*", "image/png\r\nX-Own: 1", "png", "", "image/png; q=1"])
-async def test_a_type_that_the_body_cannot_have_is_refused(read_one: Any, files: FileAccess, said: str) -> None:
-    """It goes into a header as it is."""
+async def test_a_type_that_the_document_excludes_is_refused(read_one: Any, files: FileAccess, said: str) -> None:
+    """It would be sent in a header."""
     image = read_one({"requestBody": {"content": {"image/*": {}}}})
-    with pytest.raises(InvalidArgumentsError, match=r"content_type must be one type of image/\*") as caught:
+    with pytest.raises(InvalidArgumentsError, match=r"content_type must match image/\*") as caught:
         await written(image, {"body": {"base64": "", "content_type": said}}, files)
-    assert caught.value.details == {"fields": {"body": "content_type must be one type of image/*"}}
+    assert caught.value.details == {"fields": {"body": "content_type must match image/*"}}
 
 
-async def test_a_form_of_unknown_fields_takes_an_object(read_one: Any, files: FileAccess) -> None:
-    """Its names are those of the fields."""
+async def test_a_form_with_unknown_fields_takes_an_object(read_one: Any, files: FileAccess) -> None:
+    """The object's names are the fields."""
     for media_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
         operation = read_one({"requestBody": {"content": {media_type: {"schema": {"type": "object"}}}}})
         content = await written(operation, {"body": {"a": "1"}}, files)

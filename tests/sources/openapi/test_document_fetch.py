@@ -1,4 +1,4 @@
-"""Documents are fetched with what they refer to, from where they may be."""
+"""API documents are loaded with the documents that they refer to."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,19 +12,19 @@ from toold.sources.address_policy import AddressPolicy
 from toold.sources.checked_network import CheckedNetwork
 from toold.sources.openapi import document_fetch
 from toold.sources.openapi.api_document import ApiDocumentError
-from toold.sources.openapi.document_fetch import fetch, marks
+from toold.sources.openapi.document_fetch import fetch, file_versions
 
 
 @pytest.fixture
 async def network() -> AsyncIterator[CheckedNetwork]:
-    """One that reaches loopback."""
+    """A network that may connect to loopback."""
     network = CheckedNetwork(AddressPolicy(allow_private=True))
     yield network
     await network.close()
 
 
-async def test_files_draw_in_their_neighbours(tmp_path: Path, network: CheckedNetwork) -> None:
-    """Each once, those of others too; what is not there, or may not be followed, is told with its reason."""
+async def test_referenced_files_are_loaded(tmp_path: Path, network: CheckedNetwork) -> None:
+    """Each once, transitively; missing and forbidden documents are reported with the reason."""
     apps = tmp_path / "apps"
     apps.mkdir()
     references = ["../common.json#/a", "../common.json#/b", "gone.json#/x", "../../etc.json#/x", "//far.example/x.json"]
@@ -33,23 +33,23 @@ async def test_files_draw_in_their_neighbours(tmp_path: Path, network: CheckedNe
     (tmp_path / "more.yaml").write_text("x: {$ref: 'common.json#/a'}", encoding="utf-8")
     fetched = await fetch(str(apps / "crm api.json"), network)
     assert {uri.rsplit("/", 1)[1] for uri in fetched.documents} == {"crm%20api.json", "common.json", "more.yaml"}
-    assert max(fetched.absent.values()) == "gone.json is not there, or is no file"
+    assert max(fetched.absent.values()) == "gone.json does not exist or is not a file"
     assert len(fetched.absent) == 3
 
 
-async def test_a_change_of_any_of_its_files_is_noticed(tmp_path: Path, network: CheckedNetwork) -> None:
-    """Of the one that was missing too."""
+async def test_a_change_of_any_file_is_noticed(tmp_path: Path, network: CheckedNetwork) -> None:
+    """Also of a file that was missing."""
     main, other = tmp_path / "crm.json", tmp_path / "other.json"
     main.write_text('{"a": {"$ref": "other.json#/x"}}', encoding="utf-8")
     fetched = await fetch(str(main), network)
-    before = marks(fetched)
-    assert marks(fetched) == before
+    before = file_versions(fetched)
+    assert file_versions(fetched) == before
     other.write_text("{}", encoding="utf-8")
-    assert marks(fetched) != before
+    assert file_versions(fetched) != before
 
 
-async def test_addresses_draw_in_those_of_their_server(api: Any, network: CheckedNetwork) -> None:
-    """Relative to where the document was after redirects."""
+async def test_referenced_documents_of_the_same_server_are_loaded(api: Any, network: CheckedNetwork) -> None:
+    """Relative to the URL after redirects."""
 
     async def answer(request: Request) -> Response:
         match request.url.path:
@@ -65,24 +65,24 @@ async def test_addresses_draw_in_those_of_their_server(api: Any, network: Checke
     assert fetched.uri == f"{api.url}/v2/api.json"
     assert fetched.documents[f"{api.url}/v2/parts/x.json"] == {"y": 1}
     assert list(fetched.absent) == ["http://other.example/z"]
-    assert marks(fetched) == ()
+    assert file_versions(fetched) == ()
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
         (Response(status_code=404), "127.0.0.1 answered HTTP 404"),
-        (Response(b"<html>"), "no object at its top"),
-        (RedirectResponse("/again"), "sends elsewhere more than"),
-        (Response(status_code=302, headers={"location": "http://["}), "not understood"),
+        (Response(b"<html>"), "is not an object at its top level"),
+        (RedirectResponse("/again"), "redirects more than"),
+        (Response(status_code=302, headers={"location": "http://["}), "sent an invalid response"),
         (Response(status_code=302, headers={"location": "ftp://x/"}), "cannot be reached"),
-        (Response(b"no gzip at all", headers={"content-encoding": "gzip"}), "not understood"),
+        (Response(b"no gzip at all", headers={"content-encoding": "gzip"}), "sent an invalid response"),
     ],
 )
-async def test_an_address_that_answers_no_document_is_told(
+async def test_a_url_without_a_document_is_an_error(
     answer: Response, said: str, api: Any, network: CheckedNetwork
 ) -> None:
-    """With what it answered."""
+    """The message says what was answered."""
     api.answers = [answer]
     with pytest.raises(ApiDocumentError, match=said):
         await fetch(f"{api.url}/api.json", network)
@@ -97,16 +97,16 @@ async def test_a_document_at_a_private_address_is_not_fetched(api: Any) -> None:
     assert not api.asked
 
 
-async def test_what_is_no_file_is_told(tmp_path: Path, network: CheckedNetwork) -> None:
-    """A directory, or nothing at all; by its name, and without its path."""
+async def test_a_missing_file_is_an_error(tmp_path: Path, network: CheckedNetwork) -> None:
+    """So is a directory; the message has its name but not its path."""
     for path in (tmp_path, tmp_path / "gone.json"):
-        with pytest.raises(ApiDocumentError, match="is not there, or is no file") as caught:
+        with pytest.raises(ApiDocumentError, match="does not exist or is not a file") as caught:
             await fetch(str(path), network)
         assert str(tmp_path) not in str(caught.value)
 
 
-async def test_so_many_documents_are_drawn_in(tmp_path: Path, network: CheckedNetwork) -> None:
-    """64; for the others there is a reason."""
+async def test_the_number_of_documents_is_limited(tmp_path: Path, network: CheckedNetwork) -> None:
+    """To 64 references; the others have a reason."""
     references = [{"$ref": f"{number}.json#/x"} for number in range(70)]
     (tmp_path / "all.json").write_text(json.dumps({"all": references}), encoding="utf-8")
     for number in range(70):
@@ -116,10 +116,10 @@ async def test_so_many_documents_are_drawn_in(tmp_path: Path, network: CheckedNe
     assert set(fetched.absent.values()) == {"the documents refer to more than 64 others"}
 
 
-async def test_so_large_are_documents_together(
+async def test_the_total_size_of_documents_is_limited(
     tmp_path: Path, network: CheckedNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that come after are left out, with a reason."""
+    """The rest is missing, with a reason."""
     monkeypatch.setattr(document_fetch, "MAX_TOGETHER_BYTES", 2 * 1024 * 1024)
     names = ["a", "b", "c"]
     (tmp_path / "all.json").write_text(json.dumps([{"$ref": f"{name}.json#/x"} for name in names]).join(('{"a":', "}")))

@@ -1,4 +1,4 @@
-"""References: followed within and between documents, and broken ones told."""
+"""References are resolved within and between documents; broken ones are errors."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ DOCUMENTS: dict[str, Any] = {
 REFERENCES = JsonReferences(DOCUMENTS, {"file:///apis/gone.json": "gone.json is not there"})
 
 
-def followed(reference: str, uri: str = MAIN) -> ReferencePlace:
-    return REFERENCES.followed(ReferencePlace({"$ref": reference}, uri))
+def resolve(reference: str, uri: str = MAIN) -> ReferencePlace:
+    return REFERENCES.resolve(ReferencePlace({"$ref": reference}, uri))
 
 
 @pytest.mark.parametrize(
@@ -33,32 +33,32 @@ def followed(reference: str, uri: str = MAIN) -> ReferencePlace:
         ("common.json#/parts/back", {"found": 1}, MAIN),
     ],
 )
-def test_references_lead_to_their_end(reference: str, value: object, uri: str) -> None:
-    """Through other references and documents, with what follows relative to the document where it ends."""
-    place = followed(reference)
+def test_references_are_resolved(reference: str, value: object, uri: str) -> None:
+    """Through other references and documents; the result is relative to its own document."""
+    place = resolve(reference)
     assert (place.value, place.uri) == (value, uri)
 
 
-def test_what_is_no_reference_is_itself() -> None:
-    """A property that is called ``$ref`` and is no string is one like others."""
+def test_a_value_without_a_reference_is_unchanged() -> None:
+    """A ``$ref`` that is not a string is an ordinary property."""
     place = ReferencePlace({"$ref": {"type": "string"}}, MAIN)
-    assert REFERENCES.followed(place) is place
+    assert REFERENCES.resolve(place) is place
 
 
 @pytest.mark.parametrize(
     ("reference", "said"),
     [
-        ("#/nothing", "there is no 'nothing'"),
-        ("#/list/7", "there is no '7'"),
-        ("#/list/x", "there is no 'x'"),
+        ("#/nothing", "'nothing' does not exist"),
+        ("#/list/7", "'7' does not exist"),
+        ("#/list/x", "'x' does not exist"),
         ("#anchor", "an anchor"),
-        ("#/circle", "goes round in a circle"),
+        ("#/circle", "is circular"),
         ("gone.json#/x", "gone.json is not there"),
-        ("https://other.example/x", "that document is not there"),
-        ("#/" + "/".join("a" * 50), "there is no|too long"),
+        ("https://other.example/x", "the document was not loaded"),
+        ("#/" + "/".join("a" * 50), "does not exist|too long"),
     ],
 )
-def test_a_broken_reference_says_why(reference: str, said: str) -> None:
+def test_a_broken_reference_is_an_error(reference: str, said: str) -> None:
     """The error names it."""
     with pytest.raises(BrokenReferenceError, match=said):
-        followed(reference)
+        resolve(reference)

@@ -1,4 +1,4 @@
-"""Schemas: OpenAPI's become JSON Schema's, whatever is wrong with them."""
+"""OpenAPI schemas become JSON Schema, whatever is wrong with them."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ URI = "file:///crm.json"
 
 
 def read(schema: Any, **schemas: Any) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    """The schema rewritten, its definitions, and the notes."""
+    """Returns the converted schema, its definitions and the notes."""
     document = {"components": {"schemas": schemas}}
     notes = SourceNotes("here")
     reader = SchemaReader(JsonReferences({URI: document}, {}), notes)
-    made = reader.read(ReferencePlace(schema, URI))
-    return made, reader.definitions, [note.what for note in notes.collected()]
+    expected = reader.read(ReferencePlace(schema, URI))
+    return expected, reader.definitions, [note.what for note in notes.collected()]
 
 
 def ref(name: str) -> dict[str, str]:
@@ -27,7 +27,7 @@ def ref(name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("schema", "made"),
+    ("schema", "expected"),
     [
         ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
         ({"type": "string", "enum": ["a"], "nullable": True}, {"type": ["string", "null"], "enum": ["a", None]}),
@@ -50,91 +50,93 @@ def ref(name: str) -> dict[str, str]:
         (True, {}),
     ],
 )
-def test_what_is_right_means_the_same(schema: Any, made: dict[str, Any]) -> None:
-    """3.0's own words become JSON Schema's, 3.1's stay, answers' own properties go; and nothing is noted."""
-    assert read(schema) == (made, {}, [])
+def test_a_valid_schema_is_converted(schema: Any, expected: dict[str, Any]) -> None:
+    """OpenAPI 3.0 keywords are translated, 3.1 ones stay, read-only properties are omitted; there are no notes."""
+    assert read(schema) == (expected, {}, [])
 
 
 @pytest.mark.parametrize(
-    ("schema", "made", "noted"),
+    ("schema", "expected", "note"),
     [
-        ({"type": "int"}, {"type": "integer"}, "the type 'int' is none of JSON's; taken as integer"),
+        ({"type": "int"}, {"type": "integer"}, "the type 'int' is not a JSON type; taken as integer"),
         ({"type": "String"}, {"type": "string"}, "taken as string"),
         ({"type": "any"}, {}, "taken as any value"),
-        ({"type": "Widget"}, {}, "the type 'Widget' is none of JSON's; taken as any value"),
+        ({"type": "Widget"}, {}, "the type 'Widget' is not a JSON type; taken as any value"),
         ({"type": 7}, {}, "taken as any value"),
         ({"type": "file"}, {"type": "string", "format": "binary"}, "taken as string"),
         ({"type": "string", "enum": [1, 2]}, {"enum": [1, 2]}, "no value of enum has the schema's type"),
-        ({"enum": "a"}, {}, "enum is no list"),
+        ({"enum": "a"}, {}, "enum is not a list"),
         ({"type": "array", "items": [{"type": "string"}]}, {"type": "array"}, "items is a list"),
-        ({"properties": ["a"]}, {}, "properties is no object"),
+        ({"properties": ["a"]}, {}, "properties is not an object"),
         ({"properties": {"a": "string"}}, {"type": "object", "properties": {"a": {}}}, "the property a has no schema"),
-        ({"anyOf": "x"}, {}, "anyOf is no list of schemas"),
-        ({"not": 5}, {}, "not is no schema"),
-        ("string", {}, "a schema is no object"),
+        ({"anyOf": "x"}, {}, "anyOf is not a list of schemas"),
+        ({"not": 5}, {}, "not is not a schema"),
+        ("string", {}, "a schema is not an object"),
         (ref("Gone"), {}, "#/components/schemas/Gone leads nowhere"),
         (
             {"properties": {"a": {"type": "string", "required": True}}},
             {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
-            "required stands within a",
+            "required is set within a",
         ),
     ],
 )
-def test_what_is_wrong_is_mended_and_noted(schema: Any, made: dict[str, Any], noted: str) -> None:
-    """Odd types, enums of another type, parts that are no schemas, broken references: something comes of each."""
+def test_an_invalid_schema_is_repaired_with_a_note(schema: Any, expected: dict[str, Any], note: str) -> None:
+    """Unknown types, enums of another type, invalid subschemas, broken references."""
     got, _, notes = read(schema)
-    assert got == made
+    assert got == expected
     assert len(notes) == 1
-    assert noted in notes[0]
+    assert note in notes[0]
 
 
-def test_what_a_keyword_cannot_be_is_left_out() -> None:
-    """Bounds that are no numbers, and the like, bound nothing."""
+def test_invalid_keyword_values_are_omitted() -> None:
+    """Such as bounds that are not numbers."""
     wrong = {"minimum": "1", "maxLength": -1, "pattern": 5, "uniqueItems": "yes", "multipleOf": 0, "required": "all"}
     assert read(wrong)[0] == {}
 
 
-def test_what_is_recursive_stays_so() -> None:
-    """A structure that is referred to has one definition, which refers to itself."""
+def test_a_recursive_schema_stays_recursive() -> None:
+    """A referenced structure has one definition, which refers to itself."""
     node = {"type": "object", "properties": {"next": ref("Node"), "all": {"type": "array", "items": ref("Node")}}}
-    made, definitions, notes = read(ref("Node"), Node=node)
-    assert made == {"$ref": "#/$defs/Node"}
+    expected, definitions, notes = read(ref("Node"), Node=node)
+    assert expected == {"$ref": "#/$defs/Node"}
     assert definitions["Node"]["properties"]["next"] == {"$ref": "#/$defs/Node"}
     assert notes == []
-    Draft202012Validator({**made, "$defs": definitions}).validate({"next": {"all": [{}]}})
+    Draft202012Validator({**expected, "$defs": definitions}).validate({"next": {"all": [{}]}})
 
 
-def test_small_schemas_stand_where_they_are_referred_to() -> None:
-    """A model reads a type more easily than a reference to one; a description beside a reference is kept."""
-    made, definitions, _ = read({**ref("Id"), "description": "Whose"}, Id={"type": "string", "description": "An id"})
-    assert made == {"type": "string", "description": "Whose"}
+def test_small_schemas_are_inlined() -> None:
+    """Models read types more easily than references; a description next to one stays."""
+    expected, definitions, _ = read(
+        {**ref("Id"), "description": "Whose"}, Id={"type": "string", "description": "An id"}
+    )
+    assert expected == {"type": "string", "description": "Whose"}
     assert definitions == {}
 
 
 def test_a_nullable_reference_takes_null() -> None:
-    """Strictly 3.0 ignores what stands beside a reference; people mean it."""
-    made, _, _ = read({**ref("Thing"), "nullable": True}, Thing={"properties": {}})
-    assert made == {"anyOf": [{"$ref": "#/$defs/Thing"}, {"type": "null"}]}
+    """OpenAPI 3.0 ignores keywords next to a reference, but authors mean them."""
+    expected, _, _ = read({**ref("Thing"), "nullable": True}, Thing={"properties": {}})
+    assert expected == {"anyOf": [{"$ref": "#/$defs/Thing"}, {"type": "null"}]}
 
 
-def test_references_that_go_round_end() -> None:
-    """Two names that stand for each other stand for any value."""
-    made, _, notes = read(ref("A"), A=ref("B"), B=ref("A"))
-    assert made == {}
-    assert "goes round in a circle" in notes[0]
+def test_circular_references_accept_any_value() -> None:
+    """Two names that refer to each other."""
+    expected, _, notes = read(ref("A"), A=ref("B"), B=ref("A"))
+    assert expected == {}
+    assert "is circular" in notes[0]
 
 
-def test_a_schema_has_a_bound() -> None:
-    """What is referred to past it is any value: a model has to read it all."""
+def test_the_size_of_a_schema_is_limited() -> None:
+    """References past the limit accept any value."""
     schemas = {f"S{n}": {"properties": {f"p{m}": ref(f"S{n + 1}") for m in range(3)}} for n in range(MAX_PARTS)}
-    made, definitions, notes = read(ref("S0"), **schemas)
-    assert made == {"$ref": "#/$defs/S0"}
+    expected, definitions, notes = read(ref("S0"), **schemas)
+    assert expected == {"$ref": "#/$defs/S0"}
     assert 10 < len(definitions) <= MAX_PARTS
     assert any("more than" in note for note in notes)
 
 
-def test_what_is_shared_many_times_does_not_grow_without_end() -> None:
-    """A small text whose aliases stand for each other's doubles makes no schema of a million parts."""
+def test_shared_subschemas_do_not_explode() -> None:
+    """A small text with nested aliases must not become a schema with a million parts."""
     part: Any = {"type": "string"}
     for _ in range(40):
         part = {"allOf": [part, part]}
@@ -154,7 +156,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_whatever_stands_there_becomes_a_schema(schema: Any) -> None:
-    """No value at all in a schema's place does more harm than a note."""
-    made, definitions, _ = read(schema)
-    Draft202012Validator.check_schema({**made, "$defs": definitions})
+def test_any_value_becomes_a_valid_schema(schema: Any) -> None:
+    """Invalid values only cause notes."""
+    expected, definitions, _ = read(schema)
+    Draft202012Validator.check_schema({**expected, "$defs": definitions})

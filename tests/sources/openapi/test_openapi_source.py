@@ -20,7 +20,7 @@ def document(*ids: str, **paths: Any) -> str:
 
 
 class FakeListener:
-    """What a source puts out."""
+    """Records what a source publishes."""
 
     def __init__(self) -> None:
         self.tools: Sequence[Tool] = ()
@@ -56,76 +56,76 @@ def opened(table: dict[str, Any]) -> Source:
 
 
 @pytest.fixture
-async def shelf(api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeListener]:
-    """The source ``crm`` at work, of ``crm.json``."""
-    monkeypatch.setattr(module, "LIST_INTERVAL_S", 0.02)
+async def listener(api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeListener]:
+    """A listener of the running source ``crm``, from ``crm.json``."""
+    monkeypatch.setattr(module, "FILE_POLL_S", 0.02)
     monkeypatch.setattr(module, "_FIRST_RETRY_S", 0.02)
     table = {"type": "openapi", "spec": str(tmp_path / "crm.json"), "base_url": api.url, "allow_private": True}
-    source, shelf = opened(table), FakeListener()
-    running = asyncio.create_task(source.run(shelf))
-    yield shelf
+    source, listener = opened(table), FakeListener()
+    running = asyncio.create_task(source.run(listener))
+    yield listener
     running.cancel()
     await asyncio.wait([running])
     await source.close()
 
 
-async def test_each_operation_is_a_tool(shelf: FakeListener, api: Any, tmp_path: Path, context: Any) -> None:
-    """With its arguments, its hints by its method, and its answer; the document may come later than the source."""
-    await shelf.next()
-    assert "crm.json is not there" in shelf.problems[0]
+async def test_each_operation_becomes_a_tool(listener: FakeListener, api: Any, tmp_path: Path, context: Any) -> None:
+    """With its arguments and annotations; the document may appear after the source has started."""
+    await listener.next()
+    assert "crm.json does not exist" in listener.problems[0]
     methods = {method: {"operationId": f"{method}It"} for method in ("get", "put", "post", "delete", "patch")}
     (tmp_path / "crm.json").write_text(document(**{"/it": methods, "/bad": {"get": 5}}), encoding="utf-8")
-    while not shelf.tools:
-        await shelf.next()
-    hints = {tool.name: tool.annotations for tool in shelf.tools}
+    while not listener.tools:
+        await listener.next()
+    hints = {tool.name: tool.annotations for tool in listener.tools}
     assert [name for name, said in hints.items() if said.read_only_hint] == ["crm_getIt"]
     assert [name for name, said in hints.items() if said.destructive_hint] == ["crm_deleteIt"]
     assert [name for name, said in hints.items() if said.idempotent_hint] == ["crm_getIt", "crm_putIt", "crm_deleteIt"]
     assert all(said.open_world_hint for said in hints.values())
-    assert [str(note) for note in shelf.notes] == ["GET /bad: it is no object"]
-    tool = shelf.tools[0]
+    assert [str(note) for note in listener.notes] == ["GET /bad: it is not an object"]
+    tool = listener.tools[0]
     assert (tool.source, tool.timeout_s) == ("crm", 30)
     assert await tool.run(bind(tool, {}), context) == Answer(data={"ok": True})
     assert api.asked[0].target == "/it"
 
 
-async def test_a_document_is_followed(shelf: FakeListener, tmp_path: Path) -> None:
-    """A change takes effect by itself; what cannot be used is told, and the tools from before stay."""
+async def test_changes_of_the_document_are_applied(listener: FakeListener, tmp_path: Path) -> None:
+    """A bad document is reported, and the previous tools stay."""
     file = tmp_path / "crm.json"
     file.write_text(document("a"), encoding="utf-8")
-    while shelf.names != ["crm_a"]:
-        await shelf.next()
-    told = len(shelf.problems)
+    while listener.names != ["crm_a"]:
+        await listener.next()
+    told = len(listener.problems)
     file.write_text("{", encoding="utf-8")
-    while len(shelf.problems) == told:
-        await shelf.next()
-    assert shelf.names == ["crm_a"]
+    while len(listener.problems) == told:
+        await listener.next()
+    assert listener.names == ["crm_a"]
     new = tmp_path / "new.json"
     new.write_text(document("a", "b"), encoding="utf-8")
     new.replace(file)
-    while shelf.names != ["crm_a", "crm_b"]:
-        await shelf.next()
+    while listener.names != ["crm_a", "crm_b"]:
+        await listener.next()
 
 
-async def test_an_address_is_asked_again_when_the_operator_says(api: Any) -> None:
+async def test_a_url_is_loaded_again_on_refresh(api: Any) -> None:
     """And not before."""
     api.answers = [Response(document("a")), Response(document("a", "b"))]
     table = {"type": "openapi", "spec": f"{api.url}/api.json", "allow_private": True}
-    source, shelf = opened(table), FakeListener()
-    running = asyncio.create_task(source.run(shelf))
-    await shelf.next()
-    assert shelf.names == ["crm_a"]
+    source, listener = opened(table), FakeListener()
+    running = asyncio.create_task(source.run(listener))
+    await listener.next()
+    assert listener.names == ["crm_a"]
     source.refresh()
-    await shelf.next()
-    assert shelf.names == ["crm_a", "crm_b"]
-    assert shelf.puts == 2
+    await listener.next()
+    assert listener.names == ["crm_a", "crm_b"]
+    assert listener.puts == 2
     running.cancel()
     await asyncio.wait([running])
     await source.close()
 
 
-async def test_a_check_asks_for_the_document_alone(api: Any) -> None:
-    """What it comes to, or why it cannot be used."""
+async def test_a_check_only_loads_the_document(api: Any) -> None:
+    """It returns the tools, or why the source cannot be used."""
     api.answers = [JSONResponse(json.loads(document("a", **{"/bad": {"head": {}}}))), Response(status_code=500)]
     settings = read_sources({"crm": {"type": "openapi", "spec": f"{api.url}/api.json", "allow_private": True}})["crm"]
     checked = await check_source("crm", settings, pins=Path())

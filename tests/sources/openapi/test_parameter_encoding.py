@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.sources.openapi.api_operation import ApiOperation
-from toold.sources.openapi.parameter_encoding import written_headers, written_url
+from toold.sources.openapi.parameter_encoding import encode_headers, encode_url
 
 LIST = ["blue", "black", "brown"]
 OBJECT = {"R": 100, "G": 200}
@@ -48,7 +48,7 @@ def operation(read_one: Any, where: str, path: str = "/x", **fields: Any) -> Api
 def test_the_query_has_each_style(style: str, explode: bool, value: Any, query: str, read_one: Any) -> None:
     """Strings, arrays and objects, exploded or not."""
     made = operation(read_one, "query", style=style, explode=explode)
-    assert written_url(made, {"color": value}) == f"https://crm.example/v1/x?{query}"
+    assert encode_url(made, {"color": value}) == f"https://crm.example/v1/x?{query}"
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_the_query_has_each_style(style: str, explode: bool, value: Any, query: 
 def test_the_path_has_each_style(style: str, explode: bool, value: Any, path: str, read_one: Any) -> None:
     """Strings, arrays and objects, exploded or not."""
     made = operation(read_one, "path", "/x/{color}/y", style=style, explode=explode)
-    assert written_url(made, {"color": value}) == f"https://crm.example/v1/x/{path}/y"
+    assert encode_url(made, {"color": value}) == f"https://crm.example/v1/x/{path}/y"
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "../x", "x/../../y", "..\\x", "x/.", [], None])
-def test_no_value_of_the_path_leads_to_another_operation(value: Any, read_one: Any) -> None:
-    """Empty ones, and those that mean a directory, are refused by name: DELETE /x/{id} must not become DELETE /x/."""
+def test_a_path_value_cannot_change_the_operation(value: Any, read_one: Any) -> None:
+    """Empty and dot values are refused: DELETE /x/{id} must not become DELETE /x/."""
     with pytest.raises(InvalidArgumentsError, match=r"^color .* another operation") as refused:
-        written_url(operation(read_one, "path", "/x/{color}"), {"color": value})
+        encode_url(operation(read_one, "path", "/x/{color}"), {"color": value})
     assert refused.value.details is not None
     assert list(refused.value.details["fields"]) == ["color"]
 
 
 @given(st.text(min_size=1).filter(lambda text: not {".", ".."} & set(re.split(r"[/\\]", text)) and text.isprintable()))
-def test_any_text_stays_within_its_part_of_the_path(read_one: Any, text: str) -> None:
-    """Slashes, question marks and fragments too."""
-    url = written_url(operation(read_one, "path", "/x/{color}/y"), {"color": text})
+def test_any_text_stays_within_its_path_segment(read_one: Any, text: str) -> None:
+    """Slashes, question marks and fragments are encoded."""
+    url = encode_url(operation(read_one, "path", "/x/{color}/y"), {"color": text})
     parts = urlsplit(url)
     assert parts.path.startswith("/v1/x/")
     assert parts.path.endswith("/y")
@@ -95,11 +95,11 @@ def test_any_text_stays_within_its_part_of_the_path(read_one: Any, text: str) ->
     assert not parts.fragment
 
 
-def test_a_path_may_have_a_query_of_its_own(read_one: Any) -> None:
-    """What the document fixes there stays, before what is given."""
+def test_a_path_may_have_a_query(read_one: Any) -> None:
+    """The document's query comes before the arguments."""
     made = operation(read_one, "query", "/x?api=2")
-    assert parse_qsl(urlsplit(written_url(made, {"color": "blue"})).query) == [("api", "2"), ("color", "blue")]
-    assert written_url(made, {}) == "https://crm.example/v1/x?api=2"
+    assert parse_qsl(urlsplit(encode_url(made, {"color": "blue"})).query) == [("api", "2"), ("color", "blue")]
+    assert encode_url(made, {}) == "https://crm.example/v1/x?api=2"
 
 
 @pytest.mark.parametrize(
@@ -112,30 +112,30 @@ def test_a_path_may_have_a_query_of_its_own(read_one: Any) -> None:
         (False, 7, "7"),
     ],
 )
-def test_headers_are_simple(explode: bool, value: Any, header: str, read_one: Any) -> None:
-    """In the one style that they have."""
+def test_headers_have_the_simple_style(explode: bool, value: Any, header: str, read_one: Any) -> None:
+    """Exploded or not."""
     made = operation(read_one, "header", explode=explode)
-    assert written_headers(made, {"color": value}) == {"color": header}
+    assert encode_headers(made, {"color": value}) == {"color": header}
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "ü", "\x00"])
-def test_no_value_breaks_out_of_its_header(value: str, read_one: Any) -> None:
-    """What cannot stand there is refused, with the argument's name."""
+def test_header_injection_is_refused(value: str, read_one: Any) -> None:
+    """The error names the argument."""
     with pytest.raises(InvalidArgumentsError, match="color must be printable ASCII"):
-        written_headers(operation(read_one, "header"), {"color": value})
+        encode_headers(operation(read_one, "header"), {"color": value})
 
 
 def test_cookies_are_one_header(read_one: Any) -> None:
     """Several of them, encoded."""
     said: Any = [{"name": name, "in": "cookie", "schema": {}} for name in ("a", "b")]
     made = read_one({"parameters": said}, method="get")
-    assert written_headers(made, {"a": "1; x", "b": 2}) == {"Cookie": "a=1%3B%20x; b=2"}
-    assert written_headers(made, {}) == {}
+    assert encode_headers(made, {"a": "1; x", "b": 2}) == {"Cookie": "a=1%3B%20x; b=2"}
+    assert encode_headers(made, {}) == {}
 
 
-def test_a_parameter_may_be_json_wherever_it_stands(read_one: Any) -> None:
+def test_a_json_parameter_is_encoded(read_one: Any) -> None:
     """In the query and in the path."""
     content: Any = {"application/json": {"schema": {}}}
     said = [{"name": name, "in": where, "content": content} for name, where in (("q", "query"), ("p", "path"))]
     made = read_one({"parameters": said}, method="get", path="/x/{p}")
-    assert written_url(made, {"q": {"a": 1}, "p": [1]}) == "https://crm.example/v1/x/%5B1%5D?q=%7B%22a%22%3A%201%7D"
+    assert encode_url(made, {"q": {"a": 1}, "p": [1]}) == "https://crm.example/v1/x/%5B1%5D?q=%7B%22a%22%3A%201%7D"

@@ -16,8 +16,8 @@ CONTACT = {
 }
 
 
-def test_fields_of_an_object_are_arguments(read_one: Any) -> None:
-    """Each by itself, needed as the schema says."""
+def test_the_fields_of_an_object_become_arguments(read_one: Any) -> None:
+    """Required as in the schema."""
     operation = read_one(body(CONTACT, required=True))
     assert operation.arguments.schema["properties"] == CONTACT["properties"]
     assert operation.arguments.schema["required"] == ["name"]
@@ -27,19 +27,19 @@ def test_fields_of_an_object_are_arguments(read_one: Any) -> None:
 @pytest.mark.parametrize(
     ("said", "required"), [({}, ["name"]), ({"required": True}, ["name"]), ({"required": False}, None)]
 )
-def test_a_body_that_need_not_be_needs_no_field(said: Any, required: Any, read_one: Any) -> None:
-    """Only where the document says so itself: most forget to say that theirs is needed."""
+def test_an_optional_body_requires_no_field(said: Any, required: Any, read_one: Any) -> None:
+    """Only if declared optional: most documents omit ``required``."""
     assert read_one(body(CONTACT, **said)).arguments.schema.get("required") == required
 
 
-def test_what_is_needed_may_be_said_within_a_field(read_one: Any) -> None:
-    """As old documents do."""
+def test_required_may_be_set_within_a_field(read_one: Any) -> None:
+    """As in old documents."""
     schema = {"type": "object", "properties": {"a": {"type": "string", "required": True}, "b": {}}}
     assert read_one(body(schema)).arguments.schema["required"] == ["a"]
 
 
-def test_all_of_several_objects_is_one(read_one: Any) -> None:
-    """Their fields and what they need, also where that is said apart from the fields."""
+def test_all_of_is_merged(read_one: Any) -> None:
+    """Fields and required names, also if in different subschemas."""
     schema = {
         "allOf": [{"$ref": "#/components/schemas/Base"}, {"properties": {"b": {"type": "integer"}}}],
         "required": ["a"],
@@ -52,8 +52,8 @@ def test_all_of_several_objects_is_one(read_one: Any) -> None:
 
 
 @pytest.mark.parametrize("levels", [7, 60, 100])
-def test_schemas_that_are_made_of_one_another_very_often_are_gone_through_once_each(levels: int, read_one: Any) -> None:
-    """Each of a few is twenty times the next: 20**60 parts; of more schemas the fields stay within one argument."""
+def test_heavily_shared_schemas_are_visited_once(levels: int, read_one: Any) -> None:
+    """Twenty references per level would give 20**60 parts; too many schemas become one argument."""
     schemas: dict[str, Any] = {
         f"S{n}": {"allOf": [{"$ref": f"#/components/schemas/S{n + 1}"}] * 20} for n in range(levels)
     }
@@ -74,16 +74,16 @@ def test_schemas_that_are_made_of_one_another_very_often_are_gone_through_once_e
         {},
     ],
 )
-def test_what_is_no_plain_object_is_one_argument(schema: Any, read_one: Any) -> None:
-    """Arrays, choices of forms and maps are the argument ``body``."""
+def test_other_schemas_become_one_argument(schema: Any, read_one: Any) -> None:
+    """Arrays, alternatives and maps become the argument ``body``."""
     operation = read_one(body(schema, required=True))
     assert list(operation.arguments.schema["properties"]) == ["body"]
     assert operation.arguments.schema["required"] == ["body"]
     assert operation.body.argument == "body"
 
 
-def test_a_recursive_body_is_checked_all_the_way(read_one: Any) -> None:
-    """Its fields refer to a definition, which refers to itself."""
+def test_a_recursive_body_is_validated_at_all_levels(read_one: Any) -> None:
+    """Its fields refer to a recursive definition."""
     node = {
         "type": "object",
         "properties": {"value": {"type": "integer"}, "next": {"$ref": "#/components/schemas/Node"}},
@@ -109,14 +109,14 @@ def test_a_recursive_body_is_checked_all_the_way(read_one: Any) -> None:
         ([], "json", "application/json"),
     ],
 )
-def test_json_goes_before_all_other_kinds(offered: list[str], kind: str, sent: str, read_one: Any) -> None:
-    """Of several media types the one that is sent best; what cannot be a media type is none."""
+def test_json_is_preferred(offered: list[str], kind: str, sent: str, read_one: Any) -> None:
+    """Invalid media types are ignored."""
     operation = read_one({"requestBody": {"content": {media: {"schema": CONTACT} for media in offered}}})
     assert (operation.body.kind, operation.body.media_type) == (kind, sent)
 
 
-def test_files_are_found_in_forms_of_several_parts(read_one: Any) -> None:
-    """By either version's words, several of them too; a field's own type and style are kept."""
+def test_files_are_recognized_in_multipart_bodies(read_one: Any) -> None:
+    """In 3.0 and 3.1 syntax, also arrays; a field's type and style are preserved."""
     schema = {
         "type": "object",
         "properties": {
@@ -135,8 +135,8 @@ def test_files_are_found_in_forms_of_several_parts(read_one: Any) -> None:
     assert fields["new"].content_type is None
 
 
-def test_a_form_whose_fields_are_not_known_takes_an_object(read_one: Any) -> None:
-    """And nothing else."""
+def test_a_form_with_unknown_fields_takes_an_object(read_one: Any) -> None:
+    """As one argument."""
     operation = read_one(body({"oneOf": [CONTACT]}, "multipart/form-data"))
     assert operation.arguments.schema["properties"]["body"]["type"] == "object"
 
@@ -150,15 +150,15 @@ def test_a_form_whose_fields_are_not_known_takes_an_object(read_one: Any) -> Non
         ("text/*", {}, "text", "text/plain"),
     ],
 )
-def test_a_type_that_is_left_open_is_chosen(offered: str, schema: Any, kind: str, sent: str, read_one: Any) -> None:
-    """No request says that its body is of the type ``image/*``."""
+def test_a_wildcard_type_is_resolved(offered: str, schema: Any, kind: str, sent: str, read_one: Any) -> None:
+    """``image/*`` is never sent."""
     body = read_one({"requestBody": {"content": {offered: {"schema": schema}}}}).body
     assert body is not None
     assert (body.kind, body.media_type) == (kind, sent)
 
 
-def test_a_type_that_is_left_open_is_the_callers_to_name(read_one: Any) -> None:
-    """Where it is a file, and its schema names no type either."""
+def test_the_caller_chooses_an_open_file_type(read_one: Any) -> None:
+    """If the schema declares none."""
     operation = read_one({"requestBody": {"content": {"image/*": {}}}})
     assert operation.body.types == "image/*"
     assert "content_type" in operation.arguments.schema["properties"]["body"]["properties"]

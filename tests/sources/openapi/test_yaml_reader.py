@@ -1,4 +1,4 @@
-"""YAML by the rules of 1.2, and no text that harms who reads it."""
+"""YAML 1.2 is parsed, within limits."""
 
 import json
 
@@ -39,7 +39,7 @@ from toold.sources.openapi.yaml_reader import YamlError, read_yaml
     ],
 )
 def test_values_are_those_of_yaml_1_2(text: str, value: object) -> None:
-    """Dates and ``no`` stay strings, keys become strings, tags make no objects, aliases and merge keys work."""
+    """Dates and ``no`` stay strings, keys become strings, tags create no objects, aliases and merge keys work."""
     read = read_yaml(text.encode(), max_depth=20)
     assert json.dumps(read, sort_keys=True) == json.dumps(value, sort_keys=True)
 
@@ -48,23 +48,23 @@ def test_values_are_those_of_yaml_1_2(text: str, value: object) -> None:
     ("text", "said"),
     [
         ("a: [1", "line 2"),
-        ("a: *nothing", "stands for nothing"),
-        ("a: &x [*x]", "stands for nothing, or for what contains it"),
-        ("? [1, 2]\n: 3", "a key that is no scalar"),
+        ("a: *nothing", "is undefined"),
+        ("a: &x [*x]", "is undefined, or contains itself"),
+        ("? [1, 2]\n: 3", "a key that is not a scalar"),
         ("[" * 200_000, "nested more than 20 levels"),
         ("a:\n" + "".join(f"{' ' * level}- \n" for level in range(1, 40)), "nested more than 20 levels"),
     ],
 )
-def test_what_cannot_be_read_is_an_error(text: str, said: str) -> None:
-    """Also what contains itself, and brackets without end, which would end the process by PyYAML's own way."""
+def test_invalid_yaml_is_an_error(text: str, said: str) -> None:
+    """Also self-references, and endless brackets, which crash PyYAML's constructor."""
     with pytest.raises(YamlError, match=said):
         read_yaml(text.encode(), max_depth=20)
 
 
-def test_aliases_stand_for_so_much_and_no_more() -> None:
-    """Eight lines of ten aliases each would be a hundred million values for whoever goes through them."""
+def test_the_expansion_of_aliases_is_limited() -> None:
+    """Eight lines of ten aliases each would expand to a hundred million values."""
     tenfold = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 9))
-    with pytest.raises(YamlError, match="aliases stand for more than 1,000,000 values"):
+    with pytest.raises(YamlError, match="aliases expand to more than 1,000,000 values"):
         read_yaml(f"x0: &x0 [1]\n{tenfold}".encode(), max_depth=20)
 
 
@@ -75,7 +75,7 @@ def test_aliases_stand_for_so_much_and_no_more() -> None:
         max_leaves=10,
     )
 )
-def test_what_was_written_is_read_again(value: object) -> None:
-    """Whatever PyYAML writes of plain values comes back as it was, but for the merge key."""
+def test_plain_values_survive_a_round_trip(value: object) -> None:
+    """As PyYAML writes them, except the merge key."""
     if "<<" not in json.dumps(value):
         assert read_yaml(yaml.safe_dump(value).encode(), max_depth=20) == value
