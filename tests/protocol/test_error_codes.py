@@ -101,7 +101,7 @@ def names_its_end(part: ast.expr) -> bool:
     """
     value = part.value if isinstance(part, ast.FormattedValue) else None
     if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Name) and value.func.id == "secret_refused"
+        return isinstance(value.func, ast.Name) and value.func.id == "secret_rejected"
     if isinstance(value, ast.Attribute):
         return value.attr == "message"
-    return isinstance(value, ast.Name) and value.id in {"hint", "end"}
+    return isinstance(value, ast.Name) and value.id in {"hint", "end", "message"}

@@ -1,8 +1,7 @@
-"""What the daemon promises of calls (docs/protocol.md) holds in any order of events.
-
-The pure session machine is driven here as the daemon drives it, without a loop and with dicts for a disk: clients
-come, fall silent, take over and go, calls run and end, the daemon stops and crashes. Beside it stands the truth, as
-plainly as it can be said, and after each step the two are compared.
+"""The guarantees for calls (docs/protocol.md) hold in any order of events. The session state machine is driven as
+the daemon drives it, without an event loop and with dicts as the disk: clients connect, stall, take over and
+disconnect, calls run and end, the daemon stops and crashes. A simple model predicts the result, and each step
+compares the two.
 """
 
 from collections import Counter, defaultdict
@@ -22,9 +21,9 @@ from toold.protocol.tool_call import CallStatus, Metadata, TextContent, Timings,
 T = TypeVar("T")
 
 CallId = tuple[str, str]
-"""A session's id and the key of a request."""
+"""A session's id and a request key."""
 Content = tuple[str, str]
-"""A tool's name and the text that it is given."""
+"""A tool's name and its text argument."""
 
 LOCAL_TOOL = "echo"
 WINDOW_S, TTL_S = 4.0, 20.0
@@ -38,23 +37,23 @@ def outcome_unknown(call_id: CallId) -> ToolResult:
     return says(f"{call_id}: the outcome is unknown")
 
 
-# --- the daemon, as far as it drives the machine ---------------------------------------------------------------------
+# --- the daemon, as far as it uses the state machine -----------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class Connection:
-    """The server's end of a connection, and what it has sent."""
+    """The server's end of a connection, and the answers sent on it."""
 
     session: SessionState["Connection"]
     answers: list[tuple[str, ToolResult]]
     reads: bool = True
-    """Else its peer is half-dead: what is sent to it hangs until the server gives it up."""
+    """False: the peer is unresponsive, so answers hang until the server closes the connection."""
     hanging: int = 0
 
 
 @dataclass(eq=False)
 class Running:
-    """A call that is accepted and has no answer yet."""
+    """An accepted call without an answer."""
 
     session: SessionState[Connection]
     key: str
@@ -69,7 +68,7 @@ class Running:
 
 @dataclass
 class Row:
-    """A call in the journal; a local one is there from a drain, or since its session was put away."""
+    """A call in the journal; local ones are there after a shutdown, or once their session left memory."""
 
     name: str
     arguments_hash: bytes
@@ -81,7 +80,7 @@ class Row:
 
 @dataclass
 class Disk:
-    """What a crash leaves."""
+    """The state that survives a crash."""
 
     sessions: dict[bytes, tuple[str, str]] = field(default_factory=dict)
     """Hash of the resume key → the session's id and its principal."""
@@ -89,7 +88,7 @@ class Disk:
 
 
 class Daemon:
-    """One life of the daemon: all that is here is gone after a crash, but for the disk."""
+    """One process of the daemon: everything here except the disk is lost in a crash."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
@@ -104,7 +103,7 @@ class Daemon:
         return session
 
     def find(self, key: str, principal: str) -> SessionState[Connection] | None:
-        """The principal's session of this key, from memory or from the disk."""
+        """Returns the principal's session with this key, from memory or from the disk."""
         key_hash = hash_key(key)
         session = self.sessions.by_key(key_hash, principal)
         if session is not None:
@@ -129,12 +128,12 @@ class Daemon:
         return session
 
     def attach(self, session: SessionState[Connection], now: float) -> tuple[Connection, Connection | None]:
-        """A new connection has the session. Returns it, and the one that it takes over from."""
+        """Attaches a new connection. Returns it, and the one that it supersedes."""
         connection = Connection(session, [(kept.key, kept.result) for kept in session.calls.retained(now)])
         return connection, self.sessions.attach(session, connection)
 
     def leave(self, connection: Connection, now: float) -> None:
-        """The server sees that a connection has ended: what hung on its way there hangs no more."""
+        """Handles the end of a connection; hanging answers are settled."""
         for _ in range(connection.hanging):
             connection.session.calls.delivered()
         connection.hanging = 0
@@ -152,7 +151,9 @@ class Daemon:
         return verdict
 
     def start(self, running: Running, now: float) -> bool:
-        """What is not local is on the disk before it runs. False: its id was used before, and it must not run."""
+        """Starts a call; one that is not local is journaled first. False: its id is in the journal, so it must not
+        run.
+        """
         name, _ = running.content
         if name != LOCAL_TOOL:
             known = self.disk.calls.get(running.id)
@@ -165,7 +166,7 @@ class Daemon:
         return True
 
     def answer(self, running: Running, result: ToolResult, now: float) -> None:
-        """The answer is on the disk before it is told; it is told to whoever holds the session by then."""
+        """Persists the answer, then sends it to the current holder of the session."""
         calls, holder = running.session.calls, running.session.holder
         if running.journalled:
             row = self.disk.calls[running.id]
@@ -188,7 +189,7 @@ class Daemon:
                 row.state, row.result = "expired", None
 
     def put_away(self, now: float) -> list[SessionState[Connection]]:
-        """Sessions that nobody has held for the window leave memory."""
+        """Removes idle sessions from memory."""
         idle = self.sessions.idle(now, WINDOW_S)
         for session in idle:
             self.keep(session, now)
@@ -196,7 +197,7 @@ class Daemon:
         return idle
 
     def keep(self, session: SessionState[Connection], now: float) -> None:
-        """Have the answers on the disk that only memory has."""
+        """Persists answers that are only in memory."""
         for kept in session.calls.retained(now):
             if not kept.journalled:
                 arguments_hash = session.calls.arguments_hash(kept.key)
@@ -204,7 +205,7 @@ class Daemon:
                 self.disk.calls[session.id, kept.key] = row
 
     def restarted(self, now: float) -> "Daemon":
-        """The daemon's next life."""
+        """Returns the daemon's next process."""
         for call_id, row in self.disk.calls.items():
             if row.state == "started":
                 row.state, row.result, row.at = "interrupted", outcome_unknown(call_id), now
@@ -218,12 +219,12 @@ class Daemon:
         return session
 
 
-# --- the truth beside it ---------------------------------------------------------------------------------------------
+# --- the model -------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Client:
-    """A peer: who it is, the key that it was given last, and its connection while it has one."""
+    """A client: its principal, its last resume key, and its connection if it has one."""
 
     principal: str
     key: str | None = None
@@ -232,17 +233,17 @@ class Client:
 
 @dataclass
 class Truth:
-    """What is so of a call that was accepted."""
+    """The expected state of an accepted call."""
 
     content: Content
     journalled: bool = False
-    """It started, and is not local: it must never start again."""
+    """The call started and is not local: it must never start again."""
     result: ToolResult | None = None
     since: float = 0.0
     interrupted: bool = False
     forgotten: bool = False
     stored: bool = False
-    """Its answer survives a crash."""
+    """The answer survives a crash."""
 
     def kept(self, now: float) -> bool:
         return self.result is not None and not self.forgotten and now - self.since <= TTL_S
@@ -258,7 +259,7 @@ class Truth:
 CONTENTS = st.sampled_from([(LOCAL_TOOL, "x"), (LOCAL_TOOL, "y"), ("effect", "x")])
 KEYS = st.sampled_from("ab")
 WHICH = st.integers(0, 5)
-"""Picks one of the clients, connections or calls that there are."""
+"""Selects one of the existing clients, connections or calls."""
 
 
 def pick(which: int, among: Sequence[T]) -> T:
@@ -266,7 +267,7 @@ def pick(which: int, among: Sequence[T]) -> T:
 
 
 class Promises(RuleBasedStateMachine):
-    """Two clients of one principal and one of another, and the daemon through all its lives."""
+    """Two clients of one principal and one of another, and the daemon across restarts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -274,36 +275,37 @@ class Promises(RuleBasedStateMachine):
         self.daemon = Daemon(Disk())
         self.clients = [Client("anna"), Client("anna"), Client("ben")]
         self.lost: list[Connection] = []
-        """Connections that the server still believes alive, or has not closed yet."""
+        """Connections that the server considers alive, or has not closed yet."""
         self.connections: list[Connection] = []
         self.numbers = count(1)
 
         self.truth: dict[CallId, Truth] = {}
         self.told: defaultdict[CallId, list[ToolResult]] = defaultdict(list)
-        """The terminal answer of each call; of one that may run again, of each run."""
+        """The answers of each call; of a call that may run again, of each run."""
         self.executed: Counter[CallId] = Counter()
-        """How often what is not local ran, ever."""
+        """How often each call that is not local ran."""
         self.session_of: dict[str, str] = {}
-        """Resume key → session, for ever."""
+        """Resume key → session; entries are never removed."""
 
-    # --- clients come and go -----------------------------------------------------------------------------------------
+    # --- clients connect and disconnect
+    # ----------------------------------------------------------------------------------
 
     @initialize()
     def all_connect(self) -> None:
-        """Everybody is there, and may come back."""
+        """All clients connect with the feature ``resume``."""
         for client in self.clients:
             self.enter_anew(client, True)
 
     @precondition(lambda self: len(self.connected) < len(self.clients))
     @rule(who=WHICH, resumable=st.booleans())
     def connect(self, who: int, resumable: bool) -> None:
-        """A client comes, and does not want its old session."""
+        """A client connects without resuming its session."""
         self.enter_anew(pick(who, [client for client in self.clients if client.connection is None]), resumable)
 
     @precondition(lambda self: self.returning)
     @rule(who=WHICH)
     def resume(self, who: int) -> None:
-        """A client comes back with its key, while its old connection may still be there: promise 3."""
+        """A client resumes, while its old connection may still be open: guarantee 3."""
         client, key = pick(who, self.returning)
         session = self.daemon.find(key, client.principal)
         assert session is not None
@@ -315,7 +317,7 @@ class Promises(RuleBasedStateMachine):
 
     @rule(who=WHICH)
     def bring_a_wrong_key(self, who: int) -> None:
-        """Another principal's key is worth nothing, nor is one that nobody was given: promise 4."""
+        """Another principal's key is useless, and so is an invented one: guarantee 4."""
         client = pick(who, self.clients)
         for key in ("made up", *(other.key for other in self.clients if other.principal != client.principal)):
             assert key is None or self.daemon.find(key, client.principal) is None
@@ -323,7 +325,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.connected)
     @rule(who=WHICH)
     def drop(self, who: int) -> None:
-        """A connection ends, and the server sees it."""
+        """A connection ends, and the server notices."""
         client, connection = pick(who, self.connected)
         self.daemon.leave(connection, self.now)
         client.connection = None
@@ -331,7 +333,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.connected)
     @rule(who=WHICH)
     def fall_silent(self, who: int) -> None:
-        """A client is gone, and the server does not know: what it sends hangs."""
+        """A client is gone, and the server does not notice: its answers hang."""
         client, connection = pick(who, self.connected)
         connection.reads = False
         self.lost.append(connection)
@@ -340,7 +342,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.lost)
     @rule(which=WHICH)
     def give_up(self, which: int) -> None:
-        """The server sees the end of a connection that was silent, or taken over from."""
+        """The server notices the end of an unresponsive or superseded connection."""
         connection = pick(which, self.lost)
         self.lost.remove(connection)
         self.daemon.leave(connection, self.now)
@@ -350,7 +352,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.connected)
     @rule(who=WHICH, key=KEYS, content=CONTENTS)
     def call(self, who: int, key: str, content: Content) -> None:
-        """A call, which may be a repeat: promise 2. The verdict follows from the truth alone."""
+        """A call, which may be a repeat: guarantee 2. The model alone predicts the state."""
         _, connection = pick(who, self.connected)
         call_id = (connection.session.id, key)
         verdict = self.daemon.submit(connection, key, content, self.now)
@@ -371,7 +373,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.connected)
     @rule(who=WHICH, key=KEYS, content=CONTENTS)
     def call_and_answer(self, who: int, key: str, content: Content) -> None:
-        """A call which, if it is new, has its answer at once."""
+        """A call that is answered at once if it is new."""
         before = set(self.daemon.running)
         self.call(who, key, content)
         for running in self.waiting:
@@ -382,44 +384,45 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.waiting)
     @rule(which=WHICH)
     def start(self, which: int) -> None:
-        """It is a call's turn."""
+        """A waiting call starts."""
         self.let_start(pick(which, self.waiting))
 
     @precondition(lambda self: self.started)
     @rule(which=WHICH)
     def finish(self, which: int) -> None:
-        """A tool returns."""
+        """A running call ends."""
         running = pick(which, self.started)
         self.answer(running, says(f"{running.id}: answer {next(self.numbers)}"))
 
     @precondition(lambda self: self.daemon.running)
     @rule(which=WHICH)
     def cancel(self, which: int) -> None:
-        """A call is ended, while it waits or runs."""
+        """A waiting or running call is cancelled."""
         running = pick(which, list(self.daemon.running.values()))
         self.answer(running, says(f"{running.id}: cancelled"))
 
     @precondition(lambda self: self.connected)
     @rule(who=WHICH, key=KEYS)
     def acknowledge(self, who: int, key: str) -> None:
-        """A client has an answer: it is not sent again, and the id of what ran is still known."""
+        """A client acknowledges an answer: it is not redelivered, and the id of a call that ran is still known."""
         _, connection = pick(who, self.connected)
         self.daemon.acknowledge(connection.session, key)
         known = self.truth.get((connection.session.id, key))
         if known is not None and known.result is not None:
             known.forgotten = True
 
-    # --- time, and the daemon's lives --------------------------------------------------------------------------------
+    # --- time, shutdown and crashes
+    # --------------------------------------------------------------------------------------
 
     @rule(seconds=st.sampled_from([1, 5, 15]))
     def time_passes(self, seconds: int) -> None:
-        """Sessions become idle, results grow old."""
+        """Sessions become idle, results expire."""
         self.now += seconds
 
     @precondition(lambda self: any(session.holder is None for session in self.daemon.sessions))
     @rule()
     def put_away(self) -> None:
-        """Sessions that nobody comes back to for the window leave memory, and nobody notices who comes back later."""
+        """Idle sessions leave memory; clients that resume later see no difference."""
         self.now += WINDOW_S
         for session in self.daemon.put_away(self.now):
             assert all(connection.session is not session for _, connection in self.connected)
@@ -429,7 +432,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.connected and self.truth)
     @rule()
     def drain(self) -> None:
-        """The daemon goes down in order: what runs is cut off and answered, and every answer is kept."""
+        """An orderly shutdown: running calls are interrupted and answered, and every answer is persisted."""
         for running in tuple(self.daemon.running.values()):
             self.answer(running, says(f"{running.id}: cut off"))
         for session in self.daemon.sessions:
@@ -441,8 +444,8 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.started)
     @rule()
     def crash(self) -> None:
-        """All memory is gone. What had started has an unknown outcome; what is neither on the disk nor had started
-        never was, and may be sent again.
+        """All memory is lost. Calls that had started have an unknown outcome; others that are not on disk are
+        unknown and may be sent again.
         """
         lasting = set(self.session_of.values())
         for call_id, one in tuple(self.truth.items()):
@@ -457,7 +460,7 @@ class Promises(RuleBasedStateMachine):
             client.connection = None
 
     def teardown(self) -> None:
-        """Promise 1: in the end each accepted call has its answer, and nothing is counted that is not there."""
+        """Guarantee 1: in the end each accepted call has its answer, and no counter is off."""
         for running in tuple(self.daemon.running.values()):
             self.answer(running, says(f"{running.id}: the last"))
         while self.connected:
@@ -467,35 +470,36 @@ class Promises(RuleBasedStateMachine):
         assert all(one.result is not None for one in self.truth.values())
         assert all(not len(connection.session.calls) for connection in self.connections if self.lives(connection))
 
-    # --- what holds after each step ----------------------------------------------------------------------------------
+    # --- invariants
+    # ------------------------------------------------------------------------------------------------------
 
     @invariant()
     def what_is_not_local_runs_at_most_once(self) -> None:
-        """Promise 2, crashes included."""
+        """Guarantee 2, crashes included."""
         assert all(times == 1 for times in self.executed.values())
 
     @invariant()
     def who_is_connected_holds_its_session(self) -> None:
-        """Promise 3: whatever becomes of connections that were taken over from."""
+        """Guarantee 3: a superseded connection does not matter."""
         assert all(connection.session.holder is connection for _, connection in self.connected)
 
     @invariant()
     def nobody_gets_anothers_answer(self) -> None:
-        """Promise 4: whatever a connection was sent is the answer of a call of its own session."""
+        """Guarantee 4: each answer on a connection belongs to a call of its session."""
         for connection in self.connections:
             for key, result in connection.answers:
                 assert result in self.told[connection.session.id, key]
 
     @invariant()
     def status_tells_the_truth(self) -> None:
-        """Of each id of each session in memory."""
+        """For each id of each session in memory."""
         for session in self.daemon.sessions:
             for key in "ab":
                 assert session.calls.status(key, self.now) == self.status((session.id, key))
 
     @invariant()
     def calls_are_counted_until_their_answers_are_sent(self) -> None:
-        """Those that run, and those whose answers hang on their way to somebody silent."""
+        """The running calls, and those with answers that hang."""
         for session in self.daemon.sessions:
             running = [one for one in self.daemon.running.values() if one.session is session]
             hanging = [one.hanging for one in self.connections if one.session is session]
@@ -503,10 +507,11 @@ class Promises(RuleBasedStateMachine):
 
     @invariant()
     def a_session_without_a_key_ends_with_its_connection(self) -> None:
-        """Nobody could ask for what it keeps."""
+        """The results of ended sessions are dropped."""
         assert all(session.resumable or session.holder is not None for session in self.daemon.sessions)
 
-    # --- within ------------------------------------------------------------------------------------------------------
+    # --- helpers
+    # ---------------------------------------------------------------------------------------------------------
 
     @property
     def connected(self) -> list[tuple[Client, Connection]]:
@@ -534,7 +539,7 @@ class Promises(RuleBasedStateMachine):
         assert not connection.answers
 
     def enter(self, client: Client, session: SessionState[Connection]) -> Connection:
-        """A client's new connection has the session; the client's own old one is as good as gone."""
+        """The client's new connection holds the session; its old one no longer matters."""
         connection, superseded = self.daemon.attach(session, self.now)
         assert session.principal_name == client.principal
         if client.connection is not None:
@@ -551,7 +556,7 @@ class Promises(RuleBasedStateMachine):
             self.truth[running.id].journalled = True
 
     def answer(self, running: Running, result: ToolResult) -> None:
-        """Promise 1: a call has one answer; it goes to whoever holds the session, and to nobody else."""
+        """Guarantee 1: a call has one answer; it goes to the current holder of the session only."""
         one, holder = self.truth[running.id], running.session.holder
         assert one.result is None
         sent = sum(len(connection.answers) for connection in self.connections)

@@ -1,4 +1,4 @@
-"""What comes over one HTTP connection, over real sockets: what is taken, refused, bounded in bytes and in time."""
+"""HTTP connections over real sockets: accepted and rejected requests, and limits of size and time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +16,9 @@ Ask = Callable[..., Awaitable[bytes]]
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Tells what it was asked: path, names of headers, body; and whether all of it was there when it was called."""
+    """Returns what it received: path, header names, body, and whether the request was complete when the app was
+    called.
+    """
     body, more, complete = b"", True, COMPLETE in scope.get("extensions", ())
     while more and scope["path"] != "/early":
         message = await receive()
@@ -32,7 +34,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 async def ask() -> AsyncIterator[Ask]:
-    """``ask(*pieces, until=…)``: what comes back to these, until these bytes have come or the connection ends."""
+    """``ask(*pieces, until=…)``: sends the pieces; returns the response up to ``until`` or the end of the
+    connection.
+    """
     server = HttpServer(app, "127.0.0.1", 0, "--http-port")
     await server.start()
 
@@ -82,8 +86,8 @@ async def ask() -> AsyncIterator[Ask]:
         pytest.param(b"GET / HTTP/1.0\r\n" + HOST + HOST + b"\r\n", id="two hosts in HTTP 1.0"),
     ],
 )
-async def test_what_is_no_request_is_refused(ask: Ask, request_: bytes) -> None:
-    """It gets a 400, and the connection ends: where the next request would begin, nobody knows."""
+async def test_invalid_requests_are_rejected(ask: Ask, request_: bytes) -> None:
+    """A 400, and the connection closes: the start of the next request is unknown."""
     answer = await ask(request_)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.endswith(b"Invalid HTTP request received.")
@@ -100,13 +104,13 @@ async def test_what_is_no_request_is_refused(ask: Ask, request_: bytes) -> None:
         pytest.param((CHUNKED + b"1;", b"a" * MAX_HEAD_BYTES, b"a" * MAX_HEAD_BYTES), id="a chunk's extension"),
     ],
 )
-async def test_what_leads_to_nothing_is_bounded(ask: Ask, pieces: tuple[bytes, ...]) -> None:
-    """A head, a trailer, a chunk's line that does not end is refused at the bound, and kept no longer."""
+async def test_incomplete_requests_are_limited(ask: Ask, pieces: tuple[bytes, ...]) -> None:
+    """Endless heads, trailers and chunk lines are rejected at the limit."""
     assert b"exceeds 16384 bytes" in await ask(*pieces)
 
 
-async def test_a_body_has_no_bound_here(ask: Ask) -> None:
-    """What is taken of it, the app says: pieces of a body are no head, however many there are."""
+async def test_bodies_are_not_limited_here(ask: Ask) -> None:
+    """The app decides how much of a body it reads."""
     size = 3 * MAX_HEAD_BYTES
     head = b"POST /b HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % size
     answer = await ask(head, *(b"a" * MAX_HEAD_BYTES for _ in range(3)), until=b"a" * size)
@@ -114,8 +118,8 @@ async def test_a_body_has_no_bound_here(ask: Ask) -> None:
     assert answer.endswith(b"/b host,content-length " + b"a" * size)
 
 
-async def test_a_head_that_does_not_come(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that says nothing, or stops in the middle of a head, is closed: also behind a good request."""
+async def test_heads_time_out(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that sends nothing, or part of a head, is closed; also after a complete request."""
     monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.2)
     good = b"GET /1 HTTP/1.1\r\n" + HOST + b"\r\n"
     assert await ask() == b""
@@ -123,16 +127,14 @@ async def test_a_head_that_does_not_come(ask: Ask, monkeypatch: pytest.MonkeyPat
     assert (await ask(good, b"GET /2 HT")).endswith(b"/1 host ")
 
 
-async def test_a_body_that_comes_slowly_is_none_of_the_heads(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long the pieces of a body may take, the app says."""
+async def test_slow_bodies_do_not_time_out_here(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app decides how long it waits for a body."""
     monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.4)
     assert (await ask(CHUNKED, b"1\r", b"\na", b"\r\n0\r\n\r\n", until=b" a", pause_s=0.5)).endswith(b" a")
 
 
-async def test_a_head_has_its_time_on_a_connection_that_was_used_before(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """How long a connection is kept between requests bounds no request that has begun."""
+async def test_a_later_head_has_the_full_timeout(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keep-alive timeout does not apply to a request that has started."""
     kept = property(lambda _: 0.5, lambda _, __: None)
     monkeypatch.setattr(http_connection.HttpConnection, "timeout_keep_alive", kept, raising=False)
     good = b"GET /1 HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -141,33 +143,31 @@ async def test_a_head_has_its_time_on_a_connection_that_was_used_before(
     assert (await ask(good, *slowly, until=b"/2 host ", pause_s=0.02)).endswith(b"/2 host ")
 
 
-async def test_an_app_is_told_that_all_has_come(ask: Ask) -> None:
-    """Where the whole request came at once, it need not reckon with a client that stops in the middle."""
+async def test_the_app_knows_that_the_request_is_complete(ask: Ask) -> None:
+    """Then it does not have to expect a client that stops in the middle."""
     head = POST + b"Content-Length: 1\r\n\r\n"
     assert b"complete: True" in await ask(head + b"a", until=b" a")
     assert b"complete: False" in await ask(head, b"a", until=b" a")
 
 
-async def test_a_body_that_stops_behind_its_answer(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connection is closed: the app is through with it, and waits for nothing."""
+async def test_a_body_that_stops_after_its_answer(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is closed: the app has finished."""
     monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.2)
     answer = await ask(POST.replace(b"/p", b"/early") + b"Content-Length: 9\r\n\r\n", b"a", b"a")
     assert answer.endswith(b"/early host,content-length ")
 
 
-async def test_trailers_are_no_headers(ask: Ask) -> None:
-    """A request is judged by its head; what comes behind its body adds nothing to that."""
+async def test_trailers_are_not_headers(ask: Ask) -> None:
+    """A request is checked by its head; trailers add nothing to it."""
     answer = await ask(CHUNKED + b"1\r\na\r\n0\r\nAuthorization: Bearer x\r\n\r\n", until=b" a")
     assert answer.endswith(b"/c host,transfer-encoding a")
 
 
 @pytest.mark.parametrize("cut", [1, 20, 60, 140, 10_000])
-async def test_a_request_that_asks_for_another_protocol_is_answered_in_this_one(
+async def test_upgrade_requests_are_answered_without_upgrade(
     ask: Ask, cut: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As Java's client asks for HTTP/2 with its requests: its body is read, and so is the request behind it. Nothing of
-    it is logged, for nothing is wrong.
-    """
+    """As Java's client sends for HTTP/2: the body is read, and so is the next request. Nothing is logged."""
     asks = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n"
     second = b"GET /2 HTTP/1.1\r\n" + HOST + b"\r\n"
     both = POST + asks + b"Content-Length: 5\r\n\r\nhello" + second
@@ -177,15 +177,15 @@ async def test_a_request_that_asks_for_another_protocol_is_answered_in_this_one(
     assert caplog.records == []
 
 
-async def test_a_body_in_chunks_behind_such_a_request(ask: Ask) -> None:
-    """It is read too, and a head that is none is refused as ever."""
+async def test_a_chunked_body_of_an_upgrade_request(ask: Ask) -> None:
+    """It is read too, and invalid heads after it are rejected."""
     asks = CHUNKED.replace(HOST, HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\n")
     assert (await ask(asks, b"1\r\na\r\n0\r\n\r\n", until=b" a")).endswith(b" a")
     assert (await ask(asks.replace(HOST, b""))).startswith(b"HTTP/1.1 400 ")
 
 
-async def test_who_asks_for_another_protocol_behind_another_request(ask: Ask) -> None:
-    """The first request is answered, and the connection ends: the second may be sent again."""
+async def test_an_upgrade_request_in_a_pipeline(ask: Ask) -> None:
+    """The first request is answered, and the connection closes: the second may be sent again."""
     first = b"GET /1 HTTP/1.1\r\n" + HOST + b"\r\n"
     second = b"POST /2 HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\na"
     answer = await ask(first + second)
@@ -193,8 +193,8 @@ async def test_who_asks_for_another_protocol_behind_another_request(ask: Ask) ->
     assert b"/1 host " in answer
 
 
-async def test_requests_that_come_at_once_are_answered_in_order(ask: Ask) -> None:
-    """Each of a pipeline gets its own answer; none begins before the one before is answered."""
+async def test_pipelined_requests_are_answered_in_order(ask: Ask) -> None:
+    """Each starts after the previous answer."""
     many = b"".join(b"GET /%d HTTP/1.1\r\n" % number + HOST + b"\r\n" for number in range(5))
     answer = await ask(many, until=b"/4 host ")
     assert [answer.index(b"/%d host " % number) for number in range(5)] == sorted(
@@ -202,15 +202,15 @@ async def test_requests_that_come_at_once_are_answered_in_order(ask: Ask) -> Non
     )
 
 
-async def test_a_request_that_waits_for_leave_gets_it(ask: Ask) -> None:
-    """``Expect: 100-continue`` is answered before the body is read."""
+async def test_expect_continue(ask: Ask) -> None:
+    """``100-continue`` is answered before the body is read."""
     head = b"POST /e HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n"
     answer = await ask(head, b"a", until=b" a")
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 ")
 
 
-async def test_few_requests_wait_behind_one_another(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of thousands that come at once, some hundreds are begun, and the others read as those are answered: all are."""
+async def test_pipelined_requests_are_limited(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of thousands, some hundreds are started at once; the rest is read as those are answered."""
     waiting = []
     answered = http_connection.HttpConnection.on_response_complete
 
@@ -225,8 +225,8 @@ async def test_few_requests_wait_behind_one_another(ask: Ask, monkeypatch: pytes
     assert max(waiting) < http_connection._FED_BYTES / len(b"GET /0 HTTP/1.1\r\n" + HOST)
 
 
-async def test_a_long_body_behind_many_requests(ask: Ask) -> None:
-    """It is whole, though it came while others waited for their turn."""
+async def test_a_long_body_after_many_requests(ask: Ask) -> None:
+    """It arrives complete, though it waited behind others."""
     many = b"".join(b"GET /%d HTTP/1.1\r\n" % number + HOST + b"\r\n" for number in range(1000))
     size = 20 * MAX_HEAD_BYTES
     head = b"POST /b HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % size
@@ -244,8 +244,8 @@ async def served(app: ASGIApp) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
     await server.close()
 
 
-async def test_a_request_is_told_that_its_client_left_though_others_wait_behind_it() -> None:
-    """Each that is being answered ends with its connection, not the latest alone."""
+async def test_all_requests_learn_that_the_client_disconnected() -> None:
+    """Not only the latest of a pipeline."""
     began, left = asyncio.Event(), asyncio.Event()
 
     async def listening(_: Scope, receive: Receive, send: Send) -> None:
@@ -262,8 +262,8 @@ async def test_a_request_is_told_that_its_client_left_though_others_wait_behind_
         await left.wait()
 
 
-async def test_a_reader_that_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its answer is held for it no longer, and who wrote it goes on."""
+async def test_a_reader_that_stops_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is dropped, and the writer continues."""
     monkeypatch.setattr(http_connection, "STALLED_S", 0.2)
     ended = asyncio.Event()
 
@@ -290,8 +290,8 @@ async def test_a_reader_that_takes_nothing_is_given_up(monkeypatch: pytest.Monke
         await ended.wait()
 
 
-async def test_a_part_of_a_head_ends_no_request_that_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its time begins with the answer of the request before."""
+async def test_part_of_a_head_does_not_end_a_running_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its timeout starts with the previous answer."""
     monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.1)
 
     async def slow(_: Scope, __: Receive, send: Send) -> None:
@@ -306,10 +306,8 @@ async def test_a_part_of_a_head_ends_no_request_that_is_answered(monkeypatch: py
         assert (await reader.read()).startswith(b"HTTP/1.1 204 ")
 
 
-async def test_a_head_behind_a_request_for_another_protocol_has_its_time(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As any other: a connection that stops within it is closed."""
+async def test_a_head_after_an_upgrade_request_times_out(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that stops within it is closed."""
     monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.2)
     asks = POST.replace(HOST, HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\n") + b"Content-Length: 1\r\n\r\na"
     answer = await ask(asks, b"GET /2 HT", b"TP")

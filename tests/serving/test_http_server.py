@@ -1,4 +1,4 @@
-"""Listening on a port, and an app that is served there, over real sockets."""
+"""Listening on ports and serving an app, over real sockets."""
 
 import asyncio
 import signal
@@ -25,8 +25,8 @@ def taken_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_a_taken_port_is_told_with_what_to_do(taken_port: int) -> None:
-    """The error names port, host and the flag that sets it, and is one line without a number of the system's."""
+def test_a_port_in_use_is_reported(taken_port: int) -> None:
+    """The error names the port, the host and the option, on one line without an errno."""
     with pytest.raises(OSError, match="port") as caught:
         listen("127.0.0.1", taken_port, "--port")
     told = f"port {taken_port} on 127.0.0.1 is in use; stop the program that uses it, or set another port with --port"
@@ -40,14 +40,14 @@ def test_a_taken_port_is_told_with_what_to_do(taken_port: int) -> None:
         ("x" * 64 + ".example", "is not a valid address to listen on; set another --host$"),
     ],
 )
-def test_a_host_that_is_not_here_is_told(host: str, message: str) -> None:
-    """An address that this machine does not have, or that nobody can have, is told as such."""
+def test_an_invalid_host_is_reported(host: str, message: str) -> None:
+    """An address of another machine, or an invalid name."""
     with pytest.raises(OSError, match=message):
         listen(host, 0, "--http-port")
 
 
-def test_a_name_of_several_addresses_means_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients look for 127.0.0.1 where nothing else was said, so that is where ``localhost`` listens."""
+def test_ipv4_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients connect to 127.0.0.1 by default, so ``localhost`` listens there."""
     both = [
         (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 0, 0, 0)),
         (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0)),
@@ -57,8 +57,8 @@ def test_a_name_of_several_addresses_means_ipv4(monkeypatch: pytest.MonkeyPatch)
         assert listener.family == socket.AF_INET
 
 
-async def test_answers_are_not_held_back() -> None:
-    """A connection that asyncio takes from the listener sends small answers at once: Nagle's delay is off."""
+async def test_small_answers_are_sent_at_once() -> None:
+    """Nagle's algorithm is off for accepted connections."""
     delayed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def look(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -71,8 +71,8 @@ async def test_answers_are_not_held_back() -> None:
         writer.close()
 
 
-async def test_it_serves_on_the_port_that_it_found() -> None:
-    """Port 0 takes a free one, which can be read, and the app answers there."""
+async def test_port_0_selects_a_free_port() -> None:
+    """The port can be read, and the app answers there."""
     one = server()
     await one.start()
     async with httpx.AsyncClient(trust_env=False) as client:
@@ -80,16 +80,16 @@ async def test_it_serves_on_the_port_that_it_found() -> None:
     await one.close()
 
 
-async def test_a_start_on_a_taken_port_fails(taken_port: int) -> None:
-    """The start fails with the flag that was handed in, and there is nothing to close."""
+async def test_starting_on_a_port_in_use_fails(taken_port: int) -> None:
+    """With the given option in the message, and nothing to close."""
     one = server(port=taken_port)
     with pytest.raises(OSError, match="set another port with --http-port"):
         await one.start()
     await one.close()
 
 
-async def test_a_start_that_fails_later_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever stops uvicorn at its start is raised, and the port is free again."""
+async def test_a_later_failure_at_the_start_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any failure of uvicorn's start is raised, and the port is released."""
 
     async def startup(*_: object) -> None:
         raise LookupError("a part is missing")
@@ -101,8 +101,8 @@ async def test_a_start_that_fails_later_does_not_hang(monkeypatch: pytest.Monkey
     listen("127.0.0.1", one.port, "--port").close()
 
 
-async def test_signals_stay_the_processs_own() -> None:
-    """Starting and stopping the server leaves the handlers of the process as they were."""
+async def test_signal_handlers_are_unchanged() -> None:
+    """Starting and stopping the server does not change the process's handlers."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     one = server()
     await one.start()
@@ -111,8 +111,8 @@ async def test_signals_stay_the_processs_own() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-async def test_closing_frees_the_port() -> None:
-    """After closing nothing listens there, also while a client kept its connection open."""
+async def test_closing_releases_the_port() -> None:
+    """Also if a client keeps its connection open."""
     one = server()
     await one.start()
     _, writer = await asyncio.open_connection("127.0.0.1", one.port)
@@ -122,15 +122,15 @@ async def test_closing_frees_the_port() -> None:
         assert probe.connect_ex(("127.0.0.1", one.port)) != 0
 
 
-async def test_what_never_started() -> None:
-    """A server that was not started has ended, and has nothing to close."""
+async def test_a_server_that_never_started() -> None:
+    """It has ended, and there is nothing to close."""
     one = server()
     await one.ended()
     await one.close()
 
 
 async def test_ipv6() -> None:
-    """It listens on ::1 as well, and leaves the same port of IPv4 alone."""
+    """It listens on ::1, and not on the same port of IPv4."""
     one = server("::1")
     try:
         await one.start()

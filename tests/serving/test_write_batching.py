@@ -1,4 +1,4 @@
-"""The writer that joins what one turn of the loop writes: order, flushing, dropping, and what it reports."""
+"""Batched writes: order, flushing, dropping, and the reported buffer size."""
 
 import asyncio
 from typing import Any, cast
@@ -10,9 +10,8 @@ from toold.serving import BatchingTransport
 
 
 class Tape:
-    """A transport that notes what is done with it, in order; ``buffered`` is what it says it has not sent yet.
-
-    Once ``broken`` it takes nothing.
+    """A transport that records its calls, in order; ``buffered`` is its reported number of unsent bytes. Once
+    ``broken`` it accepts nothing.
     """
 
     def __init__(self) -> None:
@@ -55,12 +54,12 @@ async def transport(tape: Tape) -> BatchingTransport:
 
 
 async def turn() -> None:
-    """Let the loop take one turn."""
+    """Runs one event loop iteration."""
     await asyncio.sleep(0)
 
 
-async def test_writes_of_one_turn_become_one(transport: BatchingTransport, tape: Tape) -> None:
-    """In their order, at the end of the turn; the next turn's go by themselves."""
+async def test_writes_of_one_iteration_are_batched(transport: BatchingTransport, tape: Tape) -> None:
+    """In order, at the end of the iteration; later writes are separate."""
     for piece in (b"one ", b"two ", b"three"):
         transport.write(piece)
     assert tape.done == []
@@ -71,8 +70,8 @@ async def test_writes_of_one_turn_become_one(transport: BatchingTransport, tape:
     assert tape.done == [b"one two three", b"four"]
 
 
-async def test_what_callbacks_of_the_same_turn_write_is_joined_too(transport: BatchingTransport, tape: Tape) -> None:
-    """Calls that end in one turn answer in one write, whichever task they end in."""
+async def test_writes_of_several_callbacks_are_batched(transport: BatchingTransport, tape: Tape) -> None:
+    """Calls that end in one iteration share one write, whichever task they end in."""
     loop = asyncio.get_running_loop()
     for piece in (b"a", b"b", b"c"):
         loop.call_soon(transport.write, piece)
@@ -81,8 +80,8 @@ async def test_what_callbacks_of_the_same_turn_write_is_joined_too(transport: Ba
     assert tape.done == [b"abc"]
 
 
-async def test_what_a_reader_may_not_be_behind_with_goes_out_at_once(transport: BatchingTransport, tape: Tape) -> None:
-    """Only the transport can have who writes wait, so it is told of more than 64 KiB within the turn."""
+async def test_large_writes_are_sent_at_once(transport: BatchingTransport, tape: Tape) -> None:
+    """Only the transport can make the writer wait, so it gets more than 64 KiB immediately."""
     for piece in (b"a" * 60_000, b"b" * 6_000, b"c"):
         transport.write(piece)
     assert tape.done == [b"a" * 60_000 + b"b" * 6_000]
@@ -94,8 +93,8 @@ async def test_what_a_reader_may_not_be_behind_with_goes_out_at_once(transport: 
 
 
 @pytest.mark.parametrize("end", ["close", "eof"])
-async def test_what_is_unsent_goes_out_before_the_end(transport: BatchingTransport, tape: Tape, end: str) -> None:
-    """A close frame that was written in the same turn as the close still leaves; nothing is written twice."""
+async def test_pending_writes_precede_the_close(transport: BatchingTransport, tape: Tape, end: str) -> None:
+    """A close frame written in the same iteration is sent; nothing is written twice."""
     transport.write(b"last ")
     transport.write(b"words")
     transport.close() if end == "close" else transport.write_eof()
@@ -103,18 +102,16 @@ async def test_what_is_unsent_goes_out_before_the_end(transport: BatchingTranspo
     assert tape.done == [b"last words", end]
 
 
-async def test_abort_drops_what_is_unsent(transport: BatchingTransport, tape: Tape) -> None:
-    """After it nothing is written, also not at the end of the turn."""
+async def test_abort_drops_pending_writes(transport: BatchingTransport, tape: Tape) -> None:
+    """Nothing is written later."""
     transport.write(b"never sent")
     transport.abort()
     await turn()
     assert tape.done == ["abort"]
 
 
-async def test_what_was_written_in_the_turn_in_which_the_connection_broke_is_dropped(
-    transport: BatchingTransport, tape: Tape
-) -> None:
-    """Whoever wrote it hears of the break by the connection, as always; the loop hears nothing."""
+async def test_pending_writes_of_a_broken_connection_are_dropped(transport: BatchingTransport, tape: Tape) -> None:
+    """The writer learns of the break by the connection, as usual; the event loop sees no error."""
     transport.write(b"too late")
     tape.broken = True
     await turn()
@@ -123,8 +120,8 @@ async def test_what_was_written_in_the_turn_in_which_the_connection_broke_is_dro
     assert transport.get_write_buffer_size() == 0
 
 
-async def test_the_buffer_size_counts_what_is_unsent(transport: BatchingTransport, tape: Tape) -> None:
-    """Whoever asks how far a reader is behind is told of both buffers."""
+async def test_the_buffer_size_includes_pending_writes(transport: BatchingTransport, tape: Tape) -> None:
+    """So slow readers are recognized."""
     tape.buffered = 100
     transport.write(b"12345")
     transport.write(b"678")
@@ -133,14 +130,14 @@ async def test_the_buffer_size_counts_what_is_unsent(transport: BatchingTranspor
     assert transport.get_write_buffer_size() == 100
 
 
-async def test_all_else_is_the_transports_own(transport: BatchingTransport) -> None:
-    """The peer's address, pausing and the like."""
+async def test_other_attributes_are_the_transports(transport: BatchingTransport) -> None:
+    """The peer's address, pausing and others."""
     assert transport.get_extra_info("peername") == "the peername"
 
 
 @given(st.lists(st.one_of(st.binary(min_size=1, max_size=5), st.none()), max_size=30))
-def test_any_writes_in_any_turns_arrive_whole_and_in_order(script: list[bytes | None]) -> None:
-    """None lets the loop turn. What arrives is what was written, and at most one write a turn."""
+def test_any_writes_arrive_complete_and_in_order(script: list[bytes | None]) -> None:
+    """None runs one iteration. At most one write per iteration."""
 
     async def play() -> list[Any]:
         tape = Tape()
