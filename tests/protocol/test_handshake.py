@@ -22,7 +22,9 @@ def authenticate(token: str | None) -> Authorization | AuthorizationDenied:
     )
 
 
-def judge(data: str | bytes, access: Authorization | AuthorizationDenied | None = None) -> HelloAccepted | HelloRefused:
+def validate(
+    data: str | bytes, access: Authorization | AuthorizationDenied | None = None
+) -> HelloAccepted | HelloRefused:
     frame = parse_hello(data)
     if isinstance(frame, HelloRefused):
         return frame
@@ -31,7 +33,7 @@ def judge(data: str | bytes, access: Authorization | AuthorizationDenied | None 
 
 
 def hello(**fields: object) -> HelloAccepted:
-    found = judge(json.dumps({"op": "hello", "token": TOKEN, **fields}))
+    found = validate(json.dumps({"op": "hello", "token": TOKEN, **fields}))
     assert isinstance(found, HelloAccepted)
     return found
 
@@ -57,10 +59,10 @@ def hello(**fields: object) -> HelloAccepted:
 )
 def test_invalid_first_frames_close_with_their_code(data: str | bytes, close_code: int) -> None:
     """4000 for data that is not a JSON object, 4001 for other objects, 4003 for a missing or wrong token."""
-    found = judge(data)
+    found = validate(data)
     assert isinstance(found, HelloRefused)
     assert found.close_code == close_code
-    assert "wrong" not in found.error.message  # the token itself is not told
+    assert "wrong" not in found.error.message  # the token is never quoted
 
 
 def test_no_hello_closes_with_4002() -> None:
@@ -119,7 +121,7 @@ def test_a_client_can_request_a_toolset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wished", "says"),
+    ("requested", "says"),
     [
         (
             "laen",
@@ -131,9 +133,9 @@ def test_a_client_can_request_a_toolset() -> None:
         ("", "'' does not exist or is not permitted. You may use lean, standard,"),
     ],
 )
-def test_toolsets_that_are_not_permitted_are_refused(wished: object, says: str) -> None:
+def test_toolsets_that_are_not_permitted_are_refused(requested: object, says: str) -> None:
     """The error lists the permitted toolsets, as text and as data, and suggests a similar one."""
-    found = judge(json.dumps({"op": "hello", "token": TOKEN, "toolset": wished}))
+    found = validate(json.dumps({"op": "hello", "token": TOKEN, "toolset": requested}))
     assert isinstance(found, HelloRefused)
     assert (found.close_code, found.error.code) == (4003, "PERMISSION_DENIED")
     assert says in found.error.message
@@ -151,4 +153,4 @@ def test_client_info() -> None:
 @given(st.binary() | st.text())
 def test_no_first_frame_raises(data: str | bytes) -> None:
     """Any first frame is accepted or refused."""
-    judge(data)
+    validate(data)

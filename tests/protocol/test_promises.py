@@ -129,7 +129,7 @@ class Daemon:
 
     def attach(self, session: SessionState[Connection], now: float) -> tuple[Connection, Connection | None]:
         """Attaches a new connection. Returns it, and the one that it supersedes."""
-        connection = Connection(session, [(kept.key, kept.result) for kept in session.calls.retained(now)])
+        connection = Connection(session, [(retained.key, retained.result) for retained in session.calls.retained(now)])
         return connection, self.sessions.attach(session, connection)
 
     def leave(self, connection: Connection, now: float) -> None:
@@ -141,14 +141,14 @@ class Daemon:
 
     def submit(self, connection: Connection, key: str, content: Content, now: float) -> RequestIdState:
         session, (name, text) = connection.session, content
-        verdict = session.calls.accept(key, name, {"text": text}, now)
-        if verdict is RequestIdState.NEW:
+        expected = session.calls.accept(key, name, {"text": text}, now)
+        if expected is RequestIdState.NEW:
             self.running[session.id, key] = Running(session, key, content)
-        elif verdict is RequestIdState.DONE:
+        elif expected is RequestIdState.DONE:
             replay = session.calls.result(key, now)
             assert replay is not None
             connection.answers.append((key, replay))
-        return verdict
+        return expected
 
     def start(self, running: Running, now: float) -> bool:
         """Starts a call; one that is not local is journaled first. False: its id is in the journal, so it must not
@@ -198,11 +198,11 @@ class Daemon:
 
     def keep(self, session: SessionState[Connection], now: float) -> None:
         """Persists answers that are only in memory."""
-        for kept in session.calls.retained(now):
-            if not kept.journalled:
-                arguments_hash = session.calls.arguments_hash(kept.key)
-                row = Row(kept.name, arguments_hash, True, "done", kept.result, kept.since)
-                self.disk.calls[session.id, kept.key] = row
+        for retained in session.calls.retained(now):
+            if not retained.journalled:
+                arguments_hash = session.calls.arguments_hash(retained.key)
+                row = Row(retained.name, arguments_hash, True, "done", retained.result, retained.since)
+                self.disk.calls[session.id, retained.key] = row
 
     def restarted(self, now: float) -> "Daemon":
         """Returns the daemon's next process."""
@@ -212,8 +212,8 @@ class Daemon:
         return Daemon(self.disk)
 
     def _make(self, session_id: str, principal: str, key_hash: bytes | None) -> SessionState[Connection]:
-        shelf = self.shelves.setdefault(principal, ResultCache(10**6, TTL_S))
-        calls = SessionCalls(session_id, 1000, shelf)
+        cache = self.shelves.setdefault(principal, ResultCache(10**6, TTL_S))
+        calls = SessionCalls(session_id, 1000, cache)
         session = SessionState[Connection](id=session_id, principal_name=principal, calls=calls, key_hash=key_hash)
         self.sessions.add(session)
         return session
@@ -245,13 +245,13 @@ class Truth:
     stored: bool = False
     """The answer survives a crash."""
 
-    def kept(self, now: float) -> bool:
+    def retained(self, now: float) -> bool:
         return self.result is not None and not self.forgotten and now - self.since <= TTL_S
 
     def status(self, now: float) -> CallStatus:
         if self.result is None:
             return "running"
-        if self.kept(now):
+        if self.retained(now):
             return "interrupted" if self.interrupted else "done"
         return "expired" if self.journalled else "unknown"
 
@@ -280,7 +280,7 @@ class Promises(RuleBasedStateMachine):
         self.numbers = count(1)
 
         self.truth: dict[CallId, Truth] = {}
-        self.told: defaultdict[CallId, list[ToolResult]] = defaultdict(list)
+        self.sent: defaultdict[CallId, list[ToolResult]] = defaultdict(list)
         """The answers of each call; of a call that may run again, of each run."""
         self.executed: Counter[CallId] = Counter()
         """How often each call that is not local ran."""
@@ -311,7 +311,7 @@ class Promises(RuleBasedStateMachine):
         assert session is not None
         assert session.id == self.session_of[key]
         connection = self.enter(client, session)
-        missed = {key: one.result for key, one in self.calls_of(session) if one.kept(self.now)}
+        missed = {key: one.result for key, one in self.calls_of(session) if one.retained(self.now)}
         assert dict(connection.answers) == missed
         assert len(connection.answers) == len(missed)
 
@@ -355,19 +355,19 @@ class Promises(RuleBasedStateMachine):
         """A call, which may be a repeat: guarantee 2. The model alone predicts the state."""
         _, connection = pick(who, self.connected)
         call_id = (connection.session.id, key)
-        verdict = self.daemon.submit(connection, key, content, self.now)
+        expected = self.daemon.submit(connection, key, content, self.now)
         status, known = self.status(call_id), self.truth.get(call_id)
         if known is None or status == "unknown":
-            assert verdict is RequestIdState.NEW
+            assert expected is RequestIdState.NEW
             self.truth[call_id] = Truth(content)
         elif known.content != content:
-            assert verdict is RequestIdState.CONFLICT
+            assert expected is RequestIdState.CONFLICT
         elif status == "running":
-            assert verdict is RequestIdState.RUNNING
+            assert expected is RequestIdState.RUNNING
         elif status == "expired":
-            assert verdict is RequestIdState.EXPIRED
+            assert expected is RequestIdState.EXPIRED
         else:
-            assert verdict is RequestIdState.DONE
+            assert expected is RequestIdState.DONE
             assert connection.answers[-1] == (key, known.result)
 
     @precondition(lambda self: self.connected)
@@ -451,7 +451,7 @@ class Promises(RuleBasedStateMachine):
         for call_id, one in tuple(self.truth.items()):
             if one.result is None and one.journalled:
                 one.result, one.since, one.interrupted = outcome_unknown(call_id), self.now, True
-                self.told[call_id].append(one.result)
+                self.sent[call_id].append(one.result)
             if call_id[0] not in lasting or not (one.journalled or one.stored):
                 del self.truth[call_id]
         self.daemon = self.daemon.restarted(self.now)
@@ -488,7 +488,7 @@ class Promises(RuleBasedStateMachine):
         """Guarantee 4: each answer on a connection belongs to a call of its session."""
         for connection in self.connections:
             for key, result in connection.answers:
-                assert result in self.told[connection.session.id, key]
+                assert result in self.sent[connection.session.id, key]
 
     @invariant()
     def status_tells_the_truth(self) -> None:
@@ -562,7 +562,7 @@ class Promises(RuleBasedStateMachine):
         sent = sum(len(connection.answers) for connection in self.connections)
         self.daemon.answer(running, result, self.now)
         one.result, one.since = result, self.now
-        self.told[running.id].append(result)
+        self.sent[running.id].append(result)
         for _, connection in self.connected:
             if connection.session is running.session:
                 assert connection is holder
@@ -578,7 +578,7 @@ class Promises(RuleBasedStateMachine):
 
     def all_stored(self, session: SessionState[Connection]) -> None:
         for _, one in self.calls_of(session):
-            one.stored = one.stored or one.kept(self.now)
+            one.stored = one.stored or one.retained(self.now)
 
     def lives(self, connection: Connection) -> bool:
         return any(session is connection.session for session in self.daemon.sessions)

@@ -12,37 +12,37 @@ def result(text: str) -> ToolResult:
 
 def test_results_expire() -> None:
     """After ``ttl_s`` a result is gone."""
-    shelf = ResultCache(max_bytes=100, ttl_s=10)
-    shelf.put(("s", "a"), result("a"), 10, now=0)
-    assert shelf.get(("s", "a"), now=10) == result("a")
-    assert shelf.get(("s", "a"), now=10.1) is None
+    cache = ResultCache(max_bytes=100, ttl_s=10)
+    cache.put(("s", "a"), result("a"), 10, now=0)
+    assert cache.get(("s", "a"), now=10) == result("a")
+    assert cache.get(("s", "a"), now=10.1) is None
 
 
 def test_restored_results_keep_their_age() -> None:
     """A result restored from the disk expires at its original time, and evicts younger ones only by its size."""
-    shelf = ResultCache(max_bytes=100, ttl_s=10)
-    shelf.put(("s", "young"), result("young"), 10, now=20)
-    shelf.put(("s", "old"), result("old"), 10, now=11)
-    shelf.put(("s", "stale"), result("stale"), 10, now=9)
-    assert [shelf.get(("s", name), now=20) is not None for name in ("young", "old", "stale")] == [True, True, False]
+    cache = ResultCache(max_bytes=100, ttl_s=10)
+    cache.put(("s", "young"), result("young"), 10, now=20)
+    cache.put(("s", "old"), result("old"), 10, now=11)
+    cache.put(("s", "stale"), result("stale"), 10, now=9)
+    assert [cache.get(("s", name), now=20) is not None for name in ("young", "old", "stale")] == [True, True, False]
 
 
 def test_the_oldest_results_are_evicted() -> None:
     """The size limit holds."""
-    shelf = ResultCache(max_bytes=25, ttl_s=10)
+    cache = ResultCache(max_bytes=25, ttl_s=10)
     for name in "abc":
-        shelf.put(("s", name), result(name), 10, now=0)
-    assert [shelf.get(("s", name), now=0) is not None for name in "abc"] == [False, True, True]
-    assert shelf.bytes == 20
+        cache.put(("s", name), result(name), 10, now=0)
+    assert [cache.get(("s", name), now=0) is not None for name in "abc"] == [False, True, True]
+    assert cache.bytes == 20
 
 
 def test_results_larger_than_the_cache_are_not_cached() -> None:
     """One huge result does not empty the cache."""
-    shelf = ResultCache(max_bytes=25, ttl_s=10)
-    shelf.put(("s", "a"), result("a"), 10, now=0)
-    shelf.put(("s", "b"), result("b"), 26, now=0)
-    assert shelf.get(("s", "a"), now=0) is not None
-    assert shelf.get(("s", "b"), now=0) is None
+    cache = ResultCache(max_bytes=25, ttl_s=10)
+    cache.put(("s", "a"), result("a"), 10, now=0)
+    cache.put(("s", "b"), result("b"), 26, now=0)
+    assert cache.get(("s", "a"), now=0) is not None
+    assert cache.get(("s", "b"), now=0) is None
 
 
 @given(
@@ -50,13 +50,13 @@ def test_results_larger_than_the_cache_are_not_cached() -> None:
 )
 def test_the_size_is_exact_and_limited(steps: list[tuple[str, int, int, bool]]) -> None:
     """Whatever is added and removed, the size is the sum of the cached results, and within the limit."""
-    shelf, now, sizes = ResultCache(max_bytes=60, ttl_s=8), 0, {}
+    cache, now, sizes = ResultCache(max_bytes=60, ttl_s=8), 0, {}
     for name, size, pause, drop in steps:
         now += pause
         if drop:
-            shelf.drop(("s", name))
+            cache.drop(("s", name))
         else:
-            shelf.put(("s", name), result(name), size, now)
+            cache.put(("s", name), result(name), size, now)
             sizes[name] = size
-        kept = [name for name in sizes if (("s", name)) in shelf._cached]
-        assert shelf.bytes == sum(sizes[name] for name in kept) <= 60
+        cached = [name for name in sizes if (("s", name)) in cache._cached]
+        assert cache.bytes == sum(sizes[name] for name in cached) <= 60

@@ -114,14 +114,14 @@ def test_retryable_calls_can_be_repeated_under_the_same_id() -> None:
 
 def test_a_long_session_does_not_grow() -> None:
     """The oldest done calls are dropped with their results."""
-    shelf = ResultCache(10**6, TTL_S)
-    calls = SessionCalls("session", 32, shelf)
+    cache = ResultCache(10**6, TTL_S)
+    calls = SessionCalls("session", 32, cache)
     for number in range(REMEMBERED_IDS + 10):
         accept(calls, str(number), {})
         answer(calls, str(number))
     assert calls.status("9", 0) == "unknown"
     assert calls.status("10", 0) == "done"
-    assert len(shelf) == REMEMBERED_IDS
+    assert len(cache) == REMEMBERED_IDS
 
 
 @pytest.mark.parametrize("journalled", [True, False])
@@ -152,14 +152,14 @@ def test_finishing_in_the_journal() -> None:
 
 def test_ending_a_session_clears_its_results() -> None:
     """They cannot be requested any longer."""
-    shelf = ResultCache(10**6, TTL_S)
-    calls = SessionCalls("session", 32, shelf)
+    cache = ResultCache(10**6, TTL_S)
+    calls = SessionCalls("session", 32, cache)
     for key in "ab":
         accept(calls, key, {})
     answer(calls, "a")
     calls.end()
     answer(calls, "b")  # it continued
-    assert (len(shelf), shelf.bytes, len(calls)) == (0, 0, 0)
+    assert (len(cache), cache.bytes, len(calls)) == (0, 0, 0)
 
 
 def test_retained_results_are_in_order() -> None:
@@ -169,7 +169,7 @@ def test_retained_results_are_in_order() -> None:
         calls.accept(key, "echo", {}, 0, echo_id=key == "c")
     for key, now in (("b", 0.0), ("c", 5.0), ("a", 5.0)):
         answer(calls, key, now=now, journalled=key == "a")
-    assert [(kept.key, kept.journalled, kept.echo_id) for kept in calls.retained(TTL_S + 1)] == [
+    assert [(retained.key, retained.journalled, retained.echo_id) for retained in calls.retained(TTL_S + 1)] == [
         ("c", False, True),
         ("a", True, False),
     ]
@@ -181,20 +181,22 @@ def test_restored_calls_behave_like_original_ones() -> None:
     accept(before, "a", {"x": 1})
     content = before.arguments_hash("a")
     calls = book()
-    for key, kept, since, interrupted in (
+    for key, retained, since, interrupted in (
         ("done", result("x"), 5, False),
         ("interrupted", result("?"), 5, True),
         ("expired", None, 5, False),
         ("old", result("x"), -TTL_S, False),
     ):
-        calls.restore(key, "echo", content, kept, 10, since, echo_id=False, journalled=True, interrupted=interrupted)
+        calls.restore(
+            key, "echo", content, retained, 10, since, echo_id=False, journalled=True, interrupted=interrupted
+        )
     assert [calls.status(key, 6) for key in ("done", "interrupted", "expired", "old")] == [
         "done",
         "interrupted",
         "expired",
         "expired",
     ]
-    assert [kept.key for kept in calls.retained(6)] == ["done", "interrupted"]
+    assert [retained.key for retained in calls.retained(6)] == ["done", "interrupted"]
     assert (accept(calls, "done", {"x": 1}, now=6), calls.result("done", 6)) == (RequestIdState.DONE, result("x"))
     assert accept(calls, "done", {"x": 2}, now=6) is RequestIdState.CONFLICT
     assert accept(calls, "interrupted", {"x": 1}, now=6) is RequestIdState.DONE
@@ -218,20 +220,20 @@ class Book(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.shelf = ResultCache(50, TTL_S)
-        self.calls = SessionCalls("session", MAX_ACCEPTED, self.shelf)
+        self.cache = ResultCache(50, TTL_S)
+        self.calls = SessionCalls("session", MAX_ACCEPTED, self.cache)
         self.now = 0.0
         self.running: dict[str, tuple[str, str]] = {}
         self.done: dict[str, tuple[str, str]] = {}
         self.journalled: set[str] = set()
         self.sending = 0
 
-    def kept(self, key: str) -> bool:
-        return self.shelf.get(("session", key), self.now) is not None
+    def retained(self, key: str) -> bool:
+        return self.cache.get(("session", key), self.now) is not None
 
     def known(self, key: str) -> tuple[str, str] | None:
         """Returns the call of an id; a call that may run again has none once its result is gone."""
-        if key in self.done and key not in self.journalled and not self.kept(key):
+        if key in self.done and key not in self.journalled and not self.retained(key):
             return None
         return self.running.get(key) or self.done.get(key)
 
@@ -246,16 +248,16 @@ class Book(RuleBasedStateMachine):
         known = self.known(key)
         if known is None:
             self.done.pop(key, None)
-            verdict = RequestIdState.FULL if len(self.running) + self.sending == MAX_ACCEPTED else RequestIdState.NEW
+            state = RequestIdState.FULL if len(self.running) + self.sending == MAX_ACCEPTED else RequestIdState.NEW
         elif known != content:
-            verdict = RequestIdState.CONFLICT
+            state = RequestIdState.CONFLICT
         elif key in self.running:
-            verdict = RequestIdState.RUNNING
+            state = RequestIdState.RUNNING
         else:
-            verdict = RequestIdState.DONE if self.kept(key) else RequestIdState.EXPIRED
+            state = RequestIdState.DONE if self.retained(key) else RequestIdState.EXPIRED
         name, text = content
-        assert self.calls.accept(key, name, {"text": text}, self.now) is verdict
-        if verdict is RequestIdState.NEW:
+        assert self.calls.accept(key, name, {"text": text}, self.now) is state
+        if state is RequestIdState.NEW:
             assert key not in self.journalled, "a call that was started ran twice"
             self.running[key] = content
 
@@ -297,7 +299,7 @@ class Book(RuleBasedStateMachine):
             status = self.calls.status(key, self.now)
             if key in self.running:
                 assert status == "running"
-            elif key in self.done and self.kept(key):
+            elif key in self.done and self.retained(key):
                 assert status == "done"
                 assert self.calls.result(key, self.now) == result(key)
             else:

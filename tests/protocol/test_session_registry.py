@@ -5,7 +5,7 @@ from toold.protocol.session_calls import SessionCalls
 from toold.protocol.session_registry import SessionRegistry, SessionState, hash_key
 
 
-def standing(session_id: str = "s", key: str | None = "key", principal: str = "anna") -> SessionState[str]:
+def session_of(session_id: str = "s", key: str | None = "key", principal: str = "anna") -> SessionState[str]:
     calls = SessionCalls(session_id, 32, ResultCache(10**6, 20))
     key_hash = None if key is None else hash_key(key)
     return SessionState(id=session_id, principal_name=principal, calls=calls, key_hash=key_hash)
@@ -20,7 +20,7 @@ def book(*known: SessionState[str]) -> SessionRegistry[SessionState[str], str]:
 
 def test_a_key_finds_its_session_for_its_principal_only() -> None:
     """Another principal, or an unknown key, finds nothing."""
-    session = standing()
+    session = session_of()
     sessions = book(session)
     assert sessions.by_key(hash_key("key"), "anna") is session
     assert sessions.by_key(hash_key("key"), "ben") is None
@@ -35,7 +35,7 @@ def test_keys_are_stored_as_hashes() -> None:
 
 def test_takeover() -> None:
     """``attach`` returns the previous holder, whose later end does not affect the session."""
-    session = standing()
+    session = session_of()
     sessions = book(session)
     assert sessions.attach(session, "old") is None
     assert sessions.attach(session, "new") == "old"
@@ -47,7 +47,7 @@ def test_takeover() -> None:
 
 def test_a_session_without_a_key_ends_with_its_connection() -> None:
     """It cannot be resumed; one with a key waits for its client."""
-    plain, resumable = standing("plain", key=None), standing("resumable")
+    plain, resumable = session_of("plain", key=None), session_of("resumable")
     sessions = book(plain, resumable)
     for session in (plain, resumable):
         sessions.attach(session, "port")
@@ -57,7 +57,7 @@ def test_a_session_without_a_key_ends_with_its_connection() -> None:
 
 def test_idle_sessions() -> None:
     """A session that is held, has a running call, or was detached recently is not idle."""
-    held, busy, fresh, idle = (standing(name, key=name) for name in ("held", "busy", "fresh", "idle"))
+    held, busy, fresh, idle = (session_of(name, key=name) for name in ("held", "busy", "fresh", "idle"))
     sessions = book(held, busy, fresh, idle)
     for session, detached_at in ((held, None), (busy, 0), (fresh, 8), (idle, 6)):
         sessions.attach(session, "port")

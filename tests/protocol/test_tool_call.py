@@ -53,7 +53,7 @@ def test_blocks_round_trip() -> None:
             },
         ),
     ],
-    ids=["words", "null", "data beside a picture", "a picture"],
+    ids=["words", "null", "data with an image", "a picture"],
 )
 def test_the_value_of_a_result(given: ToolResult, value: object) -> None:
     """The data; without data, the text, or all blocks if they are not only text."""

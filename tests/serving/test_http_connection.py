@@ -26,10 +26,10 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
             return
         body, more = body + message["body"], message["more_body"]
     names = b",".join(name for name, _ in scope["headers"])
-    told = scope["path"].encode() + b" " + names + b" " + body
-    headers = [(b"content-length", str(len(told)).encode()), (b"complete", str(complete).encode())]
+    received = scope["path"].encode() + b" " + names + b" " + body
+    headers = [(b"content-length", str(len(received)).encode()), (b"complete", str(complete).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": told})
+    await send({"type": "http.response.body", "body": received})
 
 
 @pytest.fixture
@@ -80,7 +80,9 @@ async def ask() -> AsyncIterator[Ask]:
         pytest.param(POST + b"Content-Length: -5\r\n\r\n", id="a negative length"),
         pytest.param(POST + b"Content-Length: %d\r\n\r\n" % 10**30, id="a length of 30 digits"),
         pytest.param(CHUNKED + b"zz\r\n", id="a chunk of no length"),
-        pytest.param(CHUNKED.replace(b"chunked", b"gzip, chunked") + b"0\r\n\r\n", id="a coding beside the chunks"),
+        pytest.param(
+            CHUNKED.replace(b"chunked", b"gzip, chunked") + b"0\r\n\r\n", id="a coding in addition to chunked"
+        ),
         pytest.param(b"GET / HTTP/2.0\r\n" + HOST + b"\r\n", id="HTTP 2 without its preface"),
         pytest.param(b"GET / HTTP/0.9\r\n" + HOST + b"\r\n", id="HTTP 0.9 by its name"),
         pytest.param(b"GET / HTTP/1.0\r\n" + HOST + HOST + b"\r\n", id="two hosts in HTTP 1.0"),
@@ -135,8 +137,8 @@ async def test_slow_bodies_do_not_time_out_here(ask: Ask, monkeypatch: pytest.Mo
 
 async def test_a_later_head_has_the_full_timeout(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """The keep-alive timeout does not apply to a request that has started."""
-    kept = property(lambda _: 0.5, lambda _, __: None)
-    monkeypatch.setattr(http_connection.HttpConnection, "timeout_keep_alive", kept, raising=False)
+    keep_alive = property(lambda _: 0.5, lambda _, __: None)
+    monkeypatch.setattr(http_connection.HttpConnection, "timeout_keep_alive", keep_alive, raising=False)
     good = b"GET /1 HTTP/1.1\r\n" + HOST + b"\r\n"
     assert await ask(good) != b""  # and it ends, as nothing follows
     slowly = [bytes([byte]) for byte in b"GET /2 HTTP/1.1\r\n" + HOST + b"\r\n"]  # for some 0.8 s

@@ -29,8 +29,10 @@ def test_a_port_in_use_is_reported(taken_port: int) -> None:
     """The error names the port, the host and the option, on one line without an errno."""
     with pytest.raises(OSError, match="port") as caught:
         listen("127.0.0.1", taken_port, "--port")
-    told = f"port {taken_port} on 127.0.0.1 is in use; stop the program that uses it, or set another port with --port"
-    assert str(caught.value) == told
+    message = (
+        f"port {taken_port} on 127.0.0.1 is in use; stop the program that uses it, or set another port with --port"
+    )
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(

@@ -257,11 +257,11 @@ class WebSocketConnection:
         """Sends retained answers, oldest first, one after the other."""
         missed.reverse()
         while missed:
-            kept = missed.pop()
-            request_id = request_id_of(kept.key)
+            pending = missed.pop()
+            request_id = request_id_of(pending.key)
             # Otherwise acknowledged meanwhile.
             if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:
-                await self._send_bytes(_answer(request_id, kept.echo_id, replayed(kept.result)))
+                await self._send_bytes(_answer(request_id, pending.echo_id, replayed(pending.result)))
 
     async def _send(self, frame: ServerFrame) -> None:
         await self._send_bytes(encode(frame))

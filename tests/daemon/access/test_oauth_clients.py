@@ -44,10 +44,10 @@ async def test_clients_are_directed_to_the_issuer(daemon: Daemon, issuer: Issuer
     refused = await ask(daemon, "POST", "/mcp")
     assert refused.status_code == 401
     assert refused.headers["www-authenticate"] == f'Bearer realm="toold", resource_metadata="{METADATA}"'
-    told = (await ask(daemon, "GET", "/.well-known/oauth-protected-resource/mcp")).json()
-    assert (told["resource"], told["authorization_servers"]) == (MCP, [issuer.url])
-    assert told["scopes_supported"] == ["read", "all"]
-    assert (await ask(daemon, "GET", "/.well-known/oauth-protected-resource")).json() == told
+    metadata = (await ask(daemon, "GET", "/.well-known/oauth-protected-resource/mcp")).json()
+    assert (metadata["resource"], metadata["authorization_servers"]) == (MCP, [issuer.url])
+    assert metadata["scopes_supported"] == ["read", "all"]
+    assert (await ask(daemon, "GET", "/.well-known/oauth-protected-resource")).json() == metadata
     of_one = await ask(daemon, "POST", "/mcp/lean", "a.bad.token")
     assert f'error="invalid_token", resource_metadata="{METADATA}/lean"' in of_one.headers["www-authenticate"]
     lean = (await ask(daemon, "GET", "/.well-known/oauth-protected-resource/mcp/lean")).json()

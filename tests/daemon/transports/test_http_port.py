@@ -174,13 +174,13 @@ def cors(answer: httpx.Response) -> dict[str, str]:
 async def test_preflight_of_an_allowed_origin(http: httpx.AsyncClient, path: str) -> None:
     """Allowed without a token, for the requests of MCP clients, without credentials."""
     answer = await preflight(http, path, EDITOR)
-    told = cors(answer)
+    allowed = cors(answer)
     assert (answer.status_code, answer.content, answer.headers["vary"]) == (204, b"", "origin")
-    assert told["access-control-allow-origin"] == EDITOR
-    assert "POST" in told["access-control-allow-methods"]
-    headers = told["access-control-allow-headers"].split(", ")
+    assert allowed["access-control-allow-origin"] == EDITOR
+    assert "POST" in allowed["access-control-allow-methods"]
+    headers = allowed["access-control-allow-headers"].split(", ")
     assert {"authorization", "content-type", "mcp-protocol-version", "mcp-session-id", "mcp-method"} <= set(headers)
-    assert "access-control-allow-credentials" not in told
+    assert "access-control-allow-credentials" not in allowed
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/lean"])

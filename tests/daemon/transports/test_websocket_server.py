@@ -205,9 +205,9 @@ async def test_allowed_origins_may_connect(serve: Any, make_tool: Any) -> None:
 
 async def test_going_away_is_sent_to_clients_with_the_feature(daemon: Any, join: Any) -> None:
     """With the remaining time."""
-    told, plain = await join(daemon, features=["going_away"]), await join(daemon)
+    notified, plain = await join(daemon, features=["going_away"]), await join(daemon)
     await daemon.websocket.announce_shutdown(1500.0)
-    assert await told.receive() == {"op": "going_away", "deadline_ms": 1500.0}
+    assert await notified.receive() == {"op": "going_away", "deadline_ms": 1500.0}
     await plain.send("ping")
     assert (await plain.receive())["op"] == "pong"
 

@@ -12,16 +12,16 @@ def test_the_sdk_has_the_same_revisions() -> None:
     assert list(REVISIONS) == sorted(REVISIONS, reverse=True)
 
 
-@pytest.mark.parametrize("wished", ["2025-11-25", "2025-06-18", "2025-03-26"])
-def test_supported_revisions_are_accepted(wished: str) -> None:
+@pytest.mark.parametrize("requested", ["2025-11-25", "2025-06-18", "2025-03-26"])
+def test_supported_revisions_are_accepted(requested: str) -> None:
     """A client that starts with ``initialize`` gets the revision that it names."""
-    assert negotiated(wished).name == wished
+    assert negotiated(requested).name == requested
 
 
-@pytest.mark.parametrize("wished", ["2026-07-28", "2024-11-05", "tomorrow", None, 7])
-def test_other_revisions_get_the_newest(wished: object) -> None:
+@pytest.mark.parametrize("requested", ["2026-07-28", "2024-11-05", "tomorrow", None, 7])
+def test_other_revisions_get_the_newest(requested: object) -> None:
     """A revision that is unknown or has no ``initialize`` is answered with the newest that has it."""
-    assert negotiated(wished).name == "2025-11-25"
+    assert negotiated(requested).name == "2025-11-25"
 
 
 def test_only_the_oldest_has_batches() -> None:

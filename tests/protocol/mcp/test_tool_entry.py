@@ -113,8 +113,8 @@ def test_results_match_the_output_schema(schema: dict[str, Any], value: Any) -> 
     assert published["type"] == "object"
     metadata = Metadata(1.0, Timings())
     failed = ToolResult(metadata, error=ToolExecutionError("no").to_tool_error())
-    kept = ToolResult(metadata, (), msgspec.to_builtins(RetainedResult("h-1", 1, 9, "json", "2026-11-22T09:30:00Z")))
-    for result in (ToolResult(metadata, (), value), failed, kept):
+    spilled = ToolResult(metadata, (), msgspec.to_builtins(RetainedResult("h-1", 1, 9, "json", "2026-11-22T09:30:00Z")))
+    for result in (ToolResult(metadata, (), value), failed, spilled):
         structured = msgspec.to_builtins(call_result(result, NEW))["structuredContent"]
         jsonschema.validate(structured, published)
     with pytest.raises(jsonschema.ValidationError):

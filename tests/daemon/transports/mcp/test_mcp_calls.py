@@ -178,7 +178,7 @@ async def test_a_client_that_accepts_only_json(connect: Connect, daemon: Daemon,
     asked = connect(daemon).call("wait", headers={"accept": "application/json"})
     answer = asyncio.create_task(asked)
     await gate.entered.wait()
-    await asyncio.sleep(0.5)  # a beat or two go by
+    await asyncio.sleep(0.5)  # for one or two heartbeats
     gate.leave.set()
     assert (await answer)["content"][0]["text"] == "left"
 

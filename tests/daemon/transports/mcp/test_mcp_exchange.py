@@ -14,7 +14,7 @@ NEW = REVISIONS["2026-07-28"]
 RUNNING: Any = SimpleNamespace(heartbeat=lambda now: Progress(f"at work for {now:g} s"))
 
 
-def told(data: bytes) -> dict[str, Any]:
+def params_of(data: bytes) -> dict[str, Any]:
     """Returns the parameters of the only event."""
     message: dict[str, Any] = json.loads(data.split(b"data: ")[1])
     assert message["method"] == "notifications/progress"
@@ -29,7 +29,7 @@ def test_only_the_latest_progress_is_sent() -> None:
     assert exchange.progress(RUNNING, Progress("one"))
     assert exchange.progress(RUNNING, Progress("two"))
     assert exchange.changed.is_set()
-    assert told(exchange.reports())["message"] == "two"
+    assert params_of(exchange.reports())["message"] == "two"
     assert exchange.reports() == b""
 
 
@@ -37,7 +37,7 @@ def test_a_heartbeat_reports_progress() -> None:
     """A silent tool is reported as running."""
     exchange = McpExchange(1, RequestEnvelope(NEW, progress_token="t"))
     exchange.heartbeat([RUNNING], 5.0)
-    assert told(exchange.reports())["message"] == "at work for 5 s"
+    assert params_of(exchange.reports())["message"] == "at work for 5 s"
 
 
 def test_a_client_without_a_token() -> None:

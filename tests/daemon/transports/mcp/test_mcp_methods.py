@@ -49,11 +49,11 @@ async def test_discover(connect: Connect, daemon: Daemon) -> None:
 
 async def test_instructions_are_equal_on_all_transports(connect: Connect, join: Any, daemon: Daemon) -> None:
     """One text, under 2 KB, as in hello_ack."""
-    told = (await connect(daemon).result("server/discover"))["instructions"]
+    instructions = (await connect(daemon).result("server/discover"))["instructions"]
     older = (await connect(daemon, "2025-06-18").result("initialize"))["instructions"]
-    assert told == older == daemon.instructions(daemon.router.catalog.of("full"))
-    assert "a, b" in told
-    assert len(told.encode()) < 2048
+    assert instructions == older == daemon.instructions(daemon.router.catalog.of("full"))
+    assert "a, b" in instructions
+    assert len(instructions.encode()) < 2048
 
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"])

@@ -25,15 +25,15 @@ async def judged(
     return await admit(method, given, scheme="http", authenticate=door, origins=origins)
 
 
-def status(verdict: RequestAdmitted | RequestRefused) -> int:
-    return 200 if isinstance(verdict, RequestAdmitted) else verdict.status
+def status(check: RequestAdmitted | RequestRefused) -> int:
+    return 200 if isinstance(check, RequestAdmitted) else check.status
 
 
 async def test_a_valid_request() -> None:
     """It is the local principal's, and accepts events."""
-    verdict = await judged()
-    assert isinstance(verdict, RequestAdmitted)
-    assert (verdict.access.principal.name, verdict.streams) == ("local", True)
+    check = await judged()
+    assert isinstance(check, RequestAdmitted)
+    assert (check.access.principal.name, check.streams) == ("local", True)
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:8080", "HTTP://127.0.0.1:8080", "https://editor.example"])
@@ -85,13 +85,13 @@ async def test_the_challenge_has_the_metadata_url() -> None:
 )
 async def test_without_a_valid_token(authorization: str | None, error: bool) -> None:
     """The refusal says how to authenticate, and whether the token is invalid."""
-    verdict = await judged(authorization=authorization)
-    assert isinstance(verdict, RequestRefused)
-    assert verdict.status == 401
-    challenge = dict(verdict.headers)["www-authenticate"]
+    check = await judged(authorization=authorization)
+    assert isinstance(check, RequestRefused)
+    assert check.status == 401
+    challenge = dict(check.headers)["www-authenticate"]
     assert challenge.startswith("Bearer")
     assert ("invalid_token" in challenge) is error
-    assert "toold token" in verdict.message
+    assert "toold token" in check.message
 
 
 async def test_with_auth_off_every_caller_is_local() -> None:
@@ -102,9 +102,9 @@ async def test_with_auth_off_every_caller_is_local() -> None:
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS"])
 async def test_other_methods(method: str) -> None:
     """405, but only for authenticated callers."""
-    verdict = await judged(method)
-    assert isinstance(verdict, RequestRefused)
-    assert (verdict.status, dict(verdict.headers)) == (405, {"allow": "POST"})
+    check = await judged(method)
+    assert isinstance(check, RequestRefused)
+    assert (check.status, dict(check.headers)) == (405, {"allow": "POST"})
     assert status(await judged(method, authorization=None)) == 401
 
 
@@ -126,10 +126,10 @@ async def test_bodies_must_be_json(content_type: str | None, expected: int) -> N
 @pytest.mark.parametrize(("coding", "expected"), [("gzip", 415), ("br, gzip", 415), ("Identity", 200)])
 async def test_compressed_bodies_are_rejected(coding: str, expected: int) -> None:
     """With the accepted coding (RFC 9110, 15.5.16)."""
-    verdict = await judged(content_encoding=coding)
-    assert status(verdict) == expected
-    if isinstance(verdict, RequestRefused):
-        assert verdict.headers == (("accept-encoding", "identity"),)
+    check = await judged(content_encoding=coding)
+    assert status(check) == expected
+    if isinstance(check, RequestRefused):
+        assert check.headers == (("accept-encoding", "identity"),)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ async def test_compressed_bodies_are_rejected(coding: str, expected: int) -> Non
 )
 async def test_accept(accept: str | None, streams: bool) -> None:
     """JSON is required; events are sent only if accepted."""
-    verdict = await judged(accept=accept)
-    assert isinstance(verdict, RequestAdmitted)
-    assert verdict.streams is streams
+    check = await judged(accept=accept)
+    assert isinstance(check, RequestAdmitted)
+    assert check.streams is streams
 
 
 @pytest.mark.parametrize("accept", ["text/html", "text/event-stream", ""])
