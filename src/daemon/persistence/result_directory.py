@@ -1,11 +1,11 @@
-"""The directory of result files: written whole or not at all, bounded in bytes and time. Blocks, and is for one thread
-at a time; ``results`` is how the daemon asks it.
+"""The directory of retained results: files written atomically, limited in size and age. Blocks; used by one thread at a
+time, through ``result_files``.
 
 Exceptions::
 
-    ResultGoneError      it was here, and its time is over, or others took its room
-    ResultUnknownError   nothing was ever kept under this handle for this principal
-    NoRoomError          it is more than all files together may be
+    ResultDeletedError    the result expired, or was deleted to make space
+    ResultUnknownError    no result was ever retained with this handle for this principal
+    ResultSizeError       the result is larger than the limit of all files together
 """
 
 import hashlib
@@ -19,29 +19,29 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-REMEMBERED_S: Final = 7 * 86400.0
-"""How long it is known of a file that it was there; as of the ids of calls (docs/protocol.md)."""
+TOMBSTONE_TTL_S: Final = 7 * 86400.0
+"""How long a deleted file's handle stays known; the same as for the ids of calls (docs/protocol.md)."""
 
 _PLAIN_NAME: Final = re.compile(r"[a-z0-9_-]{1,40}")
 _MAX_NAME_CHARS: Final = 150
-_GONE: Final = "gone"
+_TOMBSTONE: Final = "gone"
 _UNFINISHED: Final = "new"
 
 
-class ResultGoneError(Exception):
-    """It was here, and is not any more."""
+class ResultDeletedError(Exception):
+    """The result expired, or was deleted to make space."""
 
 
 class ResultUnknownError(Exception):
-    """Nothing was ever kept under this handle for this principal."""
+    """No result was ever retained with this handle for this principal."""
 
 
-class NoRoomError(Exception):
-    """It is more than all files together may be."""
+class ResultSizeError(Exception):
+    """The result is larger than the limit of all files together."""
 
 
-class StoredResult(NamedTuple):
-    """One file."""
+class ResultFile(NamedTuple):
+    """One retained result."""
 
     extension: str
     size: int
@@ -50,140 +50,141 @@ class StoredResult(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Shelf:
+class _PrincipalFiles:
     """The files of one principal."""
 
-    files: dict[Path, StoredResult] = field(default_factory=dict)
-    """By place, which is a path without its extension; the oldest first."""
+    files: dict[Path, ResultFile] = field(default_factory=dict)
+    """By path without extension, oldest first."""
     size: int = 0
-    """Bytes of all of them."""
+    """The size of all files, in bytes."""
 
-    def put(self, place: Path, kept: StoredResult) -> None:
-        self.files[place] = kept
-        self.size += kept.size
+    def add(self, base: Path, file: ResultFile) -> None:
+        self.files[base] = file
+        self.size += file.size
 
-    def take(self, place: Path) -> None:
-        self.size -= self.files.pop(place).size
+    def remove(self, base: Path) -> None:
+        self.size -= self.files.pop(base).size
 
 
 class ResultDirectory:
-    """Files below ``path``, a directory a principal: ``<principal>/<handle>.<extension>``, for the daemon's user alone.
+    """Files below ``path``, one directory per principal: ``<principal>/<handle>.<extension>``, readable only by the
+    daemon's user.
 
-    Of a file that is removed an empty one stays for ``REMEMBERED_S``. ``keep_s`` and ``keep_bytes`` may change.
+    A deleted file leaves an empty tombstone file for ``TOMBSTONE_TTL_S``. ``ttl_s`` and ``max_bytes`` may change.
     """
 
-    def __init__(self, path: Path, *, keep_s: float, keep_bytes: int) -> None:
-        self.keep_s = keep_s
-        self.keep_bytes = keep_bytes
+    def __init__(self, path: Path, *, ttl_s: float, max_bytes: int) -> None:
+        self.ttl_s = ttl_s
+        self.max_bytes = max_bytes
         self._path = path
-        # By the principal's directory. None until the directory was looked at.
-        self._shelves: defaultdict[Path, _Shelf] | None = None
+        # By the principal's directory. None until the directory was read.
+        self._principals: defaultdict[Path, _PrincipalFiles] | None = None
 
     def write(self, principal: str, handle: str, extension: str, pieces: Iterable[bytes], now: float) -> int:
-        """Write a file in the place of what was there under the handle; returns its bytes.
+        """Writes a file, replacing one with the same handle; returns its size.
 
         Raises:
-            NoRoomError: it is too large; nothing was written.
-            OSError: the disk refuses; nothing was written.
+            ResultSizeError: it is too large; nothing was written.
+            OSError: the write fails; nothing was written.
         """
-        place = self._place(principal, handle)
-        shelf = self._known()[place.parent]
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = place.with_suffix(f".{_UNFINISHED}")
+        base = self._base(principal, handle)
+        files = self._files()[base.parent]
+        base.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = base.with_suffix(f".{_UNFINISHED}")
         try:
-            size = _write(unfinished, pieces, self.keep_bytes)
-            if place in shelf.files:
-                self._remove(place)
-            self._make_room(place.parent, size)
-            unfinished.replace(place.with_suffix(f".{extension}"))
+            size = _write(unfinished, pieces, self.max_bytes)
+            if base in files.files:
+                self._delete(base)
+            self._free_space(base.parent, size)
+            unfinished.replace(base.with_suffix(f".{extension}"))
         except BaseException:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
-        shelf.put(place, StoredResult(extension, size, now))
+        files.add(base, ResultFile(extension, size, now))
         return size
 
     def read(self, principal: str, handle: str, now: float) -> tuple[str, bytes]:
-        """The extension and the content of a file.
+        """Returns the extension and the content of a file.
 
         Raises:
-            ResultGoneError, ResultUnknownError: there is none.
-            OSError: the disk refuses.
+            ResultDeletedError, ResultUnknownError: the file does not exist.
+            OSError: the read fails.
         """
-        place = self._place(principal, handle)
-        shelf = self._known().get(place.parent)
-        kept = None if shelf is None else shelf.files.get(place)
-        if kept is None:
-            raise ResultGoneError if place.with_suffix(f".{_GONE}").exists() else ResultUnknownError
-        if kept.at + self.keep_s < now:
-            raise ResultGoneError
+        base = self._base(principal, handle)
+        files = self._files().get(base.parent)
+        file = None if files is None else files.files.get(base)
+        if file is None:
+            raise ResultDeletedError if base.with_suffix(f".{_TOMBSTONE}").exists() else ResultUnknownError
+        if file.at + self.ttl_s < now:
+            raise ResultDeletedError
         try:
-            return kept.extension, place.with_suffix(f".{kept.extension}").read_bytes()
+            return file.extension, base.with_suffix(f".{file.extension}").read_bytes()
         except FileNotFoundError:
-            raise ResultGoneError from None  # somebody else removed it
+            raise ResultDeletedError from None  # deleted by another program
 
-    def tidy(self, now: float) -> None:
-        """Remove what is too old, what is too much, and what was left unfinished.
+    def delete_expired(self, now: float) -> None:
+        """Deletes expired files, the oldest files beyond the size limit, and expired tombstones.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: a deletion fails.
         """
-        for shelf in self._known().values():
-            for place in [place for place, kept in shelf.files.items() if kept.at + self.keep_s < now]:
-                self._remove(place)
-        self._make_room(self._path, 0)
-        for path in self._all():
-            if path.suffix == f".{_GONE}" and path.stat().st_mtime + REMEMBERED_S < now:
+        for files in self._files().values():
+            for base in [base for base, file in files.files.items() if file.at + self.ttl_s < now]:
+                self._delete(base)
+        self._free_space(self._path, 0)
+        for path in self._paths():
+            if path.suffix == f".{_TOMBSTONE}" and path.stat().st_mtime + TOMBSTONE_TTL_S < now:
                 path.unlink(missing_ok=True)
 
-    def _known(self) -> defaultdict[Path, _Shelf]:
-        """Every file; what a crash left unfinished is removed when this is first asked."""
-        if self._shelves is None:
-            found: dict[Path, StoredResult] = {}
-            for path in self._all():
+    def _files(self) -> defaultdict[Path, _PrincipalFiles]:
+        """Returns all files by principal. The first call reads the directory and deletes unfinished files of a crash."""
+        if self._principals is None:
+            found: dict[Path, ResultFile] = {}
+            for path in self._paths():
                 if path.suffix == f".{_UNFINISHED}":
                     path.unlink(missing_ok=True)
-                elif path.suffix != f".{_GONE}":
+                elif path.suffix != f".{_TOMBSTONE}":
                     status = path.stat()
-                    found[path.with_suffix("")] = StoredResult(path.suffix[1:], status.st_size, status.st_mtime)
-            self._shelves = defaultdict(_Shelf)
-            for place in sorted(found, key=lambda place: found[place].at):
-                self._shelves[place.parent].put(place, found[place])
-        return self._shelves
+                    found[path.with_suffix("")] = ResultFile(path.suffix[1:], status.st_size, status.st_mtime)
+            self._principals = defaultdict(_PrincipalFiles)
+            for base in sorted(found, key=lambda base: found[base].at):
+                self._principals[base.parent].add(base, found[base])
+        return self._principals
 
-    def _all(self) -> list[Path]:
+    def _paths(self) -> list[Path]:
         return [path for path in self._path.glob("*/*") if path.is_file() and not path.is_symlink()]
 
-    def _make_room(self, directory: Path, size: int) -> None:
-        """Have so many bytes more in this principal's directory be within the bound: whoever has most gives its
-        oldest, so that nobody's many files are another's loss.
+    def _free_space(self, directory: Path, size: int) -> None:
+        """Deletes files until ``size`` more bytes in this principal's directory fit in the limit: each time the oldest
+        file of the principal with the most bytes, so that one principal's files do not displace another's.
         """
-        shelves = self._known()
-        excess = sum(shelf.size for shelf in shelves.values()) + size - self.keep_bytes
+        principals = self._files()
+        excess = sum(files.size for files in principals.values()) + size - self.max_bytes
         while excess > 0:
-            given = [
-                (shelf.size + (size if of == directory else 0), -kept.at, place)
-                for of, shelf in shelves.items()
-                for place, kept in islice(shelf.files.items(), 1)
+            candidates = [
+                (files.size + (size if owner == directory else 0), -file.at, base)
+                for owner, files in principals.items()
+                for base, file in islice(files.files.items(), 1)
             ]
-            _, _, place = max(given)
-            excess -= shelves[place.parent].files[place].size
-            self._remove(place)
+            _, _, base = max(candidates)
+            excess -= principals[base.parent].files[base].size
+            self._delete(base)
 
     def _remove(self, place: Path) -> None:
-        shelf = self._known()[place.parent]
+        files = self._files()[base.parent]
         extension = shelf.files[place].extension
-        os.close(os.open(place.with_suffix(f".{_GONE}"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        place.with_suffix(f".{extension}").unlink(missing_ok=True)
-        shelf.take(place)
+        os.close(os.open(place.with_suffix(f".{_TOMBSTONE}"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        base.with_suffix(f".{extension}").unlink(missing_ok=True)
+        files.remove(base)
 
-    def _place(self, principal: str, handle: str) -> Path:
-        """Where a file lies, without its extension."""
+    def _base(self, principal: str, handle: str) -> Path:
+        """Returns the path of a file without its extension."""
         return self._path / _file_name(principal) / _file_name(handle)
 
 
 def _file_name(text: str) -> str:
-    """A file name that no other text has, on any file system; what can be is as it is."""
+    """Returns a file name that is unique to the text on any file system; plain text stays unchanged."""
     if _PLAIN_NAME.fullmatch(text):
         return text
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
@@ -191,14 +192,14 @@ def _file_name(text: str) -> str:
     return f"{readable}~{digest}"
 
 
-def _write(path: Path, pieces: Iterable[bytes], most: int) -> int:
+def _write(path: Path, pieces: Iterable[bytes], max_bytes: int) -> int:
     path.unlink(missing_ok=True)
     size = 0
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         for piece in pieces:
             size += len(piece)
-            if size > most:
-                raise NoRoomError
+            if size > max_bytes:
+                raise ResultSizeError
             file.write(piece)
         file.flush()
         os.fsync(file.fileno())

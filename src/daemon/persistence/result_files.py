@@ -1,4 +1,4 @@
-"""Result files as calls ask for them: off the loop, in words that callers can act on. Satisfies ``tools.Results``."""
+"""Retained results for calls: file access off the event loop, with errors that callers can act on."""
 
 import asyncio
 import concurrent.futures
@@ -16,11 +16,11 @@ from ...protocol.error_codes import NotFoundError, ResultExpiredError, ResultToo
 from ...protocol.tool_call import Json, Principal
 from ...shaping import ShapingError, as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
 from ...tools import ResultFormat, RetainedResult
-from .result_directory import NoRoomError, ResultDirectory, ResultGoneError, ResultUnknownError
+from .result_directory import ResultSizeError, ResultDirectory, ResultDeletedError, ResultUnknownError
 
 RESULTS_DIRECTORY: Final = "results"
-"""Below the state directory."""
-TIDY_EVERY_S: Final = 60.0
+"""The directory below the state directory."""
+DELETE_INTERVAL_S: Final = 60.0
 
 _SHOWN_HANDLE_CHARS: Final = 120
 
@@ -37,19 +37,19 @@ _log = structlog.get_logger(__name__)
 
 
 class ResultFiles:
-    """The files of all principals, on one thread of their own."""
+    """The files of all principals, accessed on a separate thread. Satisfies ``tools.RetainedResults``."""
 
     def __init__(self, directory: ResultDirectory) -> None:
         self._directory = directory
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="result-files")
 
     def __repr__(self) -> str:
-        return f"<ResultFiles keep_s={self._directory.keep_s:g} keep_bytes={self._directory.keep_bytes}>"
+        return f"<ResultFiles ttl_s={self._directory.ttl_s:g} max_bytes={self._directory.max_bytes}>"
 
-    def apply(self, *, keep_s: float, keep_bytes: int) -> None:
-        """Keep files for so long, and so many bytes, from now on."""
-        self._directory.keep_s = keep_s
-        self._directory.keep_bytes = keep_bytes
+    def apply(self, *, ttl_s: float, max_bytes: int) -> None:
+        """Applies a new age and size limit."""
+        self._directory.ttl_s = ttl_s
+        self._directory.max_bytes = max_bytes
 
     async def keep(
         self, principal: Principal, handle: str, value: Json, rows: list[Any] | None, file_format: ResultFormat
@@ -61,14 +61,14 @@ class ResultFiles:
 
         try:
             size = await self._run(write)
-        except NoRoomError:
+        except ResultSizeError:
             raise ResultTooLargeError(
-                f"The result is larger than the {self._directory.keep_bytes:,} bytes that all result files together may"
-                " have; ask for less, or have results_keep_bytes raised."
+                f"The result is larger than the limit of {self._directory.max_bytes:,} bytes for all retained results; "
+                "request less data, or ask the operator to raise results_keep_bytes."
             ) from None
         except OSError as error:
-            raise _refused(error, "written", executed_maybe=True) from None
-        expires = dt.datetime.fromtimestamp(int(now + self._directory.keep_s), dt.UTC)
+            raise _failed(error, "written", executed_maybe=True) from None
+        expires = dt.datetime.fromtimestamp(int(now + self._directory.ttl_s), dt.UTC)
         count = 1 if rows is None else len(rows)
         return RetainedResult(handle, count, size, file_format, expires.isoformat().replace("+00:00", "Z"))
 
@@ -83,42 +83,41 @@ class ResultFiles:
             return await self._run(read)
         except ResultUnknownError:
             raise NotFoundError(
-                f"There is no result {shown}; a handle is what an answer with a file has as `handle`."
+                f"Result {shown} does not exist; use the `handle` of an answer that has one."
             ) from None
-        except ResultGoneError:
+        except ResultDeletedError:
             raise ResultExpiredError(
-                f"The result {shown} was kept for its time, or until others took its room, and is gone; call the tool "
-                "again if that does no harm.",
+                f"Result {shown} expired, or was deleted to make space; call the tool again if repeating it is safe.",
                 executed="no",
             ) from None
         except OSError as error:
-            raise _refused(error, "read", executed_maybe=False) from None
+            raise _failed(error, "read", executed_maybe=False) from None
         except (ShapingError, KeyError) as error:
-            _log.error("a result file is damaged", handle=handle, reason=str(error))
+            _log.error("retained result is damaged", handle=handle, reason=str(error))
             raise ServiceUnavailableError(
-                f"The file of the result {shown} was changed or damaged.", transient=False
+                f"The file of result {shown} was changed or damaged.", transient=False
             ) from None
 
-    async def tidy(self) -> None:
-        """For as long as the daemon runs: remove what is too old."""
+    async def delete_expired(self) -> None:
+        """Deletes expired results periodically, until cancelled."""
         while True:
             try:
-                await self._run(lambda: self._directory.tidy(time.time()))
+                await self._run(lambda: self._directory.delete_expired(time.time()))
             except OSError as error:
-                _log.warning("result files cannot be tidied", reason=_reason(error))
-            await asyncio.sleep(TIDY_EVERY_S)
+                _log.warning("expired results cannot be deleted", reason=_reason(error))
+            await asyncio.sleep(DELETE_INTERVAL_S)
 
     def close(self) -> None:
-        """Begin nothing more; a disk that hangs is left behind."""
+        """Stops the thread; an operation that hangs is abandoned."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
-def open_results(directory: Path, *, keep_s: float, keep_bytes: int) -> ResultFiles:
-    """The result files below a directory, which is made when there is something to keep."""
-    return ResultFiles(ResultDirectory(directory, keep_s=keep_s, keep_bytes=keep_bytes))
+def open_results(directory: Path, *, ttl_s: float, max_bytes: int) -> ResultFiles:
+    """Returns the retained results below a directory, which is created with the first result."""
+    return ResultFiles(ResultDirectory(directory, ttl_s=ttl_s, max_bytes=max_bytes))
 
 
 def _pieces(value: Json, rows: list[Any] | None, file_format: ResultFormat) -> Iterable[bytes]:
@@ -127,9 +126,9 @@ def _pieces(value: Json, rows: list[Any] | None, file_format: ResultFormat) -> I
     return _WRITERS[file_format]([value] if rows is None else rows)
 
 
-def _refused(error: OSError, done: str, *, executed_maybe: bool) -> ServiceUnavailableError:
+def _failed(error: OSError, action: str, *, executed_maybe: bool) -> ServiceUnavailableError:
     return ServiceUnavailableError(
-        f"The result's file could not be {done} ({_reason(error)}).", executed="maybe" if executed_maybe else "no"
+        f"The file of the result could not be {action} ({_reason(error)}).", executed="maybe" if executed_maybe else "no"
     )
 
 
