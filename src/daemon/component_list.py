@@ -44,7 +44,9 @@ class ComponentList:
         return [
             Component("logging", apply=apply_to_logging),
             Component("store", apply=self._apply_to_store),
-            Component("results", run=daemon.results.tidy, apply=self._apply_to_results, close=self._close_results),
+            Component(
+                "results", run=daemon.results.delete_expired, apply=self._apply_to_results, close=self._close_results
+            ),
             Component("sandbox", apply=self._apply_to_sandbox, close=daemon.sandbox.close),
             Component("audit sender", run=self._start_sender, close=self._close_sender),
             Component("dispatch", run=daemon.router.send_heartbeats, apply=self._apply_to_dispatch),
@@ -75,7 +77,7 @@ class ComponentList:
         )
 
     def _apply_to_results(self, settings: Settings) -> None:
-        self._daemon.results.apply(keep_s=settings.results_keep_s, keep_bytes=settings.results_keep_bytes)
+        self._daemon.results.apply(ttl_s=settings.results_keep_s, max_bytes=settings.results_keep_bytes)
 
     async def _close_results(self) -> None:
         self._daemon.results.close()

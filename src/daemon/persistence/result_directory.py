@@ -138,7 +138,7 @@ class ResultDirectory:
                 path.unlink(missing_ok=True)
 
     def _files(self) -> defaultdict[Path, _PrincipalFiles]:
-        """Returns all files by principal. The first call reads the directory and deletes unfinished files of a crash."""
+        """Returns all files by principal. The first call reads the directory and deletes unfinished files."""
         if self._principals is None:
             found: dict[Path, ResultFile] = {}
             for path in self._paths():
@@ -171,10 +171,10 @@ class ResultDirectory:
             excess -= principals[base.parent].files[base].size
             self._delete(base)
 
-    def _remove(self, place: Path) -> None:
+    def _delete(self, base: Path) -> None:
         files = self._files()[base.parent]
-        extension = shelf.files[place].extension
-        os.close(os.open(place.with_suffix(f".{_TOMBSTONE}"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        extension = files.files[base].extension
+        os.close(os.open(base.with_suffix(f".{_TOMBSTONE}"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         base.with_suffix(f".{extension}").unlink(missing_ok=True)
         files.remove(base)
 

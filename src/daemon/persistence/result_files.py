@@ -16,7 +16,7 @@ from ...protocol.error_codes import NotFoundError, ResultExpiredError, ResultToo
 from ...protocol.tool_call import Json, Principal
 from ...shaping import ShapingError, as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
 from ...tools import ResultFormat, RetainedResult
-from .result_directory import ResultSizeError, ResultDirectory, ResultDeletedError, ResultUnknownError
+from .result_directory import ResultDeletedError, ResultDirectory, ResultSizeError, ResultUnknownError
 
 RESULTS_DIRECTORY: Final = "results"
 """The directory below the state directory."""
@@ -82,9 +82,7 @@ class ResultFiles:
         try:
             return await self._run(read)
         except ResultUnknownError:
-            raise NotFoundError(
-                f"Result {shown} does not exist; use the `handle` of an answer that has one."
-            ) from None
+            raise NotFoundError(f"Result {shown} does not exist; use the `handle` of an answer that has one.") from None
         except ResultDeletedError:
             raise ResultExpiredError(
                 f"Result {shown} expired, or was deleted to make space; call the tool again if repeating it is safe.",
@@ -128,7 +126,8 @@ def _pieces(value: Json, rows: list[Any] | None, file_format: ResultFormat) -> I
 
 def _failed(error: OSError, action: str, *, executed_maybe: bool) -> ServiceUnavailableError:
     return ServiceUnavailableError(
-        f"The file of the result could not be {action} ({_reason(error)}).", executed="maybe" if executed_maybe else "no"
+        f"The file of the result could not be {action} ({_reason(error)}).",
+        executed="maybe" if executed_maybe else "no",
     )
 
 

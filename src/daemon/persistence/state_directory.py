@@ -1,4 +1,4 @@
-"""The state directory: one running daemon each, its token, its address. The database lies there too.
+"""The state directory of one running daemon: its lock, token, address, audit key and database.
 
 Exceptions::
 
@@ -32,10 +32,10 @@ from ..config.setting_types import MIN_TOKEN_CHARS, USABLE_TOKEN
 
 DATABASE_FILE: Final = "toold.db"
 AUDIT_KEY_FILE: Final = "audit.key"
-"""Mode 0600: the key of the audit's chain in hexadecimal digits, one line."""
+"""The key of the audit chain: one line of hexadecimal digits, mode 0600."""
 MAX_SECRET_BYTES: Final = 4096
-_LOOK_S: Final = 0.05
-"""Much longer than a command has the lock that only looks whether a daemon runs."""
+_LOCK_RETRY_S: Final = 0.05
+"""Much longer than a command that checks for a running daemon holds the lock."""
 
 _log = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ class AlreadyRunningError(StateError):
     def __init__(self, directory: Path, pid: int | None, address: DaemonAddress | None) -> None:
         self.pid = pid
         self.address = address
-        """Where it listens; None while it starts or stops."""
+        """Its address; None while it starts or stops."""
         who = f"a daemon with pid {pid}" if pid else "a daemon"
         where = f" on port {address.port}" if address else ""
         stop = f"stop it (kill {pid})" if pid else "stop it"
@@ -60,7 +60,7 @@ class AlreadyRunningError(StateError):
 
 
 def read_address(directory: Path) -> DaemonAddress | None:
-    """Where the daemon of this state directory says it listens; None where no (whole) address file is."""
+    """Returns the address of the daemon of this state directory; None without a valid address file."""
     try:
         return decode_address((directory / ADDRESS_FILE).read_bytes())
     except (OSError, msgspec.DecodeError):
@@ -68,7 +68,7 @@ def read_address(directory: Path) -> DaemonAddress | None:
 
 
 def read_pid(directory: Path) -> int | None:
-    """The pid of the daemon that has, or last had, this state directory."""
+    """Returns the pid of the daemon that holds, or last held, this state directory."""
     try:
         return int((directory / LOCK_FILE).read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -76,49 +76,49 @@ def read_pid(directory: Path) -> int | None:
 
 
 def read_audit_key(directory: Path) -> bytes:
-    """The key that signs the audit's chain of this state directory.
+    """Returns the key that signs the audit chain of this state directory.
 
     Raises:
-        StateError: there is none, it cannot be read, belongs to another user, or is no key.
+        StateError: the file is missing, cannot be read, belongs to another user, or is not a key.
     """
     path = directory / AUDIT_KEY_FILE
     try:
         content = read_private(path, MAX_SECRET_BYTES)
     except FileNotFoundError:
-        raise StateError(f"there is no key at {path}; a daemon's first start makes one") from None
+        raise StateError(f"there is no key at {path}; a daemon's first start creates one") from None
     except OSError as error:
-        raise StateError(f"the audit's key file {path} cannot be read ({error.strerror})") from None
+        raise StateError(f"the audit key file {path} cannot be read ({error.strerror})") from None
     try:
         key = bytes.fromhex(content.decode("ascii"))
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
         raise StateError(
-            f"{path} holds no key ({2 * KEY_BYTES} hexadecimal digits); put the right one back, or move it away: then "
-            "the next start makes one, and begins a new chain"
+            f"{path} does not contain a key ({2 * KEY_BYTES} hexadecimal digits); restore the key, or move the file "
+            "away: then the next start creates a key and begins a new chain"
         )
     return key
 
 
 class StateDirectory:
-    """The directory of the running daemon, locked from opening to closing::
+    """The directory of the running daemon, locked while open::
 
         with StateDirectory(settings.state_dir) as state:
             token = settings.token or state.load_or_create_token()
 
-    Made with mode 0700 where it does not exist. A directory that others can write to is closed to them, or refused
-    where it is theirs too: they could swap the token.
+    Created with mode 0700 if it does not exist. Write access of other users is removed, or the directory is refused
+    if it belongs to another user or is shared: they could replace the token.
 
     Raises:
         AlreadyRunningError: another daemon runs here.
-        StateError: the directory cannot be made, written or locked.
+        StateError: the directory cannot be created, written or locked.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _keep_others_out(path)
+            _restrict_writes(path)
             self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StateError(
@@ -136,7 +136,7 @@ class StateDirectory:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                time.sleep(_LOOK_S)
+                time.sleep(_LOCK_RETRY_S)
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._lock, 0)
             os.write(self._lock, f"{os.getpid()}\n".encode())
@@ -145,9 +145,9 @@ class StateDirectory:
         except OSError as error:
             raise StateError(
                 f"{self.path / LOCK_FILE} cannot be locked ({error.strerror}); "
-                "set TOOLD_STATE_DIR to a directory on a local disk with room"
+                "set TOOLD_STATE_DIR to a directory on a local disk with free space"
             ) from None
-        # What a crashed daemon left would send clients to a port that is nobody's now, or somebody else's.
+        # The address of a crashed daemon would send clients to an unused port, or to another program.
         self.remove_address()
 
     @property
@@ -155,10 +155,11 @@ class StateDirectory:
         return self.path / DATABASE_FILE
 
     def load_or_create_token(self) -> SecretStr:
-        """The token of this directory, made at the first start: 43 URL-safe characters in a file only its owner reads.
+        """Returns the token of this directory, created at the first start: 43 URL-safe characters, in a file that only
+        its owner can read.
 
         Raises:
-            StateError: the file cannot be read or made, belongs to somebody else, or holds no usable token.
+            StateError: the file cannot be read or created, belongs to another user, or has no valid token.
         """
         path = self.path / TOKEN_FILE
         try:
@@ -172,30 +173,30 @@ class StateDirectory:
 
     @property
     def has_audit_key(self) -> bool:
-        """Whether there is a key that signed a chain."""
+        """Whether a key exists, which signed a chain."""
         return (self.path / AUDIT_KEY_FILE).exists()
 
     def remove_audit_key(self) -> None:
-        """Remove a key that signed no chain. Never raises."""
+        """Deletes a key that signed no chain. Never raises."""
         with contextlib.suppress(OSError):
             (self.path / AUDIT_KEY_FILE).unlink()
 
     def load_or_create_audit_key(self) -> bytes:
-        """The key that signs the audit's chain, made at the first start, in a file only its owner reads.
+        """Returns the key that signs the audit chain, created at the first start, in a file for its owner only.
 
         Raises:
-            StateError: the file cannot be read or made, belongs to somebody else, or holds no key.
+            StateError: the file cannot be read or created, belongs to another user, or is not a key.
         """
         path = self.path / AUDIT_KEY_FILE
         try:
             if not path.exists():
                 write_private(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
         except OSError as error:
-            raise StateError(f"the audit's key file {path} cannot be made ({error.strerror})") from None
+            raise StateError(f"the audit key file {path} cannot be created ({error.strerror})") from None
         return read_audit_key(self.path)
 
     def write_address(self, address: DaemonAddress) -> None:
-        """Tell clients where the daemon listens; they see the old file or the new one, never half of it.
+        """Publishes the address to clients, atomically.
 
         Raises:
             StateError: the file cannot be written.
@@ -207,19 +208,19 @@ class StateDirectory:
             raise StateError(f"{path} cannot be written ({error.strerror})") from None
 
     def remove_address(self) -> None:
-        """The daemon listens no more. Never raises: the next start removes what stayed.
+        """Deletes the address file. Never raises: the next start deletes it otherwise.
 
-        Where the directory was moved away and another one made, another daemon's address may stand at the path.
+        If the directory was moved and another one created, the path may have another daemon's address.
         """
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(self._lock), (self.path / LOCK_FILE).stat()):
                 (self.path / ADDRESS_FILE).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Remove the address and let the next daemon in. A second call does nothing."""
+        """Deletes the address and releases the lock. A second call does nothing."""
         if self._lock >= 0:
             self.remove_address()
-            # The lock file stays: were it removed, two daemons could hold locks on two files of one name.
+            # The lock file stays: otherwise two daemons could lock two files of the same name.
             os.close(self._lock)
             self._lock = -1
 
@@ -230,7 +231,7 @@ class StateDirectory:
         self.close()
 
 
-def _keep_others_out(directory: Path) -> None:
+def _restrict_writes(directory: Path) -> None:
     status = directory.stat()
     mode = stat.S_IMODE(status.st_mode)
     if not mode & 0o022:
@@ -238,18 +239,18 @@ def _keep_others_out(directory: Path) -> None:
     # A sticky directory, such as /tmp, is shared on purpose and must stay as it is.
     if mode & stat.S_ISVTX or status.st_uid != os.geteuid():
         raise StateError(
-            f"others can write to the state directory {directory}; set TOOLD_STATE_DIR to a directory of your own, "
+            f"other users can write to the state directory {directory}; set TOOLD_STATE_DIR to a private directory, "
             "such as one below it"
         )
     directory.chmod(mode & ~0o022)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put a file in place, whole or not at all, that only its owner may read. Who calls this holds the lock."""
+    """Writes a file atomically, readable only by its owner. The caller holds the lock."""
     unfinished = path.with_name(f"{path.name}.new")
     unfinished.unlink(missing_ok=True)
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:  # noqa: PTH123 - of a descriptor
+    with open(fd, "wb") as file:  # noqa: PTH123 - a descriptor
         file.write(content)
         file.flush()
         os.fsync(fd)
@@ -257,29 +258,29 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_private(path: Path, limit: int) -> bytes:
-    """The first ``limit`` bytes of a file that is this user's, closed to others where it was not.
+    """Returns the first ``limit`` bytes of a file of this user; restricts the file to its owner.
 
     Raises:
-        StateError: it belongs to another user, is no file, or a link leads to one that is open to others: what lies
-            elsewhere may have to be.
+        StateError: it belongs to another user, is not a regular file, or is a link to a file that others can read, as
+            may be intended there.
         OSError: it cannot be read.
     """
-    with open(path, "rb", opener=_without_waiting) as file:
+    with open(path, "rb", opener=_open_nonblocking) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise StateError(f"{path} is no file; remove it, and the next start makes one")
+            raise StateError(f"{path} is not a regular file; remove it, and the next start creates one")
         if status.st_uid != os.geteuid():
-            raise StateError(f"{path} belongs to another user; remove it, and the next start makes one")
+            raise StateError(f"{path} belongs to another user; remove it, and the next start creates one")
         if stat.S_IMODE(status.st_mode) & 0o077:
             if path.is_symlink():
-                raise StateError(f"{path} leads to a file that others may read; close that file to them (mode 0600)")
+                raise StateError(f"{path} links to a file that other users can read; set the mode of that file to 0600")
             os.fchmod(file.fileno(), 0o600)
-            _log.warning("a file of secrets was open to others and is closed now", path=str(path))
+            _log.warning("secret file was readable by other users; restricted to its owner", path=str(path))
         return file.read(limit)
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """As ``os.open``; a pipe that nobody writes to would not be open until somebody does."""
+def _open_nonblocking(path: str, flags: int) -> int:
+    """Opens like ``os.open``, but without blocking on a pipe that has no writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -287,7 +288,7 @@ def _read_token(path: Path) -> SecretStr:
     token = read_private(path, MAX_SECRET_BYTES).decode("ascii", errors="replace").strip()
     if not USABLE_TOKEN.fullmatch(token):
         raise StateError(
-            f"the token file {path} holds no usable token ({MIN_TOKEN_CHARS} characters or more, one line); "
-            "remove it, and the next start makes one"
+            f"the token file {path} does not contain a valid token ({MIN_TOKEN_CHARS} characters or more, one line); "
+            "remove it, and the next start creates one"
         )
     return SecretStr(token)

@@ -142,7 +142,7 @@ def test_the_mode_of_a_link_target_is_not_changed(tmp_path: Path) -> None:
     (directory / TOKENS_FILE).symlink_to(elsewhere)
     assert read_tokens(directory).by_token(token) is not None
     elsewhere.chmod(0o644)
-    with pytest.raises(StateError, match="leads to a file that others may read"):
+    with pytest.raises(StateError, match="links to a file that other users can read"):
         read_tokens(directory)
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o644
 
@@ -150,5 +150,5 @@ def test_the_mode_of_a_link_target_is_not_changed(tmp_path: Path) -> None:
 def test_pipes_are_rejected(tmp_path: Path) -> None:
     """Reading must not wait for a writer."""
     os.mkfifo(tmp_path / TOKENS_FILE, 0o600)
-    with pytest.raises(StateError, match="is no file"):
+    with pytest.raises(StateError, match="is not a regular file"):
         read_tokens(tmp_path)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from toold.daemon.persistence.result_directory import (
-    REMEMBERED_S,
-    NoRoomError,
+    TOMBSTONE_TTL_S,
+    ResultDeletedError,
     ResultDirectory,
-    ResultGoneError,
+    ResultSizeError,
     ResultUnknownError,
 )
 
@@ -23,9 +23,7 @@ MakeDirectory = Callable[..., ResultDirectory]
 @pytest.fixture
 def make(tmp_path: Path) -> MakeDirectory:
     """Open the directory of the test, as a start of the daemon does."""
-    return lambda keep_s=60.0, keep_bytes=100: ResultDirectory(
-        tmp_path / "results", keep_s=keep_s, keep_bytes=keep_bytes
-    )
+    return lambda ttl_s=60.0, max_bytes=100: ResultDirectory(tmp_path / "results", ttl_s=ttl_s, max_bytes=max_bytes)
 
 
 def files(tmp_path: Path) -> dict[str, int]:
@@ -81,33 +79,33 @@ def test_no_two_handles_share_a_file(make: MakeDirectory, tmp_path: Path, handle
 
 def test_past_its_time_it_is_gone_and_then_forgotten(make: MakeDirectory, tmp_path: Path) -> None:
     """It is refused at once, removed at the next tidying, and known to have been there for seven days."""
-    directory, now = make(keep_s=60), time.time()
+    directory, now = make(ttl_s=60), time.time()
     directory.write("local", "e1-2", "json", [b"1"], now)
-    with pytest.raises(ResultGoneError):
+    with pytest.raises(ResultDeletedError):
         directory.read("local", "e1-2", now + 61)
-    directory.tidy(now + 61)
+    directory.delete_expired(now + 61)
     assert files(tmp_path) == {"local/e1-2.gone": 0}
-    with pytest.raises(ResultGoneError):
+    with pytest.raises(ResultDeletedError):
         make().read("local", "e1-2", now + 61)
-    directory.tidy(now + REMEMBERED_S + 62)
+    directory.delete_expired(now + TOMBSTONE_TTL_S + 62)
     with pytest.raises(ResultUnknownError):
         directory.read("local", "e1-2", now)
 
 
 def test_the_oldest_make_room(make: MakeDirectory, tmp_path: Path) -> None:
     """All files together keep to their bound, whoever they belong to; a lowered one is kept at the next tidying."""
-    directory = make(keep_bytes=10)
+    directory = make(max_bytes=10)
     for at, (principal, handle) in enumerate((("local", "a"), ("ann", "b"), ("local", "c"))):
         directory.write(principal, handle, "json", [b"xxxx"], float(at))
     assert files(tmp_path) == {"ann/b.json": 4, "local/a.gone": 0, "local/c.json": 4}
-    directory.keep_bytes = 5
-    directory.tidy(3.0)
+    directory.max_bytes = 5
+    directory.delete_expired(3.0)
     assert files(tmp_path) == {"ann/b.gone": 0, "local/a.gone": 0, "local/c.json": 4}
 
 
 def test_one_principals_many_files_are_not_anothers_loss(make: MakeDirectory, tmp_path: Path) -> None:
     """Whoever has most makes room, with its own oldest: also whom the new file is of, and after a restart."""
-    directory = make(keep_bytes=10)
+    directory = make(max_bytes=10)
     directory.write("ann", "old", "json", [b"xx"], 0.0)
     for at in range(1, 6):
         directory.write("local", str(at), "json", [b"xxxx"], float(at))
@@ -115,13 +113,13 @@ def test_one_principals_many_files_are_not_anothers_loss(make: MakeDirectory, tm
     assert {name: size for name, size in files(tmp_path).items() if size} == kept
     for name, size in kept.items():
         os.utime(tmp_path / "results" / name, (9.0 - size, 9.0 - size))
-    make(keep_bytes=10).write("bob", "new", "json", [b"xxxxxxxx"], 9.0)
+    make(max_bytes=10).write("bob", "new", "json", [b"xxxxxxxx"], 9.0)
     assert {name: size for name, size in files(tmp_path).items() if size} == {"ann/old.json": 2, "bob/new.json": 8}
 
 
 def test_what_is_too_large_leaves_everything_as_it_was(make: MakeDirectory, tmp_path: Path) -> None:
     """It is refused while it is written: others do not go for what cannot stay."""
-    directory = make(keep_bytes=10)
+    directory = make(max_bytes=10)
     directory.write("local", "a", "json", [b"xxxx"], 1.0)
     asked = []
 
@@ -130,7 +128,7 @@ def test_what_is_too_large_leaves_everything_as_it_was(make: MakeDirectory, tmp_
             asked.append(number)
             yield b"yyyy"
 
-    with pytest.raises(NoRoomError):
+    with pytest.raises(ResultSizeError):
         directory.write("local", "b", "json", pieces(), 2.0)
     assert len(asked) == 3
     assert files(tmp_path) == {"local/a.json": 4}
@@ -148,7 +146,7 @@ def test_what_fails_in_between_leaves_nothing(make: MakeDirectory, tmp_path: Pat
         directory.write("local", "a", "json", pieces(), 1.0)
     assert files(tmp_path) == {}
     (tmp_path / "results" / "local" / "b.new").write_bytes(b"half")
-    make().tidy(1.0)
+    make().delete_expired(1.0)
     assert files(tmp_path) == {}
 
 
@@ -166,5 +164,5 @@ def test_a_file_that_somebody_removed_is_gone(make: MakeDirectory, tmp_path: Pat
     directory = make()
     directory.write("local", "a", "json", [b"[]"], 1.0)
     (tmp_path / "results" / "local" / "a.json").unlink()
-    with pytest.raises(ResultGoneError):
+    with pytest.raises(ResultDeletedError):
         directory.read("local", "a", 1.0)

@@ -16,7 +16,7 @@ ROWS: list[Any] = [{"id": 1, "name": "Ann"}, {"id": 2, "name": None}]
 
 @pytest.fixture
 def results(tmp_path: Path) -> Iterator[ResultFiles]:
-    results = open_results(tmp_path / "results", keep_s=3600, keep_bytes=1000)
+    results = open_results(tmp_path / "results", ttl_s=3600, max_bytes=1000)
     yield results
     results.close()
 
@@ -45,7 +45,7 @@ async def test_what_is_not_there_is_told_apart(results: ResultFiles) -> None:
         await results.read(LOCAL, "e-2")
     with pytest.raises(NotFoundError):
         await results.read(Principal("somebody"), "e-1")
-    results.apply(keep_s=-1, keep_bytes=1000)
+    results.apply(ttl_s=-1, max_bytes=1000)
     with pytest.raises(ResultExpiredError):
         await results.read(LOCAL, "e-1")
 
@@ -59,7 +59,7 @@ async def test_what_is_larger_than_the_bound_is_refused(results: ResultFiles) ->
 async def test_a_disk_that_refuses_is_told_without_its_path(tmp_path: Path) -> None:
     """The caller learns why, and nothing of where."""
     (tmp_path / "results").write_text("no directory")
-    results = open_results(tmp_path / "results", keep_s=60, keep_bytes=1000)
+    results = open_results(tmp_path / "results", ttl_s=60, max_bytes=1000)
     with pytest.raises(CallError) as caught:
         await results.keep(LOCAL, "e-1", 1, None, "json")
     assert (caught.value.code, str(tmp_path) in caught.value.message) == ("SERVICE_UNAVAILABLE", False)
@@ -75,12 +75,14 @@ async def test_a_damaged_file_is_told(results: ResultFiles, tmp_path: Path) -> N
     assert not caught.value.retryable
 
 
-async def test_tidying_goes_on(results: ResultFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expired_results_are_deleted_periodically(
+    results: ResultFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is too old is removed while the daemon runs."""
-    monkeypatch.setattr("toold.daemon.persistence.result_files.TIDY_EVERY_S", 0.001)
+    monkeypatch.setattr("toold.daemon.persistence.result_files.DELETE_INTERVAL_S", 0.001)
     await results.keep(LOCAL, "e-1", 1, None, "json")
-    results.apply(keep_s=-1, keep_bytes=1000)
-    tidying = asyncio.create_task(results.tidy())
+    results.apply(ttl_s=-1, max_bytes=1000)
+    tidying = asyncio.create_task(results.delete_expired())
     async with asyncio.timeout(20):
         while (tmp_path / "results" / "local" / "e-1.json").exists():
             await asyncio.sleep(0.001)

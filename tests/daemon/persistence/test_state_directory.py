@@ -176,7 +176,7 @@ def test_an_unusable_token_file_is_refused(state: StateDirectory, content: bytes
     """An empty, short or broken token is no token; the message says what to remove and shows nothing of it."""
     path = state.path / TOKEN_FILE
     path.write_bytes(content)
-    with pytest.raises(StateError, match="remove it, and the next start makes one") as caught:
+    with pytest.raises(StateError, match="remove it, and the next start creates one") as caught:
         state.load_or_create_token()
     assert str(path) in str(caught.value)
 
@@ -225,7 +225,7 @@ def test_a_key_file_open_to_others_is_closed(state: StateDirectory) -> None:
 def test_what_is_no_key_is_refused(state: StateDirectory, content: str) -> None:
     """A broken key is not replaced in silence: the message says what that would mean."""
     (state.path / "audit.key").write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(StateError, match="put the right one back"):
+    with pytest.raises(StateError, match="restore the key"):
         state.load_or_create_audit_key()
 
 
