@@ -20,7 +20,7 @@ SCHEMA: dict[str, Any] = {"$defs": {"Level": {"enum": ["low", "high"]}, "Loop": 
         ({"enum": [None, True, 1, 1.5, [], {}]}, "null or true or 1 or 1.5 or [] or {}"),
     ],
 )
-def test_what_fits_is_said_in_words(part: dict[str, Any], words: str) -> None:
+def test_accepted_types_are_described_for_people(part: dict[str, Any], words: str) -> None:
     """A person reads what an argument takes: its types, or the values that are named one by one."""
     assert types_in_words(part, SCHEMA) == words
 
@@ -40,12 +40,12 @@ def test_the_types_that_fit(part: dict[str, Any], types: set[str]) -> None:
     assert types_of(part, SCHEMA) == types
 
 
-def test_a_schema_that_refers_to_itself_takes_anything() -> None:
+def test_a_self_referencing_schema_accepts_anything() -> None:
     """It says nothing, however long it is followed."""
     assert types_of({"$ref": "#/$defs/Loop"}, SCHEMA) == types_of({}, SCHEMA)
 
 
-def test_a_text_fits_where_a_string_does() -> None:
+def test_text_is_accepted_where_a_string_is() -> None:
     """And where it is one of the named values."""
     assert takes_text({"anyOf": [{"type": "integer"}, {"type": "string"}]}, SCHEMA, "1")
     assert takes_text({"$ref": "#/$defs/Level"}, SCHEMA, "low")
@@ -53,7 +53,7 @@ def test_a_text_fits_where_a_string_does() -> None:
     assert not takes_text({"type": "integer"}, SCHEMA, "1")
 
 
-def test_the_elements_of_an_array() -> None:
+def test_the_items_of_an_array() -> None:
     """Also where the array is one choice of several; anything where nothing is said of them."""
     assert items_of({"anyOf": [{"type": "null"}, {"items": {"type": "integer"}}]}, SCHEMA) == {"type": "integer"}
     assert items_of({"type": "array"}, SCHEMA) == {}

@@ -54,7 +54,7 @@ def test_tail_shows_the_last_calls(run: Run, kept: list[CallRow]) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("options", [("tail",), ("export",), ("export", "--json")])
 @pytest.mark.process
-def test_a_disk_that_is_full_is_said_in_one_line(kept: list[CallRow], options: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported_in_one_line(kept: list[CallRow], options: tuple[str, ...]) -> None:
     """What is written to a file is lost aloud, with exit code 1, and without a traceback."""
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "toold", "audit", *options]
@@ -62,7 +62,7 @@ def test_a_disk_that_is_full_is_said_in_one_line(kept: list[CallRow], options: t
     assert (ended.returncode, ended.stderr) == (1, "toold: cannot write the output: No space left on device\n")
 
 
-def test_tail_for_programs(run: Run, kept: list[CallRow]) -> None:
+def test_tail_as_json(run: Run, kept: list[CallRow]) -> None:
     """``--json`` has every column, an object a line."""
     lines = run("audit", "tail", "--json").stdout.splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["old", "failed", "asked"]
@@ -78,9 +78,7 @@ def test_export_is_csv(run: Run, kept: list[CallRow]) -> None:
 
 
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "csv"])
-def test_export_has_all_columns_of_the_table(
-    run: Run, kept: list[CallRow], bare_environment: Path, *, as_json: bool
-) -> None:
+def test_export_has_all_columns(run: Run, kept: list[CallRow], bare_environment: Path, *, as_json: bool) -> None:
     """The call's number and its mac too: with them what was exported is told from what is in another copy."""
     with closing(sqlite3.connect(bare_environment / "toold.db")) as connection:
         connection.execute("UPDATE call SET mac = NULL WHERE seq = 1")
@@ -102,7 +100,7 @@ def test_export_of_some_days(run: Run, kept: list[CallRow]) -> None:
     assert [json.loads(line)["id"] for line in lines] == ["failed", "asked"]
 
 
-def test_stats_are_the_sums(run: Run, kept: list[CallRow]) -> None:
+def test_stats_are_the_totals(run: Run, kept: list[CallRow]) -> None:
     """By tool, model and outcome; the same as data with ``--json``."""
     shown = [" ".join(line.split()) for line in run("audit", "stats").stdout.splitlines()]
     assert "all calls 3 1 3 4 0.5 USD" in shown
@@ -112,7 +110,7 @@ def test_stats_are_the_sums(run: Run, kept: list[CallRow]) -> None:
 
 
 @pytest.mark.parametrize("what", ["tail", "export", "stats"])
-def test_without_a_database_it_says_so(run: Run, bare_environment: Path, what: str) -> None:
+def test_a_missing_database_is_reported(run: Run, bare_environment: Path, what: str) -> None:
     """Exit code 1, the path, and what makes one."""
     result = run("audit", what)
     assert (result.exit_code, result.stdout) == (1, "")

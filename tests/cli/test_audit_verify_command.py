@@ -106,7 +106,7 @@ def test_many_problems_are_summarized(run: Run, kept: Path) -> None:
     assert "  … and 16 more" in result.stdout.splitlines()
 
 
-def test_without_a_key_it_says_so(run: Run, kept: Path) -> None:
+def test_a_missing_key_is_reported(run: Run, kept: Path) -> None:
     """The path, and what makes a key; not a word of intact or broken."""
     (kept / "audit.key").unlink()
     result = run("audit", "verify")
@@ -114,7 +114,7 @@ def test_without_a_key_it_says_so(run: Run, kept: Path) -> None:
     assert f"there is no key at {kept / 'audit.key'}" in result.stderr
 
 
-def test_with_another_key_it_says_so(run: Run, kept: Path) -> None:
+def test_another_key_is_reported(run: Run, kept: Path) -> None:
     """Nothing is called broken that only cannot be checked."""
     (kept / "audit.key").write_text("ab" * 32)
     result = run("audit", "verify")
@@ -132,7 +132,7 @@ def test_remote_needs_its_settings(run: Run, kept: Path, monkeypatch: pytest.Mon
     assert "TOOLD_SUPABASE_SERVICE_ROLE_KEY" in result.stderr
 
 
-def test_a_supabase_that_is_not_there(run: Run, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_supabase(run: Run, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 3: nothing is known, which is not the same as broken."""
     monkeypatch.setenv("TOOLD_SUPABASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("TOOLD_SUPABASE_SERVICE_ROLE_KEY", "sb_secret_for_the_tests")

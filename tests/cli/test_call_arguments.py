@@ -84,14 +84,14 @@ def read(*words: str) -> dict[str, Any]:
         ("loop=x", "loop", "x"),
     ],
 )
-def test_a_value_is_read_as_what_the_schema_takes(word: str, key: str, value: Any) -> None:
+def test_a_value_is_converted_to_the_schemas_type(word: str, key: str, value: Any) -> None:
     """Where text is valid it stays text; else the text is read as the type that the schema names; := is JSON."""
     arguments = read(word)
     assert arguments == {key: value}
     assert type(arguments[key]) is type(value)
 
 
-def test_a_key_that_stands_several_times_makes_an_array() -> None:
+def test_a_repeated_key_makes_an_array() -> None:
     """Each word is one element, read by the schema of the elements, or JSON where it says so."""
     assert read("tags=a", "tags=b", "numbers=1", "numbers:=2") == {"tags": ["a", "b"], "numbers": [1, 2]}
     assert read("one_or_more=a", "one_or_more=b") == {"one_or_more": ["a", "b"]}
@@ -146,12 +146,12 @@ def test_a_missing_argument_is_named() -> None:
         ({"properties": {"x": {}}, "additionalProperties": {"type": "integer"}}, 5),
     ],
 )
-def test_an_open_schema_takes_names_that_it_does_not_list(schema: dict[str, Any], value: object) -> None:
+def test_an_open_schema_accepts_unlisted_names(schema: dict[str, Any], value: object) -> None:
     """A tool that takes anything gets anything, read by the schema of the rest where there is one."""
     assert bind("tool", schema, [ArgumentWord("other", "5", is_json=False)]) == {"other": value}
 
 
-def test_a_tool_without_arguments_says_so() -> None:
+def test_a_tool_without_arguments() -> None:
     """A surplus argument to a tool that has none."""
     with pytest.raises(click.UsageError, match="it takes none"):
         bind("tool", {"properties": {}, "additionalProperties": False}, [ArgumentWord("x", "1", is_json=False)])
@@ -169,7 +169,7 @@ def test_files_and_standard_input_are_read(tmp_path: Path, monkeypatch: pytest.M
     assert read(*words) == {"text": "Grüße\n", "numbers": [1, 2], "maybe": "from outside"}
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     """Bytes that are not UTF-8 are no text, and the message says how to send a text that starts with @."""
     (tmp_path / "image").write_bytes(b"\xff\xd8")
     with pytest.raises(click.UsageError, match=r"not UTF-8.*text:="):
@@ -177,19 +177,19 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.text().filter(lambda text: not text.startswith("@")))
-def test_any_text_stays_itself_where_text_is_taken(text: str) -> None:
+def test_any_text_is_unchanged_for_a_string_argument(text: str) -> None:
     """No text is taken for something else where the schema takes strings."""
     assert read(f"text={text}", f"maybe={text}", f"any={text}") == {"text": text, "maybe": text, "any": text}
 
 
 @given(st.integers())
-def test_any_integer_is_read_as_itself(number: int) -> None:
+def test_any_integer_is_unchanged(number: int) -> None:
     """Integers of any size come through."""
     assert coerce("count", str(number), {"type": "integer"}, {}) == number
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_any_number_is_read_as_itself(number: float) -> None:
+def test_any_number_is_unchanged(number: float) -> None:
     """Numbers in JSON's notation come through unchanged."""
     value = coerce("ratio", json.dumps(number), {"type": "number"}, {})
     assert math.isclose(value, number, rel_tol=0, abs_tol=0)

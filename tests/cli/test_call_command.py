@@ -37,7 +37,7 @@ def test_the_text_of_the_answer_is_printed(run: Run, daemon: StubDaemon) -> None
     assert "timeout_ms" not in call
 
 
-def test_a_time_out_is_sent_in_milliseconds(run: Run, daemon: StubDaemon) -> None:
+def test_a_timeout_is_sent_in_milliseconds(run: Run, daemon: StubDaemon) -> None:
     """``--timeout`` is in seconds."""
     assert run("call", "echo", "text=a", "--timeout", "2.5").exit_code == 0
     assert daemon.wait_for("call_tool")["timeout_ms"] == 2500
@@ -54,7 +54,7 @@ def test_relative_paths_start_at_the_current_directory(
     assert hello["features"] == ["ack"]
 
 
-def test_whatever_the_daemon_has_can_be_called(run: Run, daemon: StubDaemon, monkeypatch: Any) -> None:
+def test_every_tool_of_the_daemon_can_be_called(run: Run, daemon: StubDaemon, monkeypatch: Any) -> None:
     """A name that stands in a script is found in the toolset of all tools, unless another is named."""
     run("call", "echo", "text=a")
     monkeypatch.setenv("TOOLD_TOOLSET", "lean")
@@ -63,7 +63,7 @@ def test_whatever_the_daemon_has_can_be_called(run: Run, daemon: StubDaemon, mon
     assert [frame["toolset"] for frame in daemon.frames if frame["op"] == "hello"] == ["full", "lean", "mine"]
 
 
-def test_a_token_of_few_toolsets_calls_what_it_may(run: Run, daemon: StubDaemon, monkeypatch: Any) -> None:
+def test_a_token_limited_to_toolsets_uses_its_default(run: Run, daemon: StubDaemon, monkeypatch: Any) -> None:
     """Where the toolset of all tools is refused, the token's own default is taken; a named one stays."""
     greet = daemon.greet
     monkeypatch.setattr(daemon, "greet", lambda hello: DENIED if "toolset" in hello else greet(hello))
@@ -92,7 +92,7 @@ def refuse(call: dict[str, Any], send: Callable[..., None]) -> None:
     send("call_tool_res", request_id=call["request_id"], outputs=[], error=REFUSED, metadata=metadata)
 
 
-def test_a_calls_error_is_told_with_advice_and_exit_code_1(run: Run, daemon: StubDaemon) -> None:
+def test_a_failed_call_prints_advice_and_exits_with_1(run: Run, daemon: StubDaemon) -> None:
     """Code, message, what to do and when to try again, on stderr."""
     daemon.on_call = refuse
     result = run("call", "echo", "text=hi")
@@ -101,7 +101,7 @@ def test_a_calls_error_is_told_with_advice_and_exit_code_1(run: Run, daemon: Stu
     assert "Retry after 1.5 s." in result.stderr
 
 
-def test_json_holds_the_error_as_it_came(run: Run, daemon: StubDaemon) -> None:
+def test_json_has_the_error_unchanged(run: Run, daemon: StubDaemon) -> None:
     """A program gets the error's record on stdout, and exit code 1."""
     daemon.on_call = refuse
     result = run("call", "echo", "text=hi", "--json")
@@ -122,7 +122,7 @@ def test_json_holds_the_error_as_it_came(run: Run, daemon: StubDaemon) -> None:
         (["echo", "text=a", "--timeout", "0"], "--timeout"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_it_is_sent(
+def test_invalid_arguments_are_refused_before_sending(
     run: Run, daemon: StubDaemon, words: list[str], suggestion: str
 ) -> None:
     """Misspelt tools and arguments, missing and wrong ones: exit code 2, a suggestion, and no call."""
@@ -159,7 +159,7 @@ def test_streamed_text_is_printed_once(run: Run, daemon: StubDaemon) -> None:
     assert daemon.wait_for("hello")["features"] == ["ack", "stream"]
 
 
-def test_without_pieces_the_answer_is_printed_all_the_same(run: Run, daemon: StubDaemon) -> None:
+def test_an_answer_without_chunks_is_printed(run: Run, daemon: StubDaemon) -> None:
     """``--stream`` on a tool that streams nothing."""
     assert run("call", "echo", "text=hi", "--stream").stdout == "hi\n"
 
@@ -169,7 +169,7 @@ def test_standard_input_is_an_argument(run: Run, daemon: StubDaemon) -> None:
     assert run("call", "echo", "text=@-", stdin="from a pipe").stdout == "from a pipe\n"
 
 
-def test_a_connection_that_breaks_is_exit_code_3(run: Run, daemon: StubDaemon) -> None:
+def test_a_broken_connection_is_exit_code_3(run: Run, daemon: StubDaemon) -> None:
     """A daemon that goes away in mid-call leaves no result: one line, and it may have run."""
 
     def leave(call: dict[str, Any], send: Callable[..., None]) -> None:

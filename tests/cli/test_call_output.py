@@ -38,14 +38,14 @@ def test_a_report_is_one_line(report: Progress, line: str) -> None:
     assert progress_line(report) == line
 
 
-def test_the_footer_says_who_answered_at_what_price() -> None:
+def test_the_footer_has_model_tokens_and_cost() -> None:
     """Provider, model, whether it was simulated, tokens, cost, time: as far as they are known."""
     metadata = Metadata(1234.0, Timings(), "kimi", "k2", Usage(10, 20), Cost(0.5, "USD"), simulated=True)
     assert footer(metadata) == "kimi · k2 · simulated · 10+20 tokens · 0.5000 USD · 1.23 s"
     assert footer(METADATA) == "1.23 s"
 
 
-def test_what_is_estimated_is_about() -> None:
+def test_estimates_are_marked_with_about() -> None:
     """Tokens and cost alike; of models in two currencies each cost stands by itself."""
     usage, cost = Usage(10, 20, estimated=True), Cost(0.5, "USD", estimated=True)
     assert footer(Metadata(1000.0, Timings(), "kimi", "k2", usage, cost)) == (
@@ -56,7 +56,7 @@ def test_what_is_estimated_is_about() -> None:
     assert footer(several) == "glm · g · about 10+20 tokens · about 0.5000 USD + 2.0000 CNY · 1.00 s"
 
 
-def test_a_cut_off_answer_is_told_beside_it() -> None:
+def test_a_truncated_answer_has_a_notice() -> None:
     """The tool's notice is a line for a person, terminal or not; data without one says nothing."""
     cut_off = result("Half of", {"finish_reason": "length", "notice": "it was cut off"})
     assert stderr_lines(cut_off, terminal=False) == ["notice: it was cut off"]
@@ -66,13 +66,13 @@ def test_a_cut_off_answer_is_told_beside_it() -> None:
     )
 
 
-def test_what_is_simulated_is_said_so_everywhere() -> None:
+def test_simulated_answers_are_always_marked() -> None:
     """The footer stands on a terminal alone, but for an answer that no vendor gave."""
     made_up = replace(result("hi"), metadata=Metadata(1234.0, Timings(), "kimi", "k2", simulated=True))
     assert stderr_lines(made_up, terminal=False) == ["kimi · k2 · simulated · 1.23 s"]
 
 
-def test_an_answer_for_a_program_has_every_field() -> None:
+def test_a_json_answer_has_every_field() -> None:
     """What is not there is null, so that a program need not look first."""
     keys = {"request_id", "outputs", "structured", "error", "metadata"}
     good, bad = json.loads(json_answer("id", result("hi"))), json.loads(json_answer("id", CallTimeoutError("late")))
@@ -81,13 +81,15 @@ def test_an_answer_for_a_program_has_every_field() -> None:
     assert (bad["error"]["code"], bad["outputs"], bad["metadata"]) == ("TIMEOUT", [], None)
 
 
-def test_elsewhere_the_text_is_printed_as_it_came(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_text_is_printed_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     """Pipes get the tool's own text."""
     print_result(result('{"a":1}', {"a": 1}))
     assert capsys.readouterr().out == '{"a":1}\n'
 
 
-def test_on_a_terminal_json_is_set_out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_json_is_pretty_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Text that is the data's JSON is laid over lines; a tool's own words are not touched."""
     pretend_terminal(monkeypatch)
     print_result(result('{"a":1}', {"a": 1}))
@@ -96,7 +98,7 @@ def test_on_a_terminal_json_is_set_out(capsys: pytest.CaptureFixture[str], monke
     assert capsys.readouterr().out == "1 model\n"
 
 
-def test_on_a_terminal_progress_moves_on_one_line_until_text_begins(
+def test_on_a_terminal_progress_is_one_updating_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reports stand on stderr until the first piece of text; then nothing breaks into it."""
@@ -113,7 +115,7 @@ def test_on_a_terminal_progress_moves_on_one_line_until_text_begins(
     assert "still" not in captured.err
 
 
-def test_elsewhere_progress_is_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_each_report_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """No terminal, no moving line."""
     with CallDisplay() as display:
         display.progress(Progress("one", 1, 2))

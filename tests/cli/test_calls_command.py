@@ -50,7 +50,7 @@ def lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def test_what_runs_and_what_ended_are_two_tables(run: Run, operated: Operated) -> None:
+def test_running_and_ended_calls_are_two_tables(run: Run, operated: Operated) -> None:
     """A line a call: whose, which tool, how it stands, for how long, how long it has, its id, what it says."""
     progress = {"message": "asking\nkimi", "done": 1, "total": 4}
     calls = {"running": [running(progress=progress)], "recent": [ended(started_at=0.0)]}
@@ -69,13 +69,13 @@ def test_what_runs_and_what_ended_are_two_tables(run: Run, operated: Operated) -
     assert printed[6].endswith(" 0a1b-2")
 
 
-def test_where_nothing_runs_it_says_so(run: Run, operated: Operated) -> None:
+def test_no_running_call_is_reported(run: Run, operated: Operated) -> None:
     """In words, and without an empty table."""
     operated.answers["GET /operator/calls"] = (200, {"running": [], "recent": []})
     assert run("calls").stdout == "No call is running.\n"
 
 
-def test_json_is_what_the_daemon_said(run: Run, operated: Operated) -> None:
+def test_json_is_the_daemons_answer(run: Run, operated: Operated) -> None:
     """One object and nothing else."""
     calls = {"running": [running()], "recent": []}
     operated.answers["GET /operator/calls"] = (200, calls)
@@ -90,7 +90,7 @@ def test_without_a_daemon_the_exit_code_is_3(run: Run) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"))))
-def test_the_calls_of_one_session_stand_together(labelled: list[tuple[str, str]]) -> None:
+def test_calls_are_grouped_by_session(labelled: list[tuple[str, str]]) -> None:
     """Every call once, each session's in the order in which they came, and no two sessions under one name."""
     calls = [running(id=str(n), session_id=s + "123456789", session=label) for n, (s, label) in enumerate(labelled)]
     # A session has one label at a time.
@@ -106,7 +106,7 @@ def test_the_calls_of_one_session_stand_together(labelled: list[tuple[str, str]]
     assert len({name for name, *_ in named}) == len(set(order))
 
 
-def test_what_a_call_made_stands_behind_it() -> None:
+def test_child_calls_follow_their_parent() -> None:
     """Indented below it, whatever else came in between; a child whose parent is not shown stands by itself."""
     ids = ["0a-1", "0a-2", "0a-1/fetch", "0a-1/all", "0a-1/all/0", "0a-9/late"]
     shown = by_session([running(id=one, tool=f"t{number}") for number, one in enumerate(ids)])
@@ -134,6 +134,6 @@ def test_progress_is_one_cell(progress: dict[str, Any] | None, shown: str) -> No
     assert running_rows([running(progress=progress)])[0][-1] == shown
 
 
-def test_of_todays_calls_the_time_is_enough() -> None:
+def test_todays_calls_show_only_the_time() -> None:
     """A call of today stands with its time alone."""
     assert len(ended_rows([ended()])[0][5]) == len("12:34:56")

@@ -83,7 +83,7 @@ def test_help_lists_each_command_with_one_line(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_command_has_help_of_its_own(run: Run, name: str) -> None:
+def test_each_command_has_help(run: Run, name: str) -> None:
     """``toold NAME --help`` works for every command."""
     result = run(name, "--help")
     assert result.exit_code == 0

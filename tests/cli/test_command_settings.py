@@ -45,13 +45,15 @@ def test_a_wrong_variable_or_file_is_one_line(
     assert (result.stdout, result.stderr) == ("", f"toold: cannot start: port ({place}): must be 65535 or less\n")
 
 
-def test_settings_that_are_right_are_returned() -> None:
+def test_valid_settings_are_returned() -> None:
     """Flags count, and None is no flag."""
     settings = settings_with({"port": 5000, "http_port": None})
     assert (settings.port, settings.http_port) == (5000, 8080)
 
 
-def test_variables_that_say_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_only_variables_that_differ_from_the_default_are_required(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The state directory where it is another than the platform's, the settings' file where there is one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toold.toml").touch()

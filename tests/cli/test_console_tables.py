@@ -23,7 +23,7 @@ def test_a_plain_row_is_one_line_with_its_columns_aligned(rows: list[tuple[str, 
     assert [(line[:start].strip(), line[start:]) for line in lines] == [("A", "B"), *rows]
 
 
-def test_elsewhere_than_on_a_terminal_there_are_no_rules(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_the_table_has_no_rules(capsys: pytest.CaptureFixture[str]) -> None:
     """Title and rows, and nothing that breaks grep."""
     print_table(("NAME", "N"), [("a", "1")], title="Things")
     assert capsys.readouterr().out == "Things\nNAME  N\na     1\n"
@@ -38,7 +38,7 @@ def test_on_a_terminal_the_table_is_ruled(capsys: pytest.CaptureFixture[str], mo
     assert "───" in output
 
 
-def test_on_a_narrow_terminal_one_column_gives_way(
+def test_on_a_narrow_terminal_one_column_is_truncated(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The column that is named is cut off with an ellipsis, and each row stays one line with its other cells whole."""

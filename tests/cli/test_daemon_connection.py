@@ -29,7 +29,7 @@ def test_without_a_daemon_one_line_says_how_to_start_one(run: Run, command: list
     assert result.stderr == "no daemon answers at ws://127.0.0.1:1/; start one with `make run` or `toold serve`\n"
 
 
-def test_a_wrong_token_is_told_as_such(run: Run, daemon: StubDaemon) -> None:
+def test_a_wrong_token_is_reported(run: Run, daemon: StubDaemon) -> None:
     """A daemon that refuses is another matter than none: its own words, exit code 3."""
     error = {"code": "UNAUTHORIZED", "message": "the token is wrong", "executed": "no", "retryable": False}
     daemon.ack = {"ok": False, "error": error}
@@ -55,12 +55,12 @@ def test_an_error_is_described_with_advice() -> None:
 
 
 @pytest.mark.parametrize("cls", ERROR_CLASSES.values(), ids=lambda cls: cls.code)
-def test_advice_speaks_of_what_can_be_typed(cls: type[CallError]) -> None:
+def test_advice_names_commands_not_frame_fields(cls: type[CallError]) -> None:
     """No advice on the command line names a field of a frame that nobody sees there."""
     assert not re.search(r"[a-z]_[a-z]|details|inputSchema|error\.", describe(cls("m")))
 
 
-def test_what_may_have_had_its_effect_is_to_be_looked_at() -> None:
+def test_a_call_that_may_have_taken_effect_is_to_be_checked() -> None:
     """A call that may have run and may not be sent again is told as such; one that may be sent again is not."""
     assert "check before you retry" in describe(CallTimeoutError("late", executed="maybe"))
     assert "check before" not in describe(CallTimeoutError("late", executed="no"))

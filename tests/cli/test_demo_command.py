@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 
-def test_the_tour_ends_by_itself_with_exit_code_0(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tour_exits_with_0(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step of the tour, with a real daemon and a real file of the current directory."""
     (tmp_path / "README.md").write_text("# A test\n")
     monkeypatch.chdir(tmp_path)
@@ -38,7 +38,7 @@ def test_a_daemon_that_does_not_start_fails_the_tour(run: Run, monkeypatch: pyte
     assert "the daemon exited with code 1" in result.stdout
 
 
-def test_the_file_is_the_current_directories_if_it_has_one(tmp_path: Path) -> None:
+def test_the_file_is_from_the_current_directory_if_it_has_one(tmp_path: Path) -> None:
     """README.md first, then another text file; binaries' names and huge files are passed over."""
     cwd, directory = tmp_path / "cwd", tmp_path / "directory"
     cwd.mkdir()
@@ -51,7 +51,7 @@ def test_the_file_is_the_current_directories_if_it_has_one(tmp_path: Path) -> No
     assert choose_file(cwd, directory) == (cwd, "README.md")
 
 
-def test_in_an_empty_directory_a_file_is_made_elsewhere(tmp_path: Path) -> None:
+def test_an_empty_directory_gets_a_sample_file_elsewhere(tmp_path: Path) -> None:
     """The current directory is left as it was."""
     cwd, directory = tmp_path / "cwd", tmp_path / "directory"
     cwd.mkdir()
@@ -61,7 +61,7 @@ def test_in_an_empty_directory_a_file_is_made_elsewhere(tmp_path: Path) -> None:
     assert not list(cwd.iterdir())
 
 
-def test_settings_of_another_daemon_do_not_reach_the_demos() -> None:
+def test_variables_of_another_daemon_are_removed() -> None:
     """TOOLD_ variables are left out but for the workspace; the rest of the environment stays."""
     env = {"TOOLD_TOKEN": "t", "TOOLD_PORT": "1", "PATH": "/bin"}
     assert demo_environment(env, Path("/w")) == {"PATH": "/bin", "TOOLD_WORKSPACE": "/w"}

@@ -33,7 +33,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[CheckResult]:
     return checks
 
 
-def test_each_check_is_told_with_its_remedy(run: Run, found: list[CheckResult]) -> None:
+def test_each_check_is_printed_with_its_remedy(run: Run, found: list[CheckResult]) -> None:
     """Status, name and message on one line, what to do on the next; exit code 1 where one failed."""
     result = run("doctor")
     assert result.exit_code == 1
@@ -53,7 +53,7 @@ def test_no_color_is_honoured(found: list[CheckResult], no_color: str, coloured:
     assert ("\x1b[" in result.stdout) is coloured
 
 
-def test_warnings_alone_are_no_failure(run: Run, found: list[CheckResult]) -> None:
+def test_warnings_are_not_failures(run: Run, found: list[CheckResult]) -> None:
     """Exit code 0 where nothing failed."""
     del found[-1]
     assert run("doctor").exit_code == 0

@@ -50,7 +50,7 @@ def test_a_first_entry(run: Run, file: Path, bare_environment: Path) -> None:
     assert "toolset 'lea' is not configured here" in run("install", "cursor", "--print", "--toolset", "lea").stderr
 
 
-def test_what_was_there_is_kept(run: Run, file: Path) -> None:
+def test_other_entries_stay(run: Run, file: Path) -> None:
     """Other entries stay, the file as it was lies beside it, and its secrets are not shown."""
     write(file, json.dumps(OTHER, indent=2))
     file.chmod(0o600)
@@ -68,7 +68,7 @@ def test_what_was_there_is_kept(run: Run, file: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "stdin"), [(["--print"], None), ([], "n\n"), ([], "")])
-def test_nothing_is_written_unasked(run: Run, file: Path, arguments: list[str], stdin: str | None) -> None:
+def test_nothing_is_written_without_confirmation(run: Run, file: Path, arguments: list[str], stdin: str | None) -> None:
     """Only shown, or declined, or nobody there to ask."""
     write(file, json.dumps(OTHER))
     result = run("install", "cursor", *arguments, stdin=stdin)
@@ -95,7 +95,7 @@ def test_a_broken_file_is_not_touched(run: Run, file: Path, content: bytes) -> N
     assert file.read_bytes() == content
 
 
-def test_a_link_stays_one(run: Run, file: Path, tmp_path: Path) -> None:
+def test_a_symbolic_link_stays(run: Run, file: Path, tmp_path: Path) -> None:
     """What it leads to is changed, as those who keep their files elsewhere expect."""
     write(file, "{}")
     real = file.rename(tmp_path / "kept.json")
@@ -105,13 +105,13 @@ def test_a_link_stays_one(run: Run, file: Path, tmp_path: Path) -> None:
     assert "toold" in json.loads(real.read_text())["mcpServers"]
 
 
-def test_removing_what_is_not_there(run: Run, file: Path) -> None:
+def test_removing_a_missing_entry(run: Run, file: Path) -> None:
     """Says so, and makes no file."""
     assert "nothing to do" in run("install", "cursor", "--remove").output
     assert not file.exists()
 
 
-def test_the_editors_are_named_whole(run: Run) -> None:
+def test_editor_names_are_not_abbreviated(run: Run) -> None:
     """Help says which there are, with no name broken in two; so does a name that is none of them."""
     told = run("install", "--help").stdout.split()
     assert {"claude-desktop,", "codex."} <= set(told)

@@ -24,7 +24,7 @@ def test_the_daemon_is_found_by_its_lock(operated: Operated, bare_environment: P
     assert here.address.http_port == operated.http_port
 
 
-def test_where_no_daemon_runs_nothing_is_asked(operated: Operated) -> None:
+def test_without_a_daemon_no_request_is_sent(operated: Operated) -> None:
     """What a crashed daemon left behind is no daemon: its port may be anybody's, who would get the token."""
     operated.crash()
     with pytest.raises(NoConnectionError, match=r"no daemon runs in .*TOOLD_STATE_DIR"):
@@ -32,7 +32,7 @@ def test_where_no_daemon_runs_nothing_is_asked(operated: Operated) -> None:
     assert operated.requests == []
 
 
-def test_what_is_asked_bears_the_token(operated: Operated) -> None:
+def test_requests_carry_the_token(operated: Operated) -> None:
     """Of the state directory; the path below /operator, and the query."""
     operated.answers["GET /operator/calls"] = (200, {"running": []})
     assert operator_request("GET", "/calls", recent=3) == {"running": []}
@@ -47,7 +47,7 @@ def test_a_daemon_that_does_not_listen_yet(operated: Operated, bare_environment:
         operator_request("GET", "/calls")
 
 
-def test_a_refusal_is_told_in_the_daemons_words(operated: Operated) -> None:
+def test_a_refusal_has_the_daemons_message(operated: Operated) -> None:
     """Exit code 1."""
     operated.answers["GET /operator/calls"] = (503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "Not now."}})
     with pytest.raises(OperatorRefusedError, match=r"^Not now\.$") as refused:
@@ -58,7 +58,7 @@ def test_a_refusal_is_told_in_the_daemons_words(operated: Operated) -> None:
 @pytest.mark.parametrize(
     ("env", "named"), [({"TOOLD_TOKEN": "another"}, "unset TOOLD_TOKEN"), ({}, "set TOOLD_TOKEN to the token")]
 )
-def test_a_token_that_is_refused_is_told_with_its_source(
+def test_a_refused_token_is_reported_with_its_source(
     operated: Operated, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], named: str
 ) -> None:
     """And never shown."""
@@ -72,14 +72,14 @@ def test_a_token_that_is_refused_is_told_with_its_source(
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b""])
-def test_an_answer_that_is_none(operated: Operated, body: Any) -> None:
+def test_an_answer_that_is_not_json(operated: Operated, body: Any) -> None:
     """What is no JSON is not the daemon's."""
     operated.answers["GET /operator/calls"] = (200, body)
     with pytest.raises(NoConnectionError, match=f"does not answer at .*{operated.http_port}.*toold doctor"):
         operator_request("GET", "/calls")
 
 
-def test_a_port_that_nobody_serves(operated: Operated) -> None:
+def test_a_port_without_a_server(operated: Operated) -> None:
     """The daemon holds its lock, and its port is stuck or gone."""
     operated.close_port()
     with pytest.raises(NoConnectionError, match="does not answer"):
@@ -89,7 +89,7 @@ def test_a_port_that_nobody_serves(operated: Operated) -> None:
 # --- the lock --------------------------------------------------------------------------------------------------------
 
 
-def test_who_holds_the_directory_is_known_by_the_lock(tmp_path: Path) -> None:
+def test_the_running_daemon_is_known_by_its_lock(tmp_path: Path) -> None:
     """While a daemon runs its pid, whatever the files of an earlier one say; afterwards nobody."""
     with StateDirectory(tmp_path):
         assert running_pid(tmp_path) == os.getpid()
@@ -97,7 +97,7 @@ def test_who_holds_the_directory_is_known_by_the_lock(tmp_path: Path) -> None:
     assert running_pid(tmp_path) is None
 
 
-def test_nobody_holds_a_directory_that_is_not_there(tmp_path: Path) -> None:
+def test_no_daemon_runs_in_a_missing_directory(tmp_path: Path) -> None:
     """Nor one where no daemon ever was, nor a file; looking makes nothing."""
     (tmp_path / "file").touch()
     for directory in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):

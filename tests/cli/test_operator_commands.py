@@ -59,7 +59,7 @@ def holder(starts_processes: None, request: pytest.FixtureRequest, bare_environm
     holder.close()
 
 
-def test_the_daemon_is_signalled_and_waited_for(run: Run, holder: Holder) -> None:
+def test_stop_signals_the_daemon_and_waits(run: Run, holder: Holder) -> None:
     """By its pid alone: the HTTP port that it names is nobody's here. Its end is there when the command is."""
     result = run("stop")
     assert result.exit_code == 0, result.stderr
@@ -70,7 +70,7 @@ def test_the_daemon_is_signalled_and_waited_for(run: Run, holder: Holder) -> Non
 
 
 @pytest.mark.parametrize("holder", ["never"], indirect=True)
-def test_one_that_does_not_end_is_not_waited_for_for_ever(
+def test_stop_gives_up_on_a_daemon_that_does_not_exit(
     run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 1, with what would end it and at what price; it is left to its user to do that."""
@@ -81,7 +81,7 @@ def test_one_that_does_not_end_is_not_waited_for_for_ever(
     assert holder.process.poll() is None
 
 
-def test_one_that_stops_already_is_not_signalled_again(
+def test_a_stopping_daemon_is_not_signalled_again(
     run: Run, operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second signal would cut its grace period short; it is waited for."""
@@ -96,7 +96,7 @@ def test_one_that_stops_already_is_not_signalled_again(
 
 
 @pytest.mark.process
-def test_where_no_daemon_runs_nobody_is_signalled(run: Run, bare_environment: Path) -> None:
+def test_without_a_daemon_no_process_is_signalled(run: Run, bare_environment: Path) -> None:
     """A pid in the lock's file counts only while the lock is held."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         bare_environment.mkdir()
@@ -121,7 +121,7 @@ def test_a_pid_of_another_container_is_not_signalled(run: Run, operated: Operate
         stranger.kill()
 
 
-def test_another_users_daemon_is_left_to_that_user(run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_users_daemon_is_not_stopped(run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 1, and whose it is."""
 
     def refuse(pid: int, number: int) -> None:
@@ -135,9 +135,7 @@ def test_another_users_daemon_is_left_to_that_user(run: Run, holder: Holder, mon
     assert "belongs to another user" in result.stderr
 
 
-def test_ctrl_c_ends_the_waiting_and_not_the_stopping(
-    run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_ends_only_the_wait(run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 130; the daemon was told."""
 
     def interrupt(*_: object) -> bool:
@@ -154,7 +152,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_stopping(
     ("state", "said"),
     [("waiting", "which was waiting"), ("running", "which was running"), ("ending", "already ending")],
 )
-def test_what_was_cancelled_is_told(run: Run, operated: Operated, state: str, said: str) -> None:
+def test_the_cancelled_call_is_printed(run: Run, operated: Operated, state: str, said: str) -> None:
     """The call by its whole id, its tool and its session, and how it stood."""
     call = {"id": "0a1b-1f", "tool": "chat", "session": "an-editor", "state": state}
     operated.answers["POST /operator/calls/1f/cancel"] = (200, call)
@@ -164,7 +162,7 @@ def test_what_was_cancelled_is_told(run: Run, operated: Operated, state: str, sa
     assert said in result.stdout
 
 
-def test_a_call_that_is_not_there(run: Run, operated: Operated) -> None:
+def test_an_unknown_call(run: Run, operated: Operated) -> None:
     """The daemon's words, and exit code 1."""
     message = "No call 2 runs here; it may have ended. `toold calls` shows what runs."
     operated.answers["POST /operator/calls/2/cancel"] = (404, {"error": {"code": "NOT_FOUND", "message": message}})
@@ -172,7 +170,7 @@ def test_a_call_that_is_not_there(run: Run, operated: Operated) -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"{message}\n")
 
 
-def test_whatever_is_given_as_an_id_stays_in_its_place(run: Run, operated: Operated) -> None:
+def test_an_id_is_quoted_in_the_path(run: Run, operated: Operated) -> None:
     """It reaches no other route."""
     operated.answers["POST /operator/calls/..%2Freload%3F/cancel"] = (404, {"error": {"message": "no"}})
     assert run("cancel", "../reload?").stderr == "no\n"
@@ -187,7 +185,7 @@ def test_whatever_is_given_as_an_id_stays_in_its_place(run: Run, operated: Opera
         ([], [], "unchanged\n"),
     ],
 )
-def test_what_changed_is_told(
+def test_changed_settings_are_printed(
     run: Run, operated: Operated, reloaded: list[str], waiting: list[str], printed: str
 ) -> None:
     """What is in effect now and what needs a restart, by name."""
@@ -196,7 +194,7 @@ def test_what_changed_is_told(
     assert (result.exit_code, result.stdout) == (0, printed)
 
 
-def test_a_configuration_that_is_wrong_is_as_wrong_as_at_a_start(run: Run, operated: Operated) -> None:
+def test_an_invalid_configuration_is_reported_as_at_start(run: Run, operated: Operated) -> None:
     """In the same words, with the same exit code, and with what holds now."""
     message = "port (toold.toml): must be a whole number"
     operated.answers["POST /operator/reload"] = (400, {"error": {"code": "VALIDATION_ERROR", "message": message}})

@@ -40,7 +40,7 @@ def test_flags_become_settings_and_the_exit_code_is_the_daemons(
     assert settings.state_dir == tmp_path / "here"
 
 
-def test_what_no_flag_names_is_left_to_environment_and_file(
+def test_missing_flags_leave_environment_and_file_in_effect(
     run: Run, served: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Flags that are not given hide nothing."""
@@ -61,9 +61,7 @@ def test_what_no_flag_names_is_left_to_environment_and_file(
         (["--config", "nowhere.toml"], "nowhere.toml"),
     ],
 )
-def test_a_wrong_flag_stops_the_start_and_is_named(
-    run: Run, served: list[Settings], flags: list[str], named: str
-) -> None:
+def test_an_invalid_flag_prevents_the_start(run: Run, served: list[Settings], flags: list[str], named: str) -> None:
     """Exit code 2, the flag in the message, and no daemon."""
     result = run("serve", *flags)
     assert result.exit_code == 2

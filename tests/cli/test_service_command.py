@@ -110,7 +110,7 @@ def test_the_unit_starts_the_toold_of_this_interpreter(
     assert f'ExecStart="{linux.programs}/toold" "serve"' in service_for("linux", settings).content.decode()
 
 
-def test_no_secret_goes_along_and_what_stays_behind_is_named(
+def test_no_secret_is_written_and_ignored_variables_are_listed(
     run: Run, linux: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Keys and other variables of the shell, by name alone, with where they belong."""
@@ -126,7 +126,7 @@ def test_no_secret_goes_along_and_what_stays_behind_is_named(
 
 
 @pytest.mark.parametrize("answer", ["n\n", "", None])
-def test_without_a_yes_nothing_is_done(run: Run, linux: Machine, answer: str | None) -> None:
+def test_without_confirmation_nothing_is_done(run: Run, linux: Machine, answer: str | None) -> None:
     """No, or nobody there to ask: exit code 1."""
     result = run("service", "install", stdin=answer)
     assert result.exit_code == 1
@@ -152,7 +152,7 @@ def test_installing_again_changes_nothing_but_starts(run: Run, linux: Machine) -
     assert linux.told[-1] == "systemctl --user enable --now toold.service"
 
 
-def test_another_file_of_that_name_is_kept(run: Run, linux: Machine) -> None:
+def test_another_file_of_that_name_is_backed_up(run: Run, linux: Machine) -> None:
     """Under a name that is free, as often as that happens; the service is started anew by the new one."""
     linux.file.parent.mkdir(parents=True)
     for number in (1, 2):
@@ -164,7 +164,7 @@ def test_another_file_of_that_name_is_kept(run: Run, linux: Machine) -> None:
     assert linux.told[-1] == "systemctl --user restart toold.service"
 
 
-def test_without_systemctl_the_rest_is_said(run: Run, linux: Machine) -> None:
+def test_without_systemctl_the_commands_are_printed(run: Run, linux: Machine) -> None:
     """In a container, say: the file is written, and what is left to run is told."""
     (linux.programs / "systemctl").unlink()
     result = run("service", "install", "--yes")
@@ -173,7 +173,7 @@ def test_without_systemctl_the_rest_is_said(run: Run, linux: Machine) -> None:
     assert "systemctl --user daemon-reload; systemctl --user enable --now toold.service" in result.stderr
 
 
-def test_a_systemctl_that_fails_is_quoted(run: Run, linux: Machine) -> None:
+def test_a_systemctl_error_is_printed(run: Run, linux: Machine) -> None:
     """Exit code 1, its words, and what is still to run."""
     linux.manager('case "$*" in *enable*) echo "Failed to connect to bus" >&2; exit 1;; esac')
     result = run("service", "install", "--yes")
@@ -182,7 +182,7 @@ def test_a_systemctl_that_fails_is_quoted(run: Run, linux: Machine) -> None:
     assert result.stderr.rstrip().endswith("run: systemctl --user enable --now toold.service")
 
 
-def test_a_daemon_that_runs_already_comes_first(run: Run, linux: Machine, operated: Operated) -> None:
+def test_install_refuses_if_a_daemon_runs(run: Run, linux: Machine, operated: Operated) -> None:
     """The service's would find the directory taken; how to stop the other is said."""
     result = run("service", "install", "--yes")
     assert result.exit_code == 1
@@ -191,7 +191,7 @@ def test_a_daemon_that_runs_already_comes_first(run: Run, linux: Machine, operat
     assert not linux.file.exists()
 
 
-def test_a_wrong_setting_is_told_before_there_is_a_service(run: Run, linux: Machine) -> None:
+def test_an_invalid_setting_prevents_the_installation(run: Run, linux: Machine) -> None:
     """It would only fail to start."""
     (linux.home / "work" / "toold.toml").write_text("grace_period_s = 0\n")
     result = run("service", "install", "--yes")
@@ -232,7 +232,7 @@ def test_remove_asks_first_and_can_only_print(run: Run, linux: Machine) -> None:
     assert linux.told == []
 
 
-def test_where_no_service_is_there_is_nothing_to_remove(run: Run, linux: Machine) -> None:
+def test_removing_a_missing_service(run: Run, linux: Machine) -> None:
     """Which is no failure: it is as it should be."""
     result = run("service", "remove", "--yes")
     assert result.exit_code == 0
@@ -270,7 +270,7 @@ def test_an_agent_that_is_not_loaded_can_be_removed(run: Run, mac: Machine) -> N
     assert not mac.file.exists()
 
 
-def test_on_other_systems_there_is_none(tmp_path: Path) -> None:
+def test_other_platforms_are_not_supported(tmp_path: Path) -> None:
     """And what to do instead is said."""
     with pytest.raises(CommandFailedError, match=r"freebsd14.*toold serve"):
         service_for("freebsd14", load_settings({}, env={}, cwd=tmp_path))

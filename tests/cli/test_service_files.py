@@ -41,7 +41,7 @@ def test_the_unit_says_how_to_start_reload_and_stop() -> None:
         assert line in lines
 
 
-def test_odd_paths_are_written_as_systemd_reads_them() -> None:
+def test_special_characters_in_paths_are_quoted() -> None:
     """Quotes and backslashes, and the signs by which a unit names variables and specifiers."""
     lines = systemd_unit(ODD).splitlines()
     assert 'ExecStart="/opt/a $c %%d/toold" "serve"' in lines
@@ -51,7 +51,7 @@ def test_odd_paths_are_written_as_systemd_reads_them() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 @pytest.mark.process
-def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     """Its own check is silent, for plain paths and for odd ones."""
     directory = tmp_path / "a %h b"
     directory.mkdir()
@@ -72,7 +72,7 @@ def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
 
 
 @given(st.text(st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc"]), min_size=1))
-def test_an_agent_holds_any_path(name: str) -> None:
+def test_an_agent_supports_any_path(name: str) -> None:
     """What launchd reads is what was meant."""
     start = StartCommand((f"/{name}/toold", "serve"), Path("/") / name, {"TOOLD_STATE_DIR": name}, 10)
     read = plistlib.loads(launchd_agent(start, Path("/log")))
@@ -80,7 +80,7 @@ def test_an_agent_holds_any_path(name: str) -> None:
     assert (read["WorkingDirectory"], read["EnvironmentVariables"]) == (str(start.directory), start.environment)
 
 
-def test_an_agent_is_started_again_where_it_fails() -> None:
+def test_an_agent_restarts_after_a_failure() -> None:
     """At login and after a crash, not after an end in good order, which has the time that it needs."""
     read = plistlib.loads(launchd_agent(START, Path("/home/me/toold.log")))
     assert (read["RunAtLoad"], read["KeepAlive"]) == (True, {"SuccessfulExit": False})

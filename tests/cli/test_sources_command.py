@@ -24,7 +24,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_check_says_what_was_mended_and_left_out(run: Any, directory: Path) -> None:
+def test_a_check_lists_repaired_and_omitted_parts(run: Any, directory: Path) -> None:
     """Of each source, what is left out first; a document that cannot be used is exit code 1."""
     result = run("sources", "check")
     assert result.stdout.splitlines() == [
@@ -54,7 +54,7 @@ def test_one_source_may_be_checked(run: Any, directory: Path) -> None:
     ],
     ids=["program", "address"],
 )
-def test_a_check_goes_by_its_own_environment(run: Any, directory: Path, table: str) -> None:
+def test_a_check_uses_its_own_environment(run: Any, directory: Path, table: str) -> None:
     """A secret's variable that is not set here may well be set in the daemon's, of which nothing is known."""
     (directory / "toold.toml").write_text(f'[sources.crm]\ntype = "mcp"\n{table}\n', encoding="utf-8")
     result = run("sources", "check")
@@ -73,7 +73,7 @@ def test_a_wrong_setting_is_named(run: Any, directory: Path) -> None:
     assert "sources (toold.toml): [sources.crm] type must be openapi" in result.stderr
 
 
-def test_without_sources_the_next_step_is_told(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sources_the_next_step_is_printed(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That is no error."""
     monkeypatch.chdir(tmp_path)
     result = run("sources", "check")

@@ -111,13 +111,13 @@ def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
         assert line in lines
 
 
-def test_json_is_the_status_as_it_came(run: Run, daemon: StubDaemon) -> None:
+def test_json_is_the_status_unchanged(run: Run, daemon: StubDaemon) -> None:
     """One object and nothing else."""
     daemon.on_call = answer_status
     assert json.loads(run("status", "--json").stdout) == STATUS
 
 
-def test_of_todays_calls_the_time_is_enough() -> None:
+def test_todays_calls_show_only_the_time() -> None:
     """A call of today stands with its time, one of another day with its date too."""
     days_ago = time.time() - 3 * 86_400
     _, _, rows = sections({"recent": [{"started_at": time.time()}, {"started_at": days_ago}]})[-1]
@@ -125,7 +125,7 @@ def test_of_todays_calls_the_time_is_enough() -> None:
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS + MORE_KEYS, JSON)))
-def test_any_status_can_be_shown(status: dict[str, Any]) -> None:
+def test_any_status_can_be_printed(status: dict[str, Any]) -> None:
     """A daemon of another version says other things: whatever they are, each row fits its headers on one line."""
     assert "\n" not in headline("ws://x/", status)
     for _, headers, rows in sections(status):
@@ -138,7 +138,7 @@ def test_any_status_can_be_shown(status: dict[str, Any]) -> None:
     ("seconds", "said"),
     [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (3600, "1 h 0 min"), (12_000, "3 h 20 min"), (1_047_600, "12 d 3 h")],
 )
-def test_durations_are_said_in_two_units_at_most(seconds: float, said: str) -> None:
+def test_durations_have_at_most_two_units(seconds: float, said: str) -> None:
     """A person reads how long in the units that matter."""
     assert duration(seconds) == said
 

@@ -25,7 +25,7 @@ def test_a_module_is_written_for_each_source(run: Run, operated: Operated, tmp_p
     assert {path.name: path.read_text() for path in out.iterdir()} == {"tools.py": SOURCE, "crm.py": SOURCE}
 
 
-def test_a_module_that_is_no_more_is_told(run: Run, operated: Operated, tmp_path: Path) -> None:
+def test_an_outdated_module_is_reported(run: Run, operated: Operated, tmp_path: Path) -> None:
     """It stays, since it may be another toolset's; what somebody else wrote is not looked at."""
     (tmp_path / "mine.py").write_bytes(b"\xff")
     for modules in ({"tools": SOURCE, "crm": SOURCE}, {"tools": SOURCE}):
@@ -44,7 +44,7 @@ def test_a_toolset_can_be_named(run: Run, operated: Operated, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"print('mine')\n", b"\xff\xfe"])
-def test_a_file_that_is_something_else_stays(run: Run, operated: Operated, tmp_path: Path, content: bytes) -> None:
+def test_another_file_is_not_overwritten(run: Run, operated: Operated, tmp_path: Path, content: bytes) -> None:
     """And nothing is written beside it."""
     operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"crm": SOURCE, "tools": SOURCE}})
     (tmp_path / "tools.py").write_bytes(content)
@@ -57,7 +57,7 @@ def test_a_file_that_is_something_else_stays(run: Run, operated: Operated, tmp_p
     assert (tmp_path / "tools.py").read_bytes() == content
 
 
-def test_a_directory_that_cannot_be_made_is_told(run: Run, operated: Operated, tmp_path: Path) -> None:
+def test_an_unusable_directory_is_reported(run: Run, operated: Operated, tmp_path: Path) -> None:
     """With the reason."""
     operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"tools": SOURCE}})
     (tmp_path / "file").write_text("")

@@ -22,7 +22,7 @@ def test_the_token_of_the_state_directory_is_printed(run: Run, bare_environment:
     assert (result.exit_code, result.stdout, result.stderr) == (0, "a token\n", "")
 
 
-def test_the_environments_token_counts_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environments_token_has_precedence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What clients would send is what is printed."""
     monkeypatch.setenv("TOOLD_TOKEN", "from the environment")
     assert run("token").stdout == "from the environment\n"
@@ -33,7 +33,7 @@ def test_the_path_is_printed_whether_or_not_the_file_is_there(run: Run, bare_env
     assert run("token", "--path").stdout == f"{bare_environment / 'token'}\n"
 
 
-def test_without_a_token_it_says_what_makes_one(run: Run, bare_environment: Path) -> None:
+def test_a_missing_token_is_explained(run: Run, bare_environment: Path) -> None:
     """Exit code 1, the path, and the remedy."""
     result = run("token")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -41,7 +41,7 @@ def test_without_a_token_it_says_what_makes_one(run: Run, bare_environment: Path
     assert "toold serve" in result.stderr
 
 
-def test_where_auth_is_off_no_token_is_needed(run: Run, bare_environment: Path) -> None:
+def test_without_authentication_no_token_is_needed(run: Run, bare_environment: Path) -> None:
     """The running daemon says so in its directory: nothing on stdout, a word on stderr, and no failure."""
     bare_environment.mkdir()
     address = DaemonAddress(pid=1, host="127.0.0.1", port=8079, http_port=8080, tls=False, auth=False, version="1")
@@ -83,7 +83,7 @@ def test_a_token_is_revoked(run: Run, bare_environment: Path) -> None:
     assert run("token", "create", "ci").exit_code == 0
 
 
-def test_no_token_is_told(run: Run) -> None:
+def test_an_empty_list_is_explained(run: Run) -> None:
     """An empty list says how one is made."""
     assert run("token", "list").stdout == "There are no named tokens; `toold token create NAME` creates one.\n"
 
@@ -100,7 +100,7 @@ def test_no_token_is_told(run: Run) -> None:
         (["revoke", "ci"], 1, "no token is named 'ci'"),
     ],
 )
-def test_what_cannot_be_is_refused(run: Run, arguments: list[str], exit_code: int, said: str) -> None:
+def test_invalid_token_options_are_refused(run: Run, arguments: list[str], exit_code: int, said: str) -> None:
     """One line that says what is wrong; nothing is made."""
     result = run("token", *arguments)
     assert result.exit_code == exit_code

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run, StubDaemon
 
 
-def test_the_list_is_one_line_a_tool(run: Run, daemon: StubDaemon) -> None:
+def test_the_list_has_one_line_per_tool(run: Run, daemon: StubDaemon) -> None:
     """Name, first sentence of the description, hints: so that grep finds a tool."""
     result = run("tools")
     assert result.exit_code == 0
@@ -35,7 +35,7 @@ def test_the_list_is_one_line_a_tool(run: Run, daemon: StubDaemon) -> None:
         ("", ""),
     ],
 )
-def test_a_sentence_is_whole_wherever_its_lines_end(description: str, sentence: str) -> None:
+def test_a_sentence_may_span_lines(description: str, sentence: str) -> None:
     """Where a line of the source ends says nothing of where the sentence does."""
     assert first_sentence(description) == sentence
 
@@ -51,7 +51,7 @@ def test_one_tool_is_shown_with_its_arguments_and_an_example(run: Run, daemon: S
     assert lines[-1] == "Example: toold call echo text='…'"
 
 
-def test_others_words_are_nothing_that_a_terminal_obeys(run: Run, daemon: StubDaemon) -> None:
+def test_control_characters_are_removed(run: Run, daemon: StubDaemon) -> None:
     """In the list and of one tool: descriptions, names of arguments, values and defaults; lines stay, and JSON is as it
     came.
     """
@@ -71,18 +71,18 @@ def test_others_words_are_nothing_that_a_terminal_obeys(run: Run, daemon: StubDa
     assert json.loads(run("tools", "echo", "--json").stdout) == daemon.tools[0]
 
 
-def test_a_tool_without_arguments_says_so(run: Run, daemon: StubDaemon) -> None:
+def test_a_tool_without_arguments(run: Run, daemon: StubDaemon) -> None:
     """No empty table."""
     assert "It takes no arguments." in run("tools", "status").stdout
 
 
-def test_json_is_the_tools_as_they_came(run: Run, daemon: StubDaemon) -> None:
+def test_json_is_the_tools_unchanged(run: Run, daemon: StubDaemon) -> None:
     """An array for all, an object with the schema for one."""
     assert json.loads(run("tools", "--json").stdout) == daemon.tools
     assert json.loads(run("tools", "echo", "--json").stdout) == daemon.tools[0]
 
 
-def test_the_list_is_the_defaults_unless_a_toolset_is_named(
+def test_the_default_toolset_is_listed_unless_one_is_named(
     run: Run, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What clients see that name none, or another; one tool is shown of all that ``toold call`` can call."""
@@ -103,7 +103,7 @@ def test_an_unknown_tool_gets_a_suggestion(run: Run, daemon: StubDaemon) -> None
 
 
 @pytest.mark.parametrize("command", [("call", "more", "a=1"), ("tools", "more")], ids=["call", "tools"])
-def test_a_tool_that_is_held_back_says_so(run: Run, daemon: StubDaemon, command: tuple[str, ...]) -> None:
+def test_a_quarantined_tool_is_reported(run: Run, daemon: StubDaemon, command: tuple[str, ...]) -> None:
     """It is listed nowhere; why, and what the operator can do, is the daemon's to say."""
     told = "The tool 'more' is new since s was accepted; it is held back (`toold sources approve s more`)."
 

@@ -44,7 +44,7 @@ async def call(daemon: Daemon, name: str, **arguments: Any) -> dict[str, Any]:
                 return frame
 
 
-async def test_while_it_runs_its_address_can_be_found(settings_with: Any, state_dir: Path) -> None:
+async def test_a_running_daemon_publishes_its_address(settings_with: Any, state_dir: Path) -> None:
     """The address names the ports that are really listened on; afterwards the file is gone and the directory is
     free.
     """
@@ -61,7 +61,7 @@ async def test_while_it_runs_its_address_can_be_found(settings_with: Any, state_
 
 
 @pytest.mark.parametrize("setting", ["TOOLD_PORT", "TOOLD_HTTP_PORT"])
-async def test_a_start_that_fails_half_way_leaves_nothing_open(
+async def test_a_failed_start_closes_everything(
     settings_with: Any, state_dir: Path, taken_port: int, setting: str
 ) -> None:
     """The port is named, and the next start in the same directory is none the worse."""
@@ -73,7 +73,7 @@ async def test_a_start_that_fails_half_way_leaves_nothing_open(
         pass
 
 
-async def test_a_start_that_cannot_use_the_database_stays_a_first_start(settings_with: Any, state_dir: Path) -> None:
+async def test_a_first_start_that_fails_stays_a_first_start(settings_with: Any, state_dir: Path) -> None:
     """The key that it made signed nothing and goes, so that the chain of the next start is a first one too."""
     (state_dir / "toold.db").mkdir(parents=True)
     state_dir.chmod(0o700)
@@ -86,7 +86,7 @@ async def test_a_start_that_cannot_use_the_database_stays_a_first_start(settings
         assert beginnings(state_dir) == ["began"]
 
 
-async def test_a_database_that_is_gone_beside_its_key(settings_with: Any, state_dir: Path) -> None:
+async def test_a_missing_database_with_an_existing_key(settings_with: Any, state_dir: Path) -> None:
     """A start without the database that the key signed is no first start: its chain begins again, and says so."""
     async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
         assert beginnings(state_dir) == ["began"]
@@ -102,7 +102,7 @@ def beginnings(state_dir: Path) -> list[str]:
         return [one.kind for one in archive.trail().checkpoints]
 
 
-async def test_one_daemon_a_state_directory(run_with: Any, settings_with: Any) -> None:
+async def test_one_daemon_per_state_directory(run_with: Any, settings_with: Any) -> None:
     """A second one is told of the first, which goes on."""
     daemon = await run_with()
     with pytest.raises(AlreadyRunningError, match=str(daemon.websocket.port)):
@@ -119,9 +119,7 @@ async def test_one_daemon_a_state_directory(run_with: Any, settings_with: Any) -
         ({"KIMI_API_KEY": "a-key", "TOOLD_DEFAULT_MODEL": "GLM-4.6"}, "glm"),
     ],
 )
-async def test_the_default_model_is_of_a_vendor_that_can_be_asked(
-    run_with: Any, env: dict[str, str], expected: str
-) -> None:
+async def test_the_default_model_is_of_an_available_vendor(run_with: Any, env: dict[str, str], expected: str) -> None:
     """Unless the operator named one, which may be spelt as the catalog takes it."""
     daemon = await run_with(TOOLD_SIMULATE="false", **env)
     assert daemon.catalog.resolve(daemon.view.default_model()).provider == expected
@@ -152,9 +150,7 @@ async def test_status_shows_the_whole_daemon(run_with: Any) -> None:
     assert shown["tools"] == len(daemon.registry.tools)
 
 
-async def test_a_store_that_cannot_be_read_is_a_problem_and_no_failure(
-    run_with: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unreadable_store_is_a_problem_not_a_failure(run_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """status tells all that it knows, and what it could not read."""
     daemon = await run_with()
 
@@ -168,9 +164,7 @@ async def test_a_store_that_cannot_be_read_is_a_problem_and_no_failure(
     assert "totals" not in shown
 
 
-async def test_a_disk_that_refuses_is_told_with_what_follows_from_it(
-    run_with: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_disk_error_is_reported_with_its_consequence(run_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk's own words say what is wrong, and not what is to be expected of the daemon."""
     daemon = await run_with()
     monkeypatch.setattr(Store, "problem", "database or disk is full")
@@ -178,7 +172,7 @@ async def test_a_disk_that_refuses_is_told_with_what_follows_from_it(
     assert daemon.view.health()["problems"] == [told]
 
 
-async def test_a_damaged_database_is_a_problem_until_it_is_mended(run_with: Any) -> None:
+async def test_a_damaged_database_is_a_problem_until_it_is_repaired(run_with: Any) -> None:
     """What a read has found broken is told by ``health``, ``status`` and ``self-check`` from then on."""
     daemon = await run_with()
     daemon.store._reader.damage = "the database is damaged: mend it"
@@ -209,7 +203,7 @@ def configure(tmp_path: Path) -> Any:
     return (tmp_path / "toold.toml").write_text
 
 
-async def test_what_is_reloaded_is_in_effect(run_with: Any, configure: Any) -> None:
+async def test_reloaded_settings_take_effect(run_with: Any, configure: Any) -> None:
     """Bounds, permits, a new default model; each part has its own, and what is told of the daemon agrees."""
     daemon = await run_with()
     configure('max_running = 2\nglm_concurrency = 1\nmax_waiting = 5\nmax_timeout_s = 60\ndefault_model = "glm-4.6"\n')
@@ -222,7 +216,7 @@ async def test_what_is_reloaded_is_in_effect(run_with: Any, configure: Any) -> N
     assert b'toold_permits_limit{limit="running"} 2.0' in daemon.metrics.render()
 
 
-async def test_a_configuration_that_is_wrong_changes_nothing(run_with: Any, configure: Any) -> None:
+async def test_an_invalid_configuration_changes_nothing(run_with: Any, configure: Any) -> None:
     """Not even the part of it that is right; the log says what is wrong with it."""
     daemon = await run_with()
     before = daemon.settings
@@ -255,7 +249,7 @@ async def test_toolsets_follow_the_configuration(run_with: Any, configure: Any) 
     )
 
 
-async def test_a_toolset_that_is_wrong_is_refused_and_the_old_stays(run_with: Any, configure: Any) -> None:
+async def test_an_invalid_toolset_is_refused_and_the_old_stays(run_with: Any, configure: Any) -> None:
     """The message says which toolset, and what is wrong with it."""
     configure('[toolsets.mine]\ninclude = ["echo"]\n')
     daemon = await run_with()
@@ -309,7 +303,7 @@ async def test_reloaded_audit_content_counts_for_the_next_row(run_with: Any, con
     assert "first" not in str(kept[1])
 
 
-async def test_two_reloads_at_once_are_one_after_the_other(run_with: Any, configure: Any) -> None:
+async def test_concurrent_reloads_are_serialized(run_with: Any, configure: Any) -> None:
     """The second finds nothing new."""
     daemon = await run_with()
     configure("max_running = 2\n")
@@ -328,11 +322,11 @@ async def test_a_vendors_failure_is_counted_and_logged(run_with: Any) -> None:
 
 
 @pytest.mark.parametrize(("grace_s", "calls_s"), [(10.0, 7.5), (60.0, 57.5), (3.0, 1.5), (0.0, 0.0)])
-def test_the_end_itself_is_within_the_grace_period(grace_s: float, calls_s: float) -> None:
+def test_the_shutdown_fits_in_the_grace_period(grace_s: float, calls_s: float) -> None:
     """Running calls have what the rest of the end leaves them, and at least half."""
     assert time_for_calls(grace_s) == calls_s
 
 
-async def test_its_repr_says_how_it_stands(run_with: Any) -> None:
+async def test_its_repr_shows_its_state(run_with: Any) -> None:
     """Connections, calls and permits, for whoever debugs it."""
     assert "connections=0/5000" in repr(await run_with())

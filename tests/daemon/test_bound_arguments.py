@@ -243,7 +243,7 @@ async def test_a_sources_bound_value_reaches_its_api_and_nothing_else(
         assert form not in logged
 
 
-async def test_a_value_that_does_not_fit_stops_the_start(settings_with: Any, configure: Callable[[str], None]) -> None:
+async def test_an_unsuitable_value_prevents_the_start(settings_with: Any, configure: Callable[[str], None]) -> None:
     """The error names the place and the tool, and has no value; so does one that cannot be had."""
     configure('[bind.crm_model]\nversion = ["9999"]\n')
     with pytest.raises(SettingsError) as refused:

@@ -35,12 +35,12 @@ QUIET = {"TOOLD_SIMULATE": "true", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "h
         ("zz", []),
     ],
 )
-def test_an_id_may_be_given_short(given_id: str, meant: list[str]) -> None:
+def test_an_id_may_be_abbreviated(given_id: str, meant: list[str]) -> None:
     """Whole, by what stands after its dash, or by a beginning; the first of these that fits is what is meant."""
     assert matching(given_id, [f"{EPOCH}-1", f"{EPOCH}-1f", f"{EPOCH}-20"]) == meant
 
 
-def test_a_child_is_meant_by_its_parents_id_and_its_name() -> None:
+def test_a_child_id_is_its_parents_id_and_its_name() -> None:
     """With or without what stands before the dash; a dash in its name is none of those."""
     ids = [f"{EPOCH}-1", f"{EPOCH}-1/my-step", f"{EPOCH}-2"]
     assert matching("1/my-step", ids) == matching(ids[1], ids) == [ids[1]]
@@ -49,7 +49,7 @@ def test_a_child_is_meant_by_its_parents_id_and_its_name() -> None:
 
 
 @given(st.sets(st.integers(1, 5000), min_size=1), st.data())
-def test_a_whole_id_always_means_its_own_call(numbers: set[int], data: st.DataObject) -> None:
+def test_a_whole_id_matches_only_its_call(numbers: set[int], data: st.DataObject) -> None:
     """Also where it is the beginning of others; and so does its number."""
     ids = [f"{EPOCH}-{number:x}" for number in numbers]
     one = data.draw(st.sampled_from(ids))
@@ -95,7 +95,7 @@ async def until(peer: ClientConnection, op: str) -> dict[str, Any]:
     return dict(frame)
 
 
-async def test_calls_that_run_are_shown_without_their_arguments(operations: OperatorActions, peer: Any) -> None:
+async def test_running_calls_are_shown_without_arguments(operations: OperatorActions, peer: Any) -> None:
     """Whose, which tool, how it stands and for how long; the first has the one permit, the second waits."""
     await begin(peer, "one")
     await begin(peer, "two")
@@ -123,7 +123,7 @@ async def test_the_last_calls_come_from_the_store(operations: OperatorActions, d
     assert len({row["session_id"] for row in shown["recent"]}) == 1
 
 
-async def test_a_cancelled_call_is_told_who_did_it(operations: OperatorActions, peer: Any) -> None:
+async def test_a_cancelled_call_names_the_operator(operations: OperatorActions, peer: Any) -> None:
     """Its caller gets its one answer, CANCELLED, and the operator the call as it was."""
     await begin(peer, "one")
     (row,) = (await operations.calls(0))["running"]
@@ -135,7 +135,7 @@ async def test_a_cancelled_call_is_told_who_did_it(operations: OperatorActions, 
         await operations.cancel(row["id"])
 
 
-async def test_an_id_that_may_be_several_cancels_none(operations: OperatorActions, peer: Any) -> None:
+async def test_an_ambiguous_id_cancels_no_call(operations: OperatorActions, peer: Any) -> None:
     """They are named, so that one can be chosen."""
     await begin(peer, "one")
     await begin(peer, "two")
@@ -145,7 +145,7 @@ async def test_an_id_that_may_be_several_cancels_none(operations: OperatorAction
     assert [row["state"] for row in (await operations.calls(0))["running"]] == ["running", "waiting"]
 
 
-async def test_a_database_that_cannot_be_read_is_said(
+async def test_an_unreadable_database_is_reported(
     operations: OperatorActions, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where ended calls were asked for; what runs is in memory."""
@@ -159,7 +159,7 @@ async def test_a_database_that_cannot_be_read_is_said(
     assert await operations.calls(0) == {"running": [], "recent": []}
 
 
-async def test_a_configuration_that_is_wrong_is_refused_in_its_own_words(
+async def test_an_invalid_configuration_is_refused_with_its_message(
     operations: OperatorActions, daemon: Daemon, tmp_path: Any
 ) -> None:
     """And one that is right is told by its settings."""
@@ -173,7 +173,7 @@ async def test_a_configuration_that_is_wrong_is_refused_in_its_own_words(
 # --- the tools as functions ------------------------------------------------------------------------------------------
 
 
-async def test_the_stubs_of_a_toolset_are_told_by_module(operations: OperatorActions) -> None:
+async def test_the_stubs_of_a_toolset_by_module(operations: OperatorActions) -> None:
     """Whole modules of what its code may call, and nothing else."""
     lean, full = await operations.stubs("lean"), await operations.stubs("full")
     assert list(lean["modules"]) == ["tools"]
@@ -182,7 +182,7 @@ async def test_the_stubs_of_a_toolset_are_told_by_module(operations: OperatorAct
     assert "async def echo(" in full["modules"]["tools"]
 
 
-async def test_stubs_of_a_toolset_that_there_is_not_are_refused(operations: OperatorActions) -> None:
+async def test_stubs_of_an_unknown_toolset_are_refused(operations: OperatorActions) -> None:
     """With the name that may be meant."""
     with pytest.raises(InvalidArgumentsError, match="no toolset 'laen'; did you mean 'lean'"):
         await operations.stubs("laen")
@@ -193,7 +193,7 @@ async def test_stubs_of_a_toolset_that_there_is_not_are_refused(operations: Oper
 # --- tools that sources hold back ------------------------------------------------------------------------------------
 
 
-async def test_approving_what_is_not_held_back_is_refused(operations: OperatorActions) -> None:
+async def test_approving_a_tool_that_is_not_quarantined_is_refused(operations: OperatorActions) -> None:
     """With what there is."""
     with pytest.raises(NotFoundError, match="no source 'files'; configured: none"):
         await operations.approve("files", None)

@@ -26,7 +26,7 @@ async def vendors_with(settings_with: Any) -> AsyncIterator[Any]:
         yield open_with
 
 
-async def test_without_keys_there_is_nobody_and_both_keys_are_named(vendors_with: Any) -> None:
+async def test_without_keys_no_vendor_is_available_and_both_keys_are_named(vendors_with: Any) -> None:
     """What is missing says which variable to set, and that there is the simulator."""
     vendors = await vendors_with()
     assert (vendors.providers, vendors.limits) == ({}, {})
@@ -45,7 +45,7 @@ async def test_without_keys_there_is_nobody_and_both_keys_are_named(vendors_with
         ("ZHIPUAI_API_KEY", "glm", "kimi"),
     ],
 )
-async def test_a_key_makes_its_vendor_real(vendors_with: Any, variable: str, vendor: str, other: str) -> None:
+async def test_a_key_enables_its_vendor(vendors_with: Any, variable: str, vendor: str, other: str) -> None:
     """Under each of its names; the other vendor stays missing."""
     vendors = await vendors_with(**{variable: "a-key"})
     assert set(vendors.providers) == set(vendors.limits) == {vendor}

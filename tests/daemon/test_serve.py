@@ -54,7 +54,7 @@ def test_a_directory_that_is_taken_is_one_line(refused: Any, settings_with: Any,
     assert "TOOLD_STATE_DIR" in message
 
 
-def test_a_database_that_is_none_is_one_line(refused: Any, settings_with: Any, state_dir: Path) -> None:
+def test_a_file_that_is_not_a_database_is_one_line(refused: Any, settings_with: Any, state_dir: Path) -> None:
     """With what to do about the file."""
     state_dir.mkdir(mode=0o700)
     (state_dir / "toold.db").write_text("this is no database, and long enough to be read as one\n" * 100)
@@ -97,7 +97,7 @@ def example(text: str) -> str:
     return before.rpartition(" ")[0] + arguments
 
 
-async def test_the_banner_has_where_who_and_how_many(printed: Any, state_dir: Path) -> None:
+async def test_the_banner_has_addresses_vendors_and_tools(printed: Any, state_dir: Path) -> None:
     """Addresses, the token's file and not the token, each provider, the tools, and that all is simulated."""
     text = await printed()
     assert "ws://127.0.0.1:" in text
@@ -125,7 +125,7 @@ async def test_the_banner_says_where_the_token_is(printed: Any, env: dict[str, s
     assert "the-operators-own-token" not in text
 
 
-async def test_real_vendors_are_told_from_missing_ones(printed: Any) -> None:
+async def test_the_banner_distinguishes_real_and_missing_vendors(printed: Any) -> None:
     """With one key nothing is simulated, and the other vendor's line says what to set."""
     text = await printed(KIMI_API_KEY="a-key-of-the-operator")
     assert "  real" in text
@@ -134,7 +134,7 @@ async def test_real_vendors_are_told_from_missing_ones(printed: Any) -> None:
     assert "a-key-of-the-operator" not in text
 
 
-async def test_the_example_talks_about_the_readme_where_there_is_one(printed: Any, tmp_path: Path) -> None:
+async def test_the_example_uses_the_readme_if_there_is_one(printed: Any, tmp_path: Path) -> None:
     """Else it says hello: a file that is not there, or outside the workspace, would be an error."""
     assert example(await printed()) == "chat prompt=Hello"
     (tmp_path / "README.md").write_text("# Here")
@@ -143,12 +143,12 @@ async def test_the_example_talks_about_the_readme_where_there_is_one(printed: An
     assert example(await printed(TOOLD_WORKSPACE=str(tmp_path / "work"))) == "chat prompt=Hello"
 
 
-async def test_the_example_needs_no_vendor_where_there_is_none(printed: Any) -> None:
+async def test_the_example_needs_no_vendor_if_none_is_available(printed: Any) -> None:
     """Without keys and without the simulator chat could only fail."""
     assert example(await printed(TOOLD_SIMULATE="false")) == "echo text=Hello"
 
 
-async def test_commands_name_a_state_directory_that_they_would_not_find(printed: Any, tmp_path: Path) -> None:
+async def test_commands_name_a_state_directory_that_is_not_the_default(printed: Any, tmp_path: Path) -> None:
     """One that came by flag or file, quoted for the shell; the usual one is not named."""
     named = f"TOOLD_STATE_DIR='{tmp_path / 'an odd one'}' "
     text = await printed(TOOLD_STATE_DIR=str(tmp_path / "an odd one"))
@@ -157,7 +157,9 @@ async def test_commands_name_a_state_directory_that_they_would_not_find(printed:
     assert "(`toold token` prints it)" in await printed()
 
 
-async def test_the_example_names_the_command_beside_this_python(printed: Any, monkeypatch: Any, tmp_path: Path) -> None:
+async def test_the_example_names_the_command_of_this_interpreter(
+    printed: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
     """Relative where that is shorter, and quoted for the shell."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "my env" / "bin" / "python"))
     assert "'my env/bin/toold' call" in (await printed()).splitlines()[-1]
@@ -178,7 +180,7 @@ asyncio.run(main())
 
 
 @pytest.mark.process
-def test_a_loop_that_is_blocked_does_not_hold_up_the_end() -> None:
+def test_a_blocked_loop_does_not_delay_the_exit() -> None:
     """The process ends when its time is over, and says why; the exit code is that of the signal."""
     with subprocess.Popen(
         [sys.executable, "-c", BLOCKED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -204,7 +206,7 @@ _flush_outputs()
 
 
 @pytest.mark.process
-def test_what_nobody_reads_any_more_is_no_failure() -> None:
+def test_output_to_a_closed_terminal_is_dropped() -> None:
     """A daemon whose terminal was closed with words on the way ends with 0; Python by itself would end with 120."""
     with subprocess.Popen([sys.executable, "-c", FLUSHED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -24,14 +24,14 @@ def test_what_is_mounted_and_built_exists() -> None:
     assert (DOCKER / build["context"] / build["dockerfile"]).is_file()
 
 
-def test_every_image_of_others_has_a_version() -> None:
+def test_every_third_party_image_has_a_version() -> None:
     """None is ``latest``, so that tomorrow's start is today's."""
     images = [service["image"] for service in COMPOSE["services"].values() if "build" not in service]
     assert images
     assert all(re.search(r":v?\d+", image) for image in images)
 
 
-def test_every_secret_that_a_service_takes_is_declared_and_made(tmp_path: Path) -> None:
+def test_every_secret_of_a_service_is_declared_and_created(tmp_path: Path) -> None:
     """make_secrets.py makes just those that compose.yaml names; what is there stays as it is."""
     declared = {name: entry["file"] for name, entry in COMPOSE["secrets"].items()}
     taken = {name for service in COMPOSE["services"].values() for name in service.get("secrets", ())}
@@ -51,7 +51,7 @@ def test_the_directory_of_secrets_is_its_owners(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "secrets").stat().st_mode) == 0o700
 
 
-def test_the_service_roles_key_is_one_that_postgrest_takes(tmp_path: Path) -> None:
+def test_postgrest_accepts_the_service_roles_key(tmp_path: Path) -> None:
     """It is signed by the secret that PostgREST checks with, and names the role."""
     make(tmp_path)
     key, secret = ((tmp_path / name).read_text() for name in ("service_role_key", "jwt_secret"))

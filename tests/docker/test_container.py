@@ -169,7 +169,7 @@ async def test_clients_call_through_nginx(stack: Stack) -> None:
         assert [outputs[0]["text"] for _, outputs, _ in answers] == [str(n) for n in range(30)]
 
 
-async def test_what_a_model_says_is_streamed(stack: Stack) -> None:
+async def test_a_models_text_is_streamed(stack: Stack) -> None:
     """Pieces of an answer come through nginx before the answer does."""
     async with connect(stack.url) as socket:
         assert (await greet(stack, socket, features=["stream"]))["ok"]
@@ -181,7 +181,7 @@ async def test_what_a_model_says_is_streamed(stack: Stack) -> None:
         assert ops.count("stream_chunk") > 1
 
 
-async def test_the_daemons_own_token_check_stands(stack: Stack) -> None:
+async def test_the_daemon_checks_the_token(stack: Stack) -> None:
     """nginx lets nobody in: a wrong token is refused by the daemon, with its close code."""
     async with connect(stack.url) as socket:
         assert not (await greet(stack, socket, token="a-token-that-is-wrong"))["ok"]
@@ -207,12 +207,12 @@ async def test_the_daemons_own_token_check_stands(stack: Stack) -> None:
         ("/nothing", ("operator", PASSWORD), 404),
     ],
 )
-def test_who_may_see_which_page(stack: Stack, path: str, auth: tuple[str, str] | None, status: int) -> None:
+def test_access_to_each_page(stack: Stack, path: str, auth: tuple[str, str] | None, status: int) -> None:
     """Whether it lives is everybody's to ask; the pages for people ask for the password; the rest is not there."""
     assert httpx.get(stack.origin + path, auth=auth, timeout=30).status_code == status
 
 
-def test_the_daemon_says_how_large_a_body_may_be(stack: Stack) -> None:
+def test_the_daemon_limits_the_size_of_bodies(stack: Stack) -> None:
     """At ``/mcp`` one that is too large gets the daemon's answer, with ``max_frame_bytes`` in it, and not nginx's."""
     headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
     for path in ("/mcp", "/mcp/full"):
@@ -221,14 +221,14 @@ def test_the_daemon_says_how_large_a_body_may_be(stack: Stack) -> None:
         assert "more than the 20971520 bytes" in answer.json()["error"]["message"]
 
 
-def test_the_operators_commands_do_not_come_through(stack: Stack) -> None:
+def test_the_operator_api_is_not_public(stack: Stack) -> None:
     """Not even with the daemon's token."""
     answer = httpx.get(f"{stack.origin}/operator/calls", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
     assert answer.status_code == 404
 
 
 @pytest.mark.parametrize(("arguments", "said"), [(["calls"], "TOOL"), (["token"], TOKEN)], ids=["calls", "token"])
-def test_the_operators_commands_work_inside(stack: Stack, arguments: list[str], said: str) -> None:
+def test_the_operators_commands_work_in_the_container(stack: Stack, arguments: list[str], said: str) -> None:
     """As ``docker exec`` runs them: with the container's environment, which names a token's file and has no token."""
     command = [sys.executable, "-m", "toold", *arguments]
     ran = subprocess.run(command, env=stack.env, capture_output=True, text=True, timeout=60, check=False)
@@ -237,7 +237,7 @@ def test_the_operators_commands_work_inside(stack: Stack, arguments: list[str], 
     assert (stack.directory / "state" / "token").stat().st_mode & 0o777 == 0o600
 
 
-def test_secrets_are_in_nobodys_log(stack: Stack) -> None:
+def test_secrets_are_in_no_log(stack: Stack) -> None:
     """Neither the token nor the password, and no query of an address, is written to what the container prints."""
     httpx.get(f"{stack.origin}/healthz?token=in+an+address", timeout=30)
     stack.until(lambda: "GET /healthz" in stack.logged())
@@ -269,7 +269,7 @@ async def test_a_stop_drains(start_stack: Callable[..., Stack]) -> None:
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-async def test_what_dies_is_started_again(start_stack: Callable[..., Stack]) -> None:
+async def test_programs_that_exit_are_restarted(start_stack: Callable[..., Stack]) -> None:
     """After ``kill -9`` of the daemon, then of nginx, the same client object just gets its next answers."""
     stack = start_stack()
     await asyncio.to_thread(stack.until, stack.healthy)
@@ -309,7 +309,7 @@ def test_a_daemon_that_cannot_start_ends_the_container(start_stack: Callable[...
     assert "TOOLD_MAX_RUNNING" in stack.logged()
 
 
-def test_an_environment_that_cannot_be_is_one_line(start_stack: Callable[..., Stack]) -> None:
+def test_an_invalid_environment_is_one_line(start_stack: Callable[..., Stack]) -> None:
     """It ends with 1 before anything is started."""
     stack = start_stack(TOOLD_AUTH="false")
     assert stack.process.wait(timeout=60) == 1

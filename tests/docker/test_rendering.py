@@ -34,7 +34,7 @@ def test_a_secret_may_be_given_in_a_file() -> None:
         ({"TOOLD_TOKEN_FILE": "/run/secrets/token", "TOOLD_TOKEN": "x"}, "are both set"),
     ],
 )
-def test_a_secret_that_is_not_there_prevents_the_start(env: dict[str, str], said: str) -> None:
+def test_a_missing_secret_file_prevents_the_start(env: dict[str, str], said: str) -> None:
     """A file that is missing or empty, and a secret given twice, are refused with the variable's name."""
     with pytest.raises(ContainerError, match=said):
         with_secrets(env, read)
@@ -47,19 +47,19 @@ def test_a_secret_that_is_not_there_prevents_the_start(env: dict[str, str], said
         ({"TOOLD_TLS_CERT": "/c.pem"}, "belong together"),
         ({"TOOLD_PUBLIC_PORT": "http"}, "TOOLD_PUBLIC_PORT must be a port"),
         ({"TOOLD_PORT": "70000"}, "TOOLD_PORT must be a port"),
-        ({"TOOLD_PORT": "8081"}, "three ports"),
+        ({"TOOLD_PORT": "8081"}, "must differ"),
         ({"TOOLD_PAGES_USER": "a:b"}, "no colon"),
         ({"TOOLD_GRACE_PERIOD_S": "long"}, "must be a number of seconds"),
         ({"TOOLD_START_RETRIES": "-1"}, "must be a number from 0"),
     ],
 )
-def test_an_environment_that_cannot_be_is_refused(env: dict[str, str], said: str) -> None:
+def test_an_invalid_environment_is_refused(env: dict[str, str], said: str) -> None:
     """Each setting that would leave the daemon open, or nginx without a place, is named."""
     with pytest.raises(ContainerError, match=said):
         container(env)
 
 
-def test_the_daemon_is_reached_through_nginx_alone() -> None:
+def test_the_daemon_is_reachable_only_through_nginx() -> None:
     """Whatever the environment says, the daemon listens on loopback and asks for its token; TLS is nginx's."""
     env = {"TOOLD_HOST": "0.0.0.0", "TOOLD_TLS_CERT": "/c.pem", "TOOLD_TLS_KEY": "/k.pem", "KIMI_API_KEY": "k"}  # noqa: S104
     this = container(env)
@@ -73,14 +73,14 @@ def test_the_daemon_is_reached_through_nginx_alone() -> None:
     assert this.url == "wss://127.0.0.1:8080/ws"
 
 
-def test_the_password_of_the_pages_is_not_the_daemons_business() -> None:
+def test_the_daemon_does_not_get_the_pages_password() -> None:
     """It is in neither the daemon's environment nor what is printed of the container."""
     this = container({"TOOLD_PAGES_PASSWORD": "open sesame"})
     assert this.pages_password == "open sesame"
     assert "open sesame" not in str(this.daemon) + repr(this)
 
 
-def test_the_port_speaks_tls_where_there_is_a_certificate() -> None:
+def test_the_port_uses_tls_with_a_certificate() -> None:
     """Both families listen; with a certificate they speak TLS, without one they do not."""
     assert listen_conf(container({})) == "listen 8080;\nlisten [::]:8080;\n"
     conf = listen_conf(container({"TOOLD_TLS_CERT": "/c d.pem", "TOOLD_TLS_KEY": "/k.pem"}))

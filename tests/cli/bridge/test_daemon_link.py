@@ -22,7 +22,7 @@ def upstream(directory: Path | None = None) -> DaemonLink:
     return DaemonLink(DaemonStarter(os.environ), None, directory, lambda: None)
 
 
-async def test_a_daemon_elsewhere_that_is_away(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:
+async def test_an_unreachable_remote_daemon(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:
     """It is not this machine's to start: the error says where nobody answers, and nothing was executed."""
     monkeypatch.setenv("TOOLD_HOST", "daemon.invalid")
     way = upstream()
@@ -35,7 +35,7 @@ async def test_a_daemon_elsewhere_that_is_away(monkeypatch: pytest.MonkeyPatch, 
     await way.close()
 
 
-async def test_a_call_whose_daemon_goes_away_for_good(daemon: StubDaemon) -> None:
+async def test_a_call_whose_daemon_does_not_return(daemon: StubDaemon) -> None:
     """Nobody knows what became of it, and the answer says so."""
     daemon.on_call = lambda *_: None
     way = upstream()
@@ -47,7 +47,7 @@ async def test_a_call_whose_daemon_goes_away_for_good(daemon: StubDaemon) -> Non
     assert (result.error.code, result.error.executed) == (ErrorCode.OUTCOME_UNKNOWN, "maybe")
 
 
-async def test_a_directory_from_before_is_left_when_its_calls_are_done(daemon: StubDaemon, tmp_path: Path) -> None:
+async def test_the_previous_client_closes_when_its_calls_are_done(daemon: StubDaemon, tmp_path: Path) -> None:
     """What runs goes on by the client that it was asked by; what comes after names the other directory."""
     answer = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ async def test_a_daemon_that_refuses_the_editor(daemon: StubDaemon) -> None:
     await way.close()
 
 
-async def test_an_answer_is_handed_on_whole(daemon: StubDaemon) -> None:
+async def test_an_answer_is_forwarded_whole(daemon: StubDaemon) -> None:
     """What a failed call cost, and data that is null, are the editor's to know too."""
     metadata = {"latency_ms": 5.0, "timings": {"queue_ms": 0.0, "tool_ms": 5.0, "provider_ms": 4.0}, "model": "m"}
     error = {"code": "PROVIDER_ERROR", "message": "No.", "executed": "yes", "retryable": False, "details": {"a": 1}}

@@ -23,7 +23,7 @@ from toold.protocol.daemon_address import DaemonAddress
         ({"EXAI_WS_HOST": "wss://tools.example/ws"}, True, False),
     ],
 )
-def test_whose_daemon_it_is(env: dict[str, str], named: bool, local: bool, tmp_path: Path) -> None:
+def test_the_environment_may_name_the_daemon(env: dict[str, str], named: bool, local: bool, tmp_path: Path) -> None:
     """An address of the environment is the daemon's; only one of this machine is ever started for it."""
     starter = DaemonStarter({"TOOLD_STATE_DIR": str(tmp_path), **env})
     assert (starter.named, starter.local) == (named, local)
@@ -40,7 +40,7 @@ def test_relative_paths_mean_the_editors_directory(tmp_path: Path) -> None:
     }
 
 
-def test_a_port_that_nobody_chose_gives_way(tmp_path: Path) -> None:
+def test_a_taken_default_port_is_replaced(tmp_path: Path) -> None:
     """Where somebody else has it; one that the operator chose is asked for all the same."""
     assert port_flags({}, tmp_path, lambda _: False) == []
     assert port_flags({}, tmp_path, lambda port: port == 8080) == ["--http-port", "0"]
@@ -68,7 +68,7 @@ async def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
     assert (tmp_path / "state" / daemon_starter.LOG_FILE).stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
+async def test_an_unusable_state_directory(tmp_path: Path) -> None:
     """Says which, and what to do."""
     (tmp_path / "file").touch()
     with pytest.raises(DaemonStartError, match="set TOOLD_STATE_DIR"):

@@ -43,13 +43,13 @@ async def test_until_the_channel_closes() -> None:
 
 
 @pytest.mark.parametrize("wanted", [None, [], "tools"])
-async def test_what_is_no_wish(wanted: Any) -> None:
+async def test_an_invalid_subscription(wanted: Any) -> None:
     """The request is refused."""
     async with channel() as (lines, _, _):
         assert isinstance(await BridgeSubscriptions(lines).listen(listen("l", wanted), NEW), MessageProblem)
 
 
-async def test_of_many_reports_the_last_is_told() -> None:
+async def test_only_the_latest_of_many_reports_is_sent() -> None:
     """An editor is told no more than it takes, and the last one before the answer."""
     async with channel() as (lines, editor, _):
         async with progress_reports(lines, "t") as note:
@@ -64,7 +64,7 @@ async def test_of_many_reports_the_last_is_told() -> None:
     assert len(told) < 10
 
 
-async def test_without_a_token_nothing_is_told() -> None:
+async def test_without_a_progress_token_nothing_is_sent() -> None:
     """The daemon is not even asked for reports."""
     async with channel() as (lines, _, _), progress_reports(lines, None) as note:
         assert note is None

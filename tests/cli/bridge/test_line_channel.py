@@ -12,7 +12,7 @@ from toold.cli.bridge.line_channel import LineChannel, LineSplitter, LineTooLong
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20).filter(lambda line: b"\n" not in line and line == line.strip())))
-def test_however_the_bytes_come(lines: list[bytes]) -> None:
+def test_lines_do_not_depend_on_chunking(lines: list[bytes]) -> None:
     """The same lines come out, whatever the pieces; empty ones and the ends of other systems' lines are left out."""
     data = b"\n\n".join(line + b"\r" for line in lines)
     for size in (1, 3, 1000):
@@ -29,7 +29,7 @@ def test_a_line_that_is_too_long() -> None:
     assert isinstance(LineSplitter(1).feed(b"12\n")[0], LineTooLong)
 
 
-async def test_an_editor_that_takes_no_more() -> None:
+async def test_an_editor_that_closed_its_end() -> None:
     """What is written fails, and the channel is told to be broken."""
     source, its_sink = os.pipe()
     its_source, sink = os.pipe()

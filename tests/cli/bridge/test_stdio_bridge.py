@@ -102,7 +102,7 @@ async def test_progress_comes_before_the_answer(editor: Editor, daemon: StubDaem
     assert "result" in await editor.ask("tools/call", name="echo")
 
 
-async def test_what_is_cancelled_is_not_answered(editor: Editor, daemon: StubDaemon) -> None:
+async def test_a_cancelled_request_is_not_answered(editor: Editor, daemon: StubDaemon) -> None:
     """The daemon ends the call; other requests are answered."""
     daemon.on_call = lambda *_: None
     await editor.initialize()
@@ -139,7 +139,7 @@ async def test_batches(editor: Editor) -> None:
     ("line", "code"),
     [(b"{nonsense\n", -32700), (b"7\n", -32600), (b'{"jsonrpc":"2.0","id":1}\n', -32600), (b"x" * 200_000, -32600)],
 )
-async def test_what_is_no_message(editor: Editor, line: bytes, code: int) -> None:
+async def test_malformed_messages(editor: Editor, line: bytes, code: int) -> None:
     """It is refused, and the channel goes on."""
     for start in range(0, len(line), 10_000):
         editor.say(line[start : start + 10_000])
@@ -174,7 +174,7 @@ async def test_the_editors_directory(editor: Editor, daemon: StubDaemon, tmp_pat
     assert directories == [str(tmp_path), str(tmp_path / "my project")]
 
 
-async def test_other_tools_are_told_of(editor: Editor, daemon: StubDaemon) -> None:
+async def test_the_editor_is_notified_of_changed_tools(editor: Editor, daemon: StubDaemon) -> None:
     """To an editor that agreed on a revision, and to one that listens; each in its own words."""
 
     def change(call: Frame, send: Send) -> None:

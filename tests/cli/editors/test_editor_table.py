@@ -33,7 +33,7 @@ def test_its_file(name: str, linux: str, darwin: str) -> None:
     assert locate(editor, platform="darwin", home=HOME, env={}).path == HOME / darwin
 
 
-def test_a_directory_that_was_moved() -> None:
+def test_a_directory_named_by_a_variable() -> None:
     """Variables by which editors are told another directory count."""
     codex = next(editor for editor in EDITORS if editor.name == "codex")
     assert locate(codex, platform="linux", home=HOME, env={"CODEX_HOME": "/c"}).path == Path("/c/config.toml")

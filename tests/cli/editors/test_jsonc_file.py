@@ -30,7 +30,7 @@ VALUES = st.recursive(
 FILES = st.dictionaries(NAMES, VALUES, max_size=4).filter(lambda file: isinstance(file.get("mcpServers", {}), dict))
 
 
-def test_what_stands_around_it_stays() -> None:
+def test_the_rest_of_the_file_stays() -> None:
     """Comments, other servers and trailing commas are as they were; the entry is a member of its own."""
     after = change(COMMENTED, KEYS, ENTRY)
     assert parse(after)["mcpServers"] == {**parse(COMMENTED)["mcpServers"], "toold": ENTRY}
@@ -60,7 +60,7 @@ def without_entry(file: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "text", ['{\n  "theme": "dark" // mine\n}\n', '{\n\t"a": 1,\n\t"b": {\n\t\t"c": 2,\n\t},\n}', COMMENTED]
 )
-def test_what_was_put_in_is_taken_out(text: str) -> None:
+def test_an_added_entry_can_be_removed(text: str) -> None:
     """To the byte, with the object that was made for it; one with a comment stays."""
     assert change(change(text, KEYS, ENTRY), KEYS, None) == text
     noted = '{\n  "mcpServers": {\n    // none yet\n  }\n}'
@@ -79,7 +79,7 @@ def test_a_file_without_any(text: str) -> None:
     "text",
     ["{", "[]", "7", '{"a": }', '{"a" 1}', '{"mcpServers": []}', '{"a": 1, "a": 2}', "{'a': 1}", '{"a": "\n"}', "{]"],
 )
-def test_what_cannot_be_read_is_refused(text: str) -> None:
+def test_an_unparsable_file_is_refused(text: str) -> None:
     """With what to do about it, rather than be made worse."""
     with pytest.raises(RefusedFileError, match="fix it first"):
         change(text, KEYS, ENTRY)

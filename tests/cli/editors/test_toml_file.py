@@ -19,7 +19,7 @@ command = "y"
 """
 
 
-def test_what_stands_around_it_stays() -> None:
+def test_the_rest_of_the_file_stays() -> None:
     """Comments and other servers are as they were; the entry is a table at the end, and goes with those below it."""
     after = change(OTHERS, KEYS, ENTRY)
     assert after.startswith(OTHERS)
@@ -31,7 +31,7 @@ def test_what_stands_around_it_stays() -> None:
     assert change(change("", KEYS, ENTRY), KEYS, None) == ""
 
 
-def test_once_more_changes_nothing() -> None:
+def test_a_second_change_has_no_effect() -> None:
     """An entry that is as it should be stays to the byte, at the end or before other tables."""
     for text in ("", OTHERS, "model = 1", change(OTHERS, KEYS, ENTRY) + "\n[last]\na = 1\n"):
         once = change(text, KEYS, ENTRY)

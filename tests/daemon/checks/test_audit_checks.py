@@ -50,7 +50,9 @@ async def test_without_supabase_there_is_nothing_to_check(settings_with: MakeSet
         ({"TOOLD_SUPABASE_SERVICE_ROLE_KEY": KEY}, "TOOLD_SUPABASE_URL"),
     ],
 )
-async def test_half_a_setup_is_told(settings_with: MakeSettings, given: dict[str, str], missing: str) -> None:
+async def test_an_incomplete_setup_is_reported(
+    settings_with: MakeSettings, given: dict[str, str], missing: str
+) -> None:
     """One of address and key sends nothing; the other one is named."""
     (check,) = await audit_checks.supabase(settings_with(**given))
     assert (check.status, check.remedy) == ("warn", f"set {missing}")
@@ -78,7 +80,7 @@ async def test_a_project_that_is_ready(settings_with: MakeSettings, project: Pro
         (503, b"", "warn", "audit rows stay"),
     ],
 )
-async def test_what_is_wrong_comes_with_its_remedy(
+async def test_each_problem_has_a_remedy(
     settings_with: MakeSettings, project: Project, status: int, body: bytes, verdict: str, remedy: str
 ) -> None:
     """The key, the tables or the address; what may pass by itself is a warning. The key is not shown."""
@@ -90,7 +92,7 @@ async def test_what_is_wrong_comes_with_its_remedy(
     assert KEY not in repr(check)
 
 
-async def test_nobody_there(settings_with: MakeSettings) -> None:
+async def test_an_unreachable_project(settings_with: MakeSettings) -> None:
     """A project that does not answer is a warning: calls wait for it."""
     settings = settings_with(TOOLD_SUPABASE_URL="http://127.0.0.1:1", TOOLD_SUPABASE_SERVICE_ROLE_KEY=KEY)
     (check,) = await audit_checks.supabase(settings)

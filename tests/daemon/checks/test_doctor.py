@@ -32,7 +32,7 @@ async def test_a_fresh_machine_is_well_and_stays_untouched(settings_with: MakeSe
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_every_complaint_has_its_remedy(settings_with: MakeSettings, state_dir: Path, taken_port: int) -> None:
+async def test_every_problem_has_a_remedy(settings_with: MakeSettings, state_dir: Path, taken_port: int) -> None:
     """What is not ok says what to do; what is ok does not."""
     state_dir.write_text("a file in the way")
     env = {"TOOLD_SIMULATE": "false", "TOOLD_HTTP_PORT": str(taken_port)}

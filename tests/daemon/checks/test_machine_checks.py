@@ -131,7 +131,7 @@ async def test_a_running_daemon(state_dir: Path, running: DaemonAddress) -> None
     assert check == CheckResult("daemon", "ok", f"pid {running.pid} on port 1 is ready (version 9)")
 
 
-async def test_a_daemon_that_takes_no_calls(running: DaemonAddress, health: dict[str, object]) -> None:
+async def test_a_daemon_that_accepts_no_calls(running: DaemonAddress, health: dict[str, object]) -> None:
     """The reasons of a daemon that is not ready are told."""
     health.update(status="draining", reasons=["the daemon stops"])
     check = await machine_checks.daemon(running)

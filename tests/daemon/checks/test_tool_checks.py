@@ -15,7 +15,7 @@ def settings(directory: Path, **env: str) -> Settings:
     return load_settings({}, env={"TOOLD_STATE_DIR": str(directory / "state"), **env}, cwd=directory)
 
 
-def test_without_directories_there_is_nothing_to_look_at(tmp_path: Path) -> None:
+def test_without_directories_there_are_no_checks(tmp_path: Path) -> None:
     """No line is made of it."""
     assert files(settings(tmp_path)) == []
 
@@ -33,7 +33,7 @@ def save(directory: Path, name: str, *tools: str) -> None:
     (directory / f"{name}.toml").write_text(f'description = "Calls."\n{steps}')
 
 
-def test_a_tool_that_a_pipeline_names_and_that_there_is_not_is_told(tmp_path: Path, pipelines: Path) -> None:
+def test_an_unknown_tool_of_a_pipeline_is_reported(tmp_path: Path, pipelines: Path) -> None:
     """With a close name; tools of the other files are there, and one that a source may have is not complained of."""
     save(pipelines, "first", "ecoh", "echo", "crm_getA", "ecoh")
     save(pipelines, "second", "first", "remote")
@@ -58,7 +58,7 @@ def test_a_tool_that_a_pipeline_names_and_that_there_is_not_is_told(tmp_path: Pa
     ]
 
 
-def test_a_server_has_what_was_accepted_of_it(tmp_path: Path, pipelines: Path) -> None:
+def test_approved_tools_of_a_server_count(tmp_path: Path, pipelines: Path) -> None:
     """Before its first listing, and where its pins cannot be read, it may have any tool."""
     save(pipelines, "first", "remote")
     (tmp_path / "toold.toml").write_text('[sources.far]\ntype = "mcp"\ncommand = ["far"]\n')
@@ -77,7 +77,7 @@ def test_a_server_has_what_was_accepted_of_it(tmp_path: Path, pipelines: Path) -
     assert status() == ["ok"]
 
 
-def test_each_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_each_invalid_file_is_named(tmp_path: Path) -> None:
     """With what is wrong; a directory whose files are right says how many tools there are."""
     flows, pipelines = tmp_path / "flows", tmp_path / "pipelines"
     flows.mkdir()

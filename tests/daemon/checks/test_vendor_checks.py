@@ -60,13 +60,13 @@ def test_an_sdk_that_is_missing(settings_with: MakeSettings, monkeypatch: pytest
     assert (glm.status, glm.remedy) == ("fail", "run pip install 'toold[zai]', or set glm_sdk to auto")
 
 
-async def test_a_vendor_that_can_be_reached(taken_port: int) -> None:
+async def test_a_reachable_vendor(taken_port: int) -> None:
     """A host that takes the connection is reachable; nothing is sent to it."""
     check = await vendor_checks.reach("kimi", f"http://127.0.0.1:{taken_port}/v1")
     assert (check.status, check.message) == ("ok", f"127.0.0.1:{taken_port} accepts connections")
 
 
-async def test_a_vendor_that_cannot_be_reached() -> None:
+async def test_an_unreachable_vendor() -> None:
     """A port where nobody listens is told with host and port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -59,7 +59,7 @@ async def test_a_change_is_read_once(reloads: Reloads, file: Path) -> None:
     assert reloads.count == 3
 
 
-async def test_a_file_that_is_refused_is_followed_on(reloads: Reloads, file: Path) -> None:
+async def test_a_refused_file_is_still_watched(reloads: Reloads, file: Path) -> None:
     """Once for each change, and the next one is read."""
     reloads.refuses = True
     file.write_text("port = x", encoding="utf-8")
@@ -70,7 +70,7 @@ async def test_a_file_that_is_refused_is_followed_on(reloads: Reloads, file: Pat
     assert reloads.count == 2
 
 
-def test_a_mark_tells_files_apart(tmp_path: Path) -> None:
+def test_a_mark_distinguishes_files(tmp_path: Path) -> None:
     """By what they are, also with the same name and size."""
     first, second = tmp_path / "a", tmp_path / "b"
     first.write_text("1", encoding="utf-8")

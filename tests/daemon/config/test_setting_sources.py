@@ -38,14 +38,14 @@ def outcome(*, cwd: Path, env: Mapping[str, str]) -> str:
 # --- where they come from --------------------------------------------------------------------------------------------
 
 
-def test_each_source_lies_over_the_one_before(tmp_path: Path) -> None:
+def test_each_source_overrides_the_previous(tmp_path: Path) -> None:
     """A flag beats the environment, which beats toold.toml, which beats the default."""
     (tmp_path / "toold.toml").write_text("port = 1\nhttp_port = 2\nmax_running = 3\n")
     settings = load({"port": 11}, cwd=tmp_path, TOOLD_PORT="21", TOOLD_HTTP_PORT="22")
     assert (settings.port, settings.http_port, settings.max_running, settings.max_waiting) == (11, 22, 3, 1000)
 
 
-def test_flags_that_were_not_given_do_not_count(tmp_path: Path) -> None:
+def test_missing_flags_are_ignored(tmp_path: Path) -> None:
     """A flag whose value is None leaves the setting to the other sources."""
     assert load({"port": None}, cwd=tmp_path, TOOLD_PORT="5").port == 5
 
@@ -190,7 +190,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, words: str) -> None:
     assert "toold.toml" in message
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     """A toold.toml in another encoding is one line as well."""
     (tmp_path / "toold.toml").write_bytes(b"host = '\xff'")
     assert "must be UTF-8" in refusal(cwd=tmp_path)
@@ -200,7 +200,7 @@ TOML = ("true", "[1]", "{}", "1.5", "''", "-1", "'x'", "1979-05-27", "1e400", "9
 
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_no_words_of_the_library_are_passed_on(tmp_path: Path, name: str) -> None:
+def test_no_error_text_of_the_library_is_shown(tmp_path: Path, name: str) -> None:
     """Whatever kind of value stands where another is wanted, what is said of it is this package's own sentence."""
     for value in TOML:
         (tmp_path / "toold.toml").write_text(f"{name} = {value}")
@@ -208,7 +208,7 @@ def test_no_words_of_the_library_are_passed_on(tmp_path: Path, name: str) -> Non
         assert not re.search(r"Input should|valid (integer|number|string)|at least|Exceeds|unable to", told), told
 
 
-def test_a_wrong_flag_is_known_as_one(tmp_path: Path) -> None:
+def test_an_invalid_flag_is_marked_as_such(tmp_path: Path) -> None:
     """Who typed a wrong flag may want to see the usage; who set a variable would not."""
     for flags, env, by_flag in (({"port": -1}, {}, True), ({}, {"TOOLD_PORT": "-1"}, False)):
         with pytest.raises(SettingsError) as caught:
@@ -216,7 +216,7 @@ def test_a_wrong_flag_is_known_as_one(tmp_path: Path) -> None:
         assert caught.value.by_flag is by_flag
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     """Two wrong settings make one line that names both."""
     message = refusal(cwd=tmp_path, TOOLD_PORT="x", TOOLD_MAX_WAITING="y")
     assert "port (TOOLD_PORT)" in message

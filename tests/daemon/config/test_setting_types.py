@@ -27,7 +27,7 @@ def test_urls(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["h", "ftp://h", "http://", "http://h:0", "http://h:port", "http://h/a b", "//h", "http://[::1"]
 )
-def test_no_urls(url: str) -> None:
+def test_invalid_urls(url: str) -> None:
     """What could not be asked is refused."""
     with pytest.raises(ValidationError):
         TypeAdapter(HttpUrl).validate_python(url)
@@ -40,7 +40,7 @@ def test_origins(origin: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["*", "https://*.example", "https://a.example/", "a.example", "https://a b"])
-def test_no_origins(origin: str) -> None:
+def test_invalid_origins(origin: str) -> None:
     """Patterns and paths are refused, since they would never match."""
     with pytest.raises(ValidationError):
         TypeAdapter(Origins).validate_python([origin])
@@ -53,7 +53,7 @@ def test_file_patterns(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["*", "**/*", "?", "/etc/key.pem", "../key.pem", "a/../b", "a b"])
-def test_no_file_patterns(pattern: str) -> None:
+def test_invalid_file_patterns(pattern: str) -> None:
     """What would let everything be read, or lies elsewhere, is refused."""
     with pytest.raises(ValidationError, match="must be paths in the workspace"):
         TypeAdapter(FilePatterns).validate_python([pattern])
@@ -61,7 +61,7 @@ def test_no_file_patterns(pattern: str) -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=16))
-def test_tokens_are_taken_as_they_are(token: str) -> None:
+def test_tokens_are_unchanged(token: str) -> None:
     """16 printable ASCII characters or more are a token, unchanged."""
     assert TypeAdapter(Token).validate_python(token).get_secret_value() == token
 
@@ -82,13 +82,13 @@ def test_keys_lose_the_line_end() -> None:
 
 
 @pytest.mark.parametrize("value", [True, -1, 65536, 1.5, "x", None])
-def test_no_ports(value: object) -> None:
+def test_invalid_ports(value: object) -> None:
     """A port is a whole number from 0 to 65535; true is none."""
     with pytest.raises(ValidationError):
         TypeAdapter(Port).validate_python(value)
 
 
-def test_files_that_are_no_certificates(tmp_path: Path) -> None:
+def test_files_that_are_not_certificates(tmp_path: Path) -> None:
     """What is not PEM, or not there, is an error of the system's kind."""
     (tmp_path / "cert.pem").write_text("no certificate")
     for name in ("cert.pem", "missing.pem"):
@@ -114,7 +114,7 @@ def test_amounts_of_money(given: object, amounts: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     "given", ["", "5", "USD", "5 EUR", "-1 USD", "1e3 USD", "5 USD, 6 USD", 5, {"USD": 5}, [5], "nan USD"]
 )
-def test_no_amounts_of_money(given: object) -> None:
+def test_invalid_amounts(given: object) -> None:
     """Another currency, a number alone, the same currency twice: the error says the form."""
     with pytest.raises(ValidationError, match="must be amounts such as 5 USD, 30 CNY"):
         TypeAdapter(Amounts).validate_python(given)

@@ -54,7 +54,7 @@ def test_defaults(tmp_path: Path) -> None:
         ({"TOOLD_SIMULATE": "0"}, False),
     ],
 )
-def test_the_simulator_steps_in_where_no_key_is_set(tmp_path: Path, env: dict[str, str], simulated: bool) -> None:
+def test_the_simulator_is_used_without_keys(tmp_path: Path, env: dict[str, str], simulated: bool) -> None:
     """Without any vendor's key the simulator answers, unless the operator says what he wants."""
     assert load(cwd=tmp_path, **env).simulated is simulated
 
@@ -81,7 +81,7 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ({"TOOLD_HOST": "::", "TOOLD_AUTH": "no"}, "auth (TOOLD_AUTH): may be off only if host is loopback"),
     ],
 )
-def test_settings_must_fit_together(tmp_path: Path, env: dict[str, str], words: str) -> None:
+def test_settings_must_be_consistent(tmp_path: Path, env: dict[str, str], words: str) -> None:
     """Values that are good alone and not together are told as one of them, with what the other says."""
     assert words in refusal(cwd=tmp_path, **env)
 

@@ -24,7 +24,7 @@ CHANGED: dict[str, str] = {
 }
 
 
-def test_each_setting_is_of_one_class() -> None:
+def test_each_setting_is_in_one_class() -> None:
     """A new setting has to be put into one of the two, and none is in both."""
     assert set(Settings.model_fields) == AT_ONCE | AT_RESTART
     assert not AT_ONCE & AT_RESTART
@@ -40,12 +40,12 @@ def test_the_documents_name_what_changes_at_once() -> None:
 
 @pytest.mark.parametrize("together", [("auth", "host"), ("port", "http_port"), ("tls_cert", "tls_key"),
                                       ("default_timeout_s", "max_timeout_s")])  # fmt: skip
-def test_settings_that_are_checked_together_are_of_one_class(together: tuple[str, str]) -> None:
+def test_settings_validated_together_are_in_one_class(together: tuple[str, str]) -> None:
     """Else half of a pair would take effect, which nobody has checked."""
     assert set(together) <= AT_ONCE or set(together) <= AT_RESTART
 
 
-def test_what_can_change_does_and_the_rest_waits(settings_with: Any) -> None:
+def test_changeable_settings_change_and_the_rest_waits(settings_with: Any) -> None:
     """The settings in effect have the one as it was read, and the other as it was at the start."""
     start = settings_with(TOOLD_SIMULATE="true")
     changes = compare(start, settings_with(TOOLD_SIMULATE="true", TOOLD_MAX_RUNNING="7", TOOLD_HOST="::1"))
@@ -53,14 +53,14 @@ def test_what_can_change_does_and_the_rest_waits(settings_with: Any) -> None:
     assert (changes.settings.max_running, changes.settings.host) == (7, start.host)
 
 
-def test_what_waits_is_told_every_time(settings_with: Any) -> None:
+def test_waiting_settings_are_reported_every_time(settings_with: Any) -> None:
     """A second reload finds nothing new to change, and still names what needs the restart."""
     read = settings_with(TOOLD_MAX_RUNNING="7", TOOLD_HOST="::1")
     again = compare(compare(settings_with(), read).settings, read)
     assert (again.reloaded, again.needs_restart) == ((), ("host",))
 
 
-def test_what_is_read_again_is_the_same_sources(settings_with: Any, tmp_path: Any) -> None:
+def test_loading_again_uses_the_same_sources(settings_with: Any, tmp_path: Any) -> None:
     """The file as it is now, under the same environment; the settings in effect know their file and can do it again."""
     file = tmp_path / "toold.toml"
     start = settings_with(TOOLD_MAX_WAITING="5")
@@ -73,7 +73,7 @@ def test_what_is_read_again_is_the_same_sources(settings_with: Any, tmp_path: An
 
 @on_a_busy_machine(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.sets(st.sampled_from(sorted(CHANGED))))
-def test_each_change_is_told_once_in_its_class(settings_with: Any, names: set[str]) -> None:
+def test_each_change_is_reported_once(settings_with: Any, names: set[str]) -> None:
     """Whatever is changed: all of it is named, what changes at once is in effect, and nothing else is."""
     start = settings_with()
     read = settings_with(**{f"TOOLD_{name.upper()}": CHANGED[name] for name in names})

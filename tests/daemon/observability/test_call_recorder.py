@@ -81,7 +81,7 @@ def result(error: CallError | None = None, **metadata: Any) -> ToolResult:
     return ToolResult(told, (TextContent("hi"),))
 
 
-def test_a_call_leaves_one_row_and_one_count(recorder: CallRecorder, notes: Notes) -> None:
+def test_a_call_is_recorded_and_counted_once(recorder: CallRecorder, notes: Notes) -> None:
     """The row says who, what, when and how long; the count is by tool and outcome, in seconds."""
     recorder.call_ended(running(), result(), 123)
     (row,) = notes.rows
@@ -91,7 +91,7 @@ def test_a_call_leaves_one_row_and_one_count(recorder: CallRecorder, notes: Note
     assert notes.parts == []
 
 
-def test_a_row_and_a_count_may_be_had_apart(recorder: CallRecorder, notes: Notes) -> None:
+def test_a_row_and_a_count_are_separate(recorder: CallRecorder, notes: Notes) -> None:
     """The journal writes a call's row together with its end, and has it counted as any other."""
     row = recorder.row(running(), result(), 123)
     assert (row.id, row.outcome, row.result_bytes, notes.rows, notes.ended) == ("c-1", "ok", 123, [], [])
@@ -106,7 +106,7 @@ def test_an_error_counts_under_its_code(recorder: CallRecorder, notes: Notes) ->
     assert notes.ended[0][:2] == ("chat", "TIMEOUT")
 
 
-def test_tokens_count_where_a_provider_told_them(recorder: CallRecorder, notes: Notes) -> None:
+def test_tokens_count_if_the_provider_reports_them(recorder: CallRecorder, notes: Notes) -> None:
     """Once a call, for the model that answered, with what they cost."""
     usage, cost = Usage(10, 20), Cost(0.5, "USD")
     call, spent = running(), ModelUsage("kimi", "kimi-k2", 1, usage, cost)
@@ -126,7 +126,7 @@ def test_local_calls_are_not_logged_one_by_one(recorder: CallRecorder) -> None:
     assert (line["tool"], line["outcome"], line["latency_ms"], line["model"]) == ("chat", "ok", 1000.0, "kimi-k2")
 
 
-def test_a_refused_call_leaves_its_row_too(recorder: CallRecorder, notes: Notes) -> None:
+def test_a_refused_call_is_recorded(recorder: CallRecorder, notes: Notes) -> None:
     """Under the id that it was given, with one line that says why it was refused."""
     call = ToolCall(7, "caht", {})
     with capture_logs() as lines:

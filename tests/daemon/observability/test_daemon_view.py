@@ -96,7 +96,7 @@ def unmarked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("tool", ASKING)
-async def test_every_answer_that_a_vendor_gave_has_tokens_and_cost(open_house: Open, unmarked: None, tool: str) -> None:
+async def test_every_vendor_answer_has_tokens_and_cost(open_house: Open, unmarked: None, tool: str) -> None:
     """Those of each model by themselves where there were several, and their sums; the day's sums have the same."""
     house = await open_house()
     metadata = (await house.call(tool, **ASKING[tool])).metadata
@@ -118,7 +118,7 @@ async def test_every_answer_that_a_vendor_gave_has_tokens_and_cost(open_house: O
         assert metadata.usage_by_model == ()
 
 
-async def test_what_is_simulated_costs_nothing_and_says_so(open_house: Open) -> None:
+async def test_simulated_answers_cost_nothing_and_are_marked(open_house: Open) -> None:
     """Its tokens are counted, its cost is nothing, and both are marked as simulated."""
     house = await open_house()
     metadata = (await house.call("chat", prompt="Why?", model="glm-4.6")).metadata
@@ -128,7 +128,7 @@ async def test_what_is_simulated_costs_nothing_and_says_so(open_house: Open) -> 
     assert (day["cost"], day["simulated"], day["completions"]) == ({"USD": 0.0}, True, 1)
 
 
-async def test_local_tools_ask_no_vendor(open_house: Open) -> None:
+async def test_local_tools_use_no_vendor(open_house: Open) -> None:
     """None of their calls makes a request, and each of them answers."""
     house = await open_house()
     for tool, arguments in LOCAL.items():
@@ -136,7 +136,7 @@ async def test_local_tools_ask_no_vendor(open_house: Open) -> None:
     assert house.asked == 0
 
 
-async def test_a_spent_budget_holds_over_a_restart(open_house: Open, unmarked: None) -> None:
+async def test_a_spent_budget_survives_a_restart(open_house: Open, unmarked: None) -> None:
     """What asks a vendor is refused until the day's end, before anything is sent; local tools go on."""
     house = await open_house(TOOLD_DAILY_BUDGET="1 USD")
     first = await house.call("chat", prompt="Why?", model="glm-4.6")
@@ -161,7 +161,7 @@ async def test_a_spent_budget_holds_over_a_restart(open_house: Open, unmarked: N
     assert checks["budget"]["status"] == "fail"
 
 
-async def test_the_vendors_lists_are_had_after_the_start(open_house: Open) -> None:
+async def test_the_vendors_lists_are_fetched_after_the_start(open_house: Open) -> None:
     """Without anybody's asking; from then on listmodels says of each model whether it is listed."""
     house = await open_house()
     async with asyncio.timeout(20):
@@ -172,7 +172,7 @@ async def test_the_vendors_lists_are_had_after_the_start(open_house: Open) -> No
     assert {seen.operation for seen in house.vendors.requests} == {"models"}
 
 
-async def test_a_healthy_daemon_finds_itself_so(open_house: Open) -> None:
+async def test_a_healthy_daemon_passes_its_self_check(open_house: Open) -> None:
     """Every check but the disk's, which is the machine's own, is ok; nothing is changed by it."""
     house = await open_house()
     report = await house.data("self-check")
@@ -198,7 +198,7 @@ async def test_a_caller_sees_its_calls_running_and_ended(open_house: Open) -> No
     assert await house.data("toolcall_log_tail", tool="echo", outcome="error") == []
 
 
-async def test_nobody_sees_what_another_principal_runs(open_house: Open) -> None:
+async def test_calls_of_another_principal_are_invisible(open_house: Open) -> None:
     """Neither while it runs nor in the log; its owner does."""
     house = await open_house()
     ann = Principal("ann")

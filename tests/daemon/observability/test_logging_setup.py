@@ -133,7 +133,7 @@ def test_lines_below_the_level_are_not_written(set_up: SetUp) -> None:
     assert log.events == ["b", "d"]
 
 
-def test_a_second_set_up_reaches_loggers_that_have_spoken(set_up: SetUp) -> None:
+def test_a_second_set_up_applies_to_loggers_in_use(set_up: SetUp) -> None:
     """Level and form of a reload count for every line from then on, the libraries' too; none is written twice."""
     logger, library = ours(), logging.getLogger("a.library")
     first = set_up()
@@ -146,7 +146,7 @@ def test_a_second_set_up_reaches_loggers_that_have_spoken(set_up: SetUp) -> None
     assert (first.events, second.events) == (["one", "one"], ["three", "three"])
 
 
-async def test_each_line_bears_its_session_and_request(set_up: SetUp) -> None:
+async def test_each_line_has_its_session_and_request(set_up: SetUp) -> None:
     """Lines of a task bear the call that it runs, also a library's and those of tasks that it starts; others do not."""
     log = set_up()
 
@@ -174,7 +174,7 @@ async def test_each_line_bears_its_session_and_request(set_up: SetUp) -> None:
     }
 
 
-def test_secrets_are_taken_out(set_up: SetUp) -> None:
+def test_secrets_are_redacted(set_up: SetUp) -> None:
     """What is named a secret, or looks like one, is in no line: neither ours, nor a library's, nor in a traceback."""
     log = set_up()
     key = "sk-" + "verysecret" * 3
@@ -193,7 +193,7 @@ def test_a_traceback_stays_on_its_line(set_up: SetUp) -> None:
     assert "ZeroDivisionError" in line["exception"]
 
 
-def test_what_json_does_not_know_is_written_as_text(set_up: SetUp) -> None:
+def test_values_unknown_to_json_are_written_as_text(set_up: SetUp) -> None:
     """A value of any type makes a line."""
     log = set_up()
     ours().info("x", path=Path("/tmp"), odd="\ud800", items=[Path("/a")])
@@ -211,7 +211,7 @@ def test_warnings_are_lines_too(set_up: SetUp) -> None:
 
 
 @pytest.mark.parametrize("name", ["websockets.server", "httpx", "httpcore.http11", "openai._base", "uvicorn.error"])
-def test_libraries_do_not_tell_what_they_send(set_up: SetUp, name: str) -> None:
+def test_libraries_do_not_log_what_they_send(set_up: SetUp, name: str) -> None:
     """At debug level libraries would log requests with their headers and bodies; they are not let."""
     log = set_up(level="debug")
     logging.getLogger(name).debug("a secret")
@@ -219,7 +219,7 @@ def test_libraries_do_not_tell_what_they_send(set_up: SetUp, name: str) -> None:
     assert log.events == ["ours"]
 
 
-def test_a_log_that_cannot_be_written_ends_nothing(set_up: SetUp) -> None:
+def test_a_failing_log_does_not_fail_the_caller(set_up: SetUp) -> None:
     """Where the stream is closed, or a pipe whose reader is gone, the daemon goes on."""
     log = set_up()
     reading, writing = os.pipe()
@@ -240,7 +240,7 @@ UPGRADE = (
 )
 
 
-async def test_peers_that_speak_no_websocket_get_a_line_each(set_up: SetUp) -> None:
+async def test_failed_handshakes_are_one_line_each(set_up: SetUp) -> None:
     """Plain HTTP and a foreign Origin are one line with peer and reason; good connections and noise make none."""
     log = set_up()
 
@@ -288,7 +288,7 @@ def test_a_failed_handshake_loses_its_traceback() -> None:
     )
 
 
-def test_our_own_mistakes_keep_their_traceback() -> None:
+def test_bugs_keep_their_traceback() -> None:
     """An exception in the daemon's handler is a bug, and is told in full."""
     made = record("connection handler failed", logging.ERROR, KeyError("x"))
     assert handshakes_in_one_line(made)
@@ -306,7 +306,7 @@ def test_messages_with_odd_types() -> None:
     }
 
 
-async def test_a_task_of_the_daemons_own_that_fails_is_told(set_up: SetUp) -> None:
+async def test_a_failed_background_task_is_logged(set_up: SetUp) -> None:
     """With its name and the traceback; one that was cancelled, or ended well, is not."""
     log = set_up("json", "info")
 

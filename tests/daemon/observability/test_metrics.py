@@ -59,7 +59,7 @@ def test_calls_are_counted_by_tool_and_outcome(metrics: Metrics) -> None:
     assert sample(metrics, "toold_queue_seconds_sum") == 1.5
 
 
-def test_invented_names_make_no_series(metrics: Metrics) -> None:
+def test_unknown_tool_names_make_no_series(metrics: Metrics) -> None:
     """Names that are no tool's count together, and nothing is kept of them."""
     for number in range(100):
         metrics.call_ended(f"tool-{number}", "TOOL_NOT_FOUND", seconds=0.0, queue_seconds=0.0)
@@ -80,7 +80,7 @@ def test_tokens_and_cost(metrics: Metrics) -> None:
     assert sample(metrics, "toold_cost_total", currency="USD", **of) == 0.25
 
 
-def test_today_goes_on_where_it_was_and_ends_at_midnight(limits: dict[str, Permits]) -> None:
+def test_todays_totals_are_restored_and_end_at_midnight(limits: dict[str, Permits]) -> None:
     """What was spent before the start counts too, and nothing of it on the next day (UTC)."""
     now = [dt.datetime(2026, 5, 1, 23, 59, tzinfo=dt.UTC).timestamp()]
     metrics = Metrics(is_tool=lambda _: True, gauges=MetricGauges(limits, *[lambda: 0] * 4), clock=lambda: now[0])
@@ -128,7 +128,7 @@ def test_two_daemons_in_one_process_count_apart(metrics: Metrics, limits: dict[s
     assert not any(name == "toold_calls_total" for name, _ in samples(metrics))
 
 
-def test_the_version_is_told(metrics: Metrics) -> None:
+def test_the_version_is_a_metric(metrics: Metrics) -> None:
     """Dashboards see which toold runs, and no series has a second one for its time of birth."""
     names = {name for name, _ in samples(metrics)}
     assert "toold_info" in names

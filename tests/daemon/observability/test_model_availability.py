@@ -38,7 +38,7 @@ def gate_of(lister: Lister) -> ProviderLimiter:
     return cast("ProviderLimiter", lister.gate)
 
 
-async def test_a_list_says_of_each_model_of_its_vendor_whether_it_is_there() -> None:
+async def test_a_list_says_which_models_are_available() -> None:
     """Before it is there, and of other vendors, nothing is known; it is asked with the provider's permit."""
     lister = Lister("kimi", [KIMI.id, "another"])
     gate = gate_of(lister)
@@ -50,7 +50,7 @@ async def test_a_list_says_of_each_model_of_its_vendor_whether_it_is_there() -> 
     assert (lister.in_use, gate.permits.in_use) == ([1], 0)
 
 
-async def test_a_vendor_that_fails_makes_its_models_unknown_and_nothing_worse() -> None:
+async def test_a_failing_vendor_makes_its_models_unknown() -> None:
     """Quietly: its breaker is not told, and the next time may be better."""
     lister = Lister("kimi", [KIMI.id], *[ServiceUnavailableError("down")] * 9, [KIMI.id])
     gate = gate_of(lister)

@@ -30,7 +30,7 @@ def health(of: Router) -> dict[str, Any]:
     return status_report.health(of, version="1.2", started_at=time.time() - 10, connections=2, problems=["a disk"])
 
 
-def test_ready_where_calls_are_accepted() -> None:
+def test_ready_while_calls_are_accepted() -> None:
     """With uptime, counts, and what is wrong without being a reason not to call."""
     state = health(router())
     assert state.pop("uptime_s") == pytest.approx(10, abs=5)
@@ -44,7 +44,7 @@ def test_stopping_says_why() -> None:
     assert "accepts no new calls" in state["reasons"][0]
 
 
-async def test_limits_have_what_is_in_use_and_who_waits() -> None:
+async def test_limits_have_permits_in_use_and_waiting_calls() -> None:
     """The daemon's and each provider's, with calls that were given up and still run."""
     gate = ProviderLimiter(cast("Provider", OneProvider()), 1, on_error=lambda *_: None)
     async with gate.permits:
@@ -58,7 +58,7 @@ async def test_limits_have_what_is_in_use_and_who_waits() -> None:
     assert (limits["max_waiting"], limits["max_accepted_per_session"]) == (1000, 32)
 
 
-def test_providers_stand_in_the_order_of_their_labels() -> None:
+def test_providers_are_in_the_order_of_their_labels() -> None:
     """One that is there says how it is reached; one that is not says what to set."""
     rows = status_report.provider_rows(
         (GLM, KIMI),
@@ -72,7 +72,7 @@ def test_providers_stand_in_the_order_of_their_labels() -> None:
     assert (kimi["available"], kimi["simulated"], kimi["transport"], kimi["missing"]) == (True, True, "httpx 1", "")
 
 
-def test_a_call_row_tells_no_arguments() -> None:
+def test_a_call_row_has_no_arguments() -> None:
     """Neither their content nor their shape: any client may ask for the last calls."""
     row = CallRow(
         id="c-1",
