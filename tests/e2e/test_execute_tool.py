@@ -123,7 +123,7 @@ async def test_a_full_disk_loses_no_result_that_can_be_sent(start_daemon: Any) -
         assert str(daemon.state) not in error["message"]
         large = (await peer.call("l", "bad_floods"))["error"]
         assert (large["code"], large["executed"]) == ("RESULT_TOO_LARGE", "yes")
-        assert "could not be kept" in large["message"]
+        assert "could not be stored" in large["message"]
         (daemon.state / "results" / "local").unlink()
         assert (await peer.call("again", "execute_tool", **asked))["error"] is None
 

@@ -1,4 +1,4 @@
-"""A router on scripted tools and a scripted provider, so that a test reads as what was called and what was answered."""
+"""A router on scripted tools and a scripted provider, so that a test reads as calls and answers."""
 
 import asyncio
 import time
@@ -81,7 +81,7 @@ BOUNDS = DispatchLimits(
 
 
 class AnyArguments(BaseModel):
-    """Takes whatever it is given."""
+    """Accepts any arguments."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -93,22 +93,22 @@ Function = Callable[[AnyArguments, ToolContext], Awaitable[Any]]
 
 
 def make_tool(name: str, function: Function, *, read_only: bool = True, open_world: bool = False, **more: Any) -> Tool:
-    """A tool of one function, for the time of a test."""
+    """A tool with this function."""
     annotations = Annotations(read_only, False, False, open_world)
     return Tool(name, f"The tool {name} of a test.", AnyArguments, function, annotations, **more)
 
 
 @dataclass(eq=False)
 class FakePort:
-    """A caller that notes what it is sent."""
+    """A caller that records what it is sent."""
 
     answered: ClassVar[list[RunningCall]] = []
-    """The calls that any of them was sent an answer of; ``one_answer_a_call`` looks at it."""
+    """The answered calls of all ports, for ``one_answer_per_call``."""
 
     answers: dict[RequestId, ToolResult] = field(default_factory=dict)
     heard: list[tuple[RequestId, Progress]] = field(default_factory=list)
     chunks: list[tuple[RequestId, str]] = field(default_factory=list)
-    beats: int = 0
+    heartbeats: int = 0
     reading: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -130,13 +130,13 @@ class FakePort:
         self.chunks.append((running.request.request_id, text))
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
-        self.beats += 1
+        self.heartbeats += 1
         self.heard.extend((call.request.request_id, call.heartbeat(now)) for call in calls)
 
 
 @dataclass
 class FakeRecorder:
-    """Notes what was recorded."""
+    """Keeps the recorded calls."""
 
     ended_calls: list[tuple[RunningCall, ToolResult, int]] = field(default_factory=list)
     refused_calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
@@ -149,25 +149,25 @@ class FakeRecorder:
 
 
 class FakeJournal:
-    """A disk in memory, which may refuse, or keep its writers waiting."""
+    """A journal in memory, whose writes can fail or wait."""
 
     def __init__(self, recorder: FakeRecorder) -> None:
         self.recorder = recorder
         self.events: list[tuple[str, str]] = []
-        """What was written, in order: ``start``, ``end``, ``keep``, ``forget``, ``close``, ``seen``, and of what."""
+        """All writes in order: ``start``, ``end``, ``keep``, ``forget``, ``close`` or ``seen``, each with its key."""
         self.sessions: dict[bytes, SessionRow] = {}
         self.calls: dict[tuple[str, str], StoredCall] = {}
         self.runs: dict[str, tuple[str, Principal, str]] = {}
-        """Call → its tool, whose it is, and its run."""
+        """Call → its tool, principal and run."""
         self.orders: dict[str, StoredDetachedCall] = {}
-        """Of the detached calls that ever were."""
+        """All detached calls so far."""
         self.refuses = False
         self.loses_ends = False
-        """How a call ended is told, and not written: the disk begins to refuse in that moment."""
+        """Ends of calls are recorded but not written, as if the disk failed at that moment."""
         self.asked: Counter[str] = Counter()
-        """How often something was asked of it, by the name of the method."""
+        """The number of calls of each method."""
         self.ready = asyncio.Event()
-        """Cleared, it keeps whoever waits for the disk waiting."""
+        """While it is cleared, writes and reads wait."""
         self.ready.set()
 
     @property
@@ -321,7 +321,7 @@ Script = Callable[[CompletionRequest, OnDelta | None], Awaitable[str]]
 
 
 class FakeProvider:
-    """A vendor that does what the script says, and counts how many calls run at once."""
+    """A vendor that runs a script, and counts concurrent requests."""
 
     label = "Fake vendor"
     simulated = True
@@ -361,7 +361,7 @@ class FakeProvider:
 
 
 class FakeConversations:
-    """Notes who wanted which thread, and lets each have an empty one."""
+    """Records the requested conversations and returns an empty one for each."""
 
     def __init__(self) -> None:
         self.wanted: list[tuple[str | None, Speaker]] = []
@@ -376,7 +376,7 @@ class FakeConversations:
 
 
 class FakeResults:
-    """Files in memory, on a disk that may refuse."""
+    """Retained results in memory, whose writes can fail or wait."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[Principal, str], Any] = {}
@@ -398,7 +398,7 @@ class FakeResults:
 
 
 class FakeView:
-    """What tools may know of a daemon that is not there."""
+    """The tools' view of a daemon, with fixed values."""
 
     simulated = False
 
@@ -433,7 +433,7 @@ class FakeView:
 
 
 class Resumed(NamedTuple):
-    """What a client that comes back is given."""
+    """The result of resuming a session."""
 
     session: Session
     port: FakePort
@@ -441,8 +441,8 @@ class Resumed(NamedTuple):
     missed: dict[RequestId, ToolResult]
 
 
-class House:
-    """A router with its surroundings, in the running loop."""
+class DispatchHarness:
+    """A router with fakes of everything around it, in the running loop."""
 
     def __init__(
         self,
@@ -454,7 +454,7 @@ class House:
     ) -> None:
         self.recorder = FakeRecorder()
         self.journal = journal or FakeJournal(self.recorder)
-        """Another house's is the disk that this one finds at its start."""
+        """Another harness's journal stands for the disk of a previous process."""
         self.conversations = FakeConversations()
         self.budget = Budget({})
         self.results = FakeResults()
@@ -462,10 +462,10 @@ class House:
         self.rates: dict[str, Any] = {}
         """By source."""
         self.port = FakePort()
-        self.away = FakePort()
+        self.absent_port = FakePort()
         self.provider_errors: list[tuple[str, str]] = []
         self.providers = {name: FakeProvider(name, script) for name, (script, _) in (providers or {}).items()}
-        self.gates = {
+        self.limiters = {
             name: ProviderLimiter(
                 self.providers[name], limit, on_error=lambda *error: self.provider_errors.append(error)
             )
@@ -473,7 +473,7 @@ class House:
         }
         self.router = Router(
             catalog=ToolCatalog(ToolRegistry([*tools, ask]), shipped_toolsets(), DEFAULT_TOOLSET),
-            limiters=self.gates,
+            limiters=self.limiters,
             unconfigured={"kimi": "set KIMI_API_KEY", "glm": "set GLM_API_KEY"},
             permits=Permits("running", max_running),
             limits=replace(BOUNDS, **bounds),
@@ -498,7 +498,7 @@ class House:
         key: str | None = None,
         toolset: str = DEFAULT_TOOLSET,
     ) -> Session:
-        """A session that the house's port holds; with a key it can be resumed."""
+        """A session that the harness's port holds; with a key it can be resumed."""
         session = self.router.sessions.open(
             label,
             LOCAL,
@@ -506,7 +506,7 @@ class House:
             toolset=toolset,
             transport="test",
             streaming=streaming,
-            absent_port=self.away,
+            absent_port=self.absent_port,
             key_hash=None if key is None else hash_key(key),
         )
         session.permits = Permits("session", running)
@@ -514,8 +514,10 @@ class House:
         return session
 
     async def resume(self, key: str, principal: Principal = LOCAL) -> Resumed | None:
-        """A new connection with this key has the session, where there is one."""
-        session = await self.router.sessions.find(hash_key(key), principal, transport="test", absent_port=self.away)
+        """Let a new connection with this key hold its session; None if there is none."""
+        session = await self.router.sessions.find(
+            hash_key(key), principal, transport="test", absent_port=self.absent_port
+        )
         if session is None:
             return None
         port = FakePort()
@@ -548,22 +550,22 @@ class House:
         return self.port.answers[request_id]
 
     async def answered(self) -> None:
-        """Return when no call is under way any more."""
+        """Wait until all calls are answered."""
         async with asyncio.timeout(20):
             while self.router.accepted:
                 await asyncio.sleep(0.001)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Return once something is so."""
+        """Wait until the condition holds."""
         async with asyncio.timeout(20):
             while not condition():
                 await asyncio.sleep(0.001)
 
     def counts(self) -> dict[str, int]:
-        """Every count that a call may hold."""
+        """All counts that a call may hold."""
         held = {"running": self.router.permits.in_use, "waiting": self.router.permits.waiting}
         held["accepted"] = self.router.accepted
-        for name, gate in self.gates.items():
+        for name, gate in self.limiters.items():
             held[name] = gate.permits.in_use + gate.permits.waiting + gate.abandoned
         return held
 
@@ -579,12 +581,12 @@ async def _ask(arguments: AnyArguments, context: ToolContext) -> str:
 
 
 ask = make_tool("ask", _ask, open_world=True)
-"""A tool that asks the vendor that its argument names."""
+"""A tool that asks the vendor named by its argument."""
 
 
 @pytest.fixture(autouse=True)
 def plain_logs() -> Iterator[None]:
-    """Tracebacks in the log as Python has them: drawn with colours and frames each costs a second."""
+    """Plain tracebacks in the log: rendering one with colours and frames takes a second."""
     before = structlog.get_config()
     structlog.configure(processors=[ConsoleRenderer(exception_formatter=plain_traceback)])
     yield
@@ -592,8 +594,8 @@ def plain_logs() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def one_answer_a_call() -> Iterator[None]:
-    """Whatever a test does, no call is answered twice. Afterwards, since nobody hears of what a call's task raises."""
+def one_answer_per_call() -> Iterator[None]:
+    """No test may answer a call twice. Checked afterwards, since a call's task does not raise in the test."""
     FakePort.answered.clear()
     yield
     twice = [running.key for running, times in Counter(FakePort.answered).items() if times > 1]
@@ -601,9 +603,9 @@ def one_answer_a_call() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def house() -> type[House]:
-    """The class of the house: a test builds its own within its loop."""
-    return House
+def make_harness() -> type[DispatchHarness]:
+    """The harness class: each test creates its own in its loop."""
+    return DispatchHarness
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The day's budget: what is let through, what is refused with which words, and when it begins anew."""
+"""Daily budgets: what is admitted, what is refused with which message, and the reset."""
 
 import contextlib
 import datetime as dt
@@ -19,15 +19,15 @@ def refused(spent: float, reserved: float, asked: float | None, amount: float = 
     return refusal({"USD": amount}, {"USD": spent}, {"USD": reserved}, cost, NOON)
 
 
-def test_it_resets_at_midnight_utc() -> None:
-    """A second before midnight there is a second to wait, at midnight a day."""
+def test_the_budget_resets_at_midnight_utc() -> None:
+    """One second before midnight the wait is a second, at midnight a day."""
     midnight = dt.datetime(2026, 5, 2, tzinfo=dt.UTC).timestamp()
     assert (reset_at(NOON), reset_at(midnight - 1), reset_at(midnight)) == (midnight, midnight, midnight + 86400)
 
 
 @pytest.mark.parametrize("asked", [None, 0.0, 0.1])
 def test_a_spent_budget_says_when_it_resets(asked: float | None) -> None:
-    """Whatever would be asked, the error says how much, until when, and can be repeated then."""
+    """The error contains the amount and the reset time, and is retryable."""
     error = refused(1.0, 0.0, asked)
     assert error is not None
     assert (error.code, error.executed, error.retryable) == ("RATE_LIMITED", "no", True)
@@ -38,8 +38,8 @@ def test_a_spent_budget_says_when_it_resets(asked: float | None) -> None:
     assert error.details["resets_at"] == reset_at(NOON)
 
 
-def test_what_is_under_way_is_reckoned_with() -> None:
-    """A completion goes where it fits beside those that are not answered yet; else it may come again soon."""
+def test_reserved_costs_count() -> None:
+    """A completion passes if it fits next to the reserved costs; otherwise it can be retried soon."""
     assert refused(0.5, 0.2, 0.3) is None
     error = refused(0.5, 0.3, 0.3)
     assert error is not None
@@ -47,8 +47,8 @@ def test_what_is_under_way_is_reckoned_with() -> None:
     assert "running calls have reserved the rest" in error.message
 
 
-def test_a_completion_that_is_too_dear_for_today_waits_for_tomorrow() -> None:
-    """It says what it is reckoned at and what is left; a smaller one goes."""
+def test_a_completion_that_exceeds_the_rest_waits_for_the_reset() -> None:
+    """The error contains the estimate and the rest; a cheaper completion passes."""
     error = refused(0.9, 0.0, 0.3)
     assert error is not None
     assert (error.retryable, error.retry_after_ms) == (True, TWELVE_HOURS_MS)
@@ -56,8 +56,8 @@ def test_a_completion_that_is_too_dear_for_today_waits_for_tomorrow() -> None:
     assert refused(0.9, 0.0, 0.1) is None
 
 
-def test_a_completion_that_no_day_has_room_for_is_not_to_be_repeated() -> None:
-    """To wait would not help: the message says what does."""
+def test_a_completion_that_exceeds_the_budget_is_not_retryable() -> None:
+    """Waiting would not help; the message says what does."""
     error = refused(0.0, 0.0, 1.5)
     assert error is not None
     assert not error.retryable
@@ -65,13 +65,13 @@ def test_a_completion_that_no_day_has_room_for_is_not_to_be_repeated() -> None:
     assert "max_tokens" in error.message
 
 
-def test_a_budget_of_nothing_asks_nobody() -> None:
+def test_a_budget_of_zero_refuses_everything() -> None:
     """Zero is an amount."""
     assert refused(0.0, 0.0, None, amount=0.0) is not None
 
 
 def test_each_currency_has_its_own_amount() -> None:
-    """What is not bounded goes; but once one amount is spent nothing is asked, in whatever currency."""
+    """A currency without an amount is not limited, but once one amount is spent everything is refused."""
     yuan = Cost(99.0, "CNY")
     assert refusal({"USD": 1.0}, {"USD": 0.5, "CNY": 500.0}, {}, yuan, NOON) is None
     assert refusal({"USD": 1.0}, {"USD": 1.0}, {}, yuan, NOON) is not None
@@ -80,8 +80,8 @@ def test_each_currency_has_its_own_amount() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=30))
-def test_no_more_is_spent_than_what_was_reckoned_too_low(calls: list[tuple[float, float]]) -> None:
-    """Whatever is asked one after the other: past the amount goes only what answers cost beyond their reckoning."""
+def test_overspending_is_limited_to_underestimates(calls: list[tuple[float, float]]) -> None:
+    """Sequential completions exceed the amount only by what answers cost beyond their estimates."""
     budget = Budget({"USD": 1.0}, clock=lambda: NOON)
     spent = too_low = 0.0
     for estimated, real in calls:
@@ -96,8 +96,8 @@ def test_no_more_is_spent_than_what_was_reckoned_too_low(calls: list[tuple[float
     assert budget.state()["reserved"] == {}
 
 
-def test_what_is_held_is_given_back_however_the_block_ends() -> None:
-    """A call that fails or is cancelled leaves room for the next one."""
+def test_a_reservation_ends_with_its_block() -> None:
+    """A call that fails or is cancelled releases its reservation."""
     budget = Budget({"USD": 1.0}, clock=lambda: NOON)
     for _ in range(3):
         with contextlib.suppress(LookupError), budget.reserve(Cost(0.9, "USD")):
@@ -106,8 +106,8 @@ def test_what_is_held_is_given_back_however_the_block_ends() -> None:
     assert (budget.state()["reserved"], budget.state()["spent"]) == ({}, {})
 
 
-def test_it_goes_on_after_a_restart_and_begins_anew_with_the_day() -> None:
-    """What was spent today before the start counts, what was spent yesterday does not."""
+def test_amounts_spent_today_are_restored() -> None:
+    """Amounts spent today before the start count, those of yesterday do not."""
     now = [NOON]
     budget = Budget({"USD": 1.0}, clock=lambda: now[0])
     budget.restore("2026-04-30", {"USD": 5.0})
@@ -121,8 +121,8 @@ def test_it_goes_on_after_a_restart_and_begins_anew_with_the_day() -> None:
         assert budget.state()["day"] == "2026-05-02"
 
 
-def test_amounts_can_change_while_it_counts() -> None:
-    """A larger budget lets calls go on at once."""
+def test_amounts_can_change_at_run_time() -> None:
+    """A larger budget admits calls at once."""
     budget = Budget({"USD": 1.0}, clock=lambda: NOON)
     budget.spend(Cost(1.0, "USD"))
     budget.amounts = {"USD": 2.0}

@@ -1,4 +1,4 @@
-"""One call as its tool sees it: what it may ask, what it may tell, and what is booked on it."""
+"""One call as its tool sees it: requests, reports, and metering."""
 
 import asyncio
 from dataclasses import replace
@@ -13,7 +13,7 @@ from toold.providers import Completion, CompletionRequest, Delta, Message, OnDel
 
 
 class Priced:
-    """A vendor whose answers cost one dollar, or one yuan where that is its currency."""
+    """A vendor whose answers cost one dollar, or one yuan if that is its currency."""
 
     label, simulated, transport_name = "Priced", False, "a script"
     models: Any = None
@@ -55,8 +55,8 @@ async def once(request: CompletionRequest, on_delta: OnDelta | None) -> str:
     return "hi"
 
 
-async def test_a_tool_knows_its_call_and_nothing_of_the_connection(house: Any, make: Any) -> None:
-    """Ids, principal, client, and the time that is left, which is never negative."""
+async def test_a_context_has_the_call_but_no_connection(make_harness: Any, make: Any) -> None:
+    """Ids, principal, client, and the remaining time, which is never negative."""
     seen: dict[str, Any] = {}
 
     async def look(arguments: Any, context: Any) -> str:
@@ -66,15 +66,15 @@ async def test_a_tool_knows_its_call_and_nothing_of_the_connection(house: Any, m
         seen["late"] = context.remaining()
         return ""
 
-    home = house([make("look", look)])
-    await home.call(home.session(streaming=True), 1, "look", timeout_ms=20_000)
+    harness = make_harness([make("look", look)])
+    await harness.call(harness.session(streaming=True), 1, "look", timeout_ms=20_000)
     assert seen["id"]
     assert (seen["principal"], seen["streaming"], seen["late"]) == (LOCAL, True, 0.0)
     assert 0 < seen["left"] <= 20
 
 
-async def test_reports_go_to_the_caller_until_the_call_is_answered(house: Any, make: Any) -> None:
-    """What a tool that outlives its call still says reaches nobody."""
+async def test_reports_stop_with_the_answer(make_harness: Any, make: Any) -> None:
+    """Reports of a tool that outlives its call are dropped."""
     contexts: list[Any] = []
 
     async def report(arguments: Any, context: Any) -> str:
@@ -83,30 +83,30 @@ async def test_reports_go_to_the_caller_until_the_call_is_answered(house: Any, m
         contexts.append(context)
         return ""
 
-    home = house([make("report", report)])
-    await home.call(home.session(streaming=True), 1, "report")
+    harness = make_harness([make("report", report)])
+    await harness.call(harness.session(streaming=True), 1, "report")
     contexts[0].progress("too late")
     contexts[0].stream("too late")
-    assert home.port.heard == [(1, Progress("half", 1.0, 2.0))]
-    assert home.port.chunks == [(1, "text")]
+    assert harness.port.heard == [(1, Progress("half", 1.0, 2.0))]
+    assert harness.port.chunks == [(1, "text")]
 
 
-async def test_text_is_streamed_only_to_those_who_read_it(house: Any, make: Any) -> None:
-    """A session without streaming gets no piece, and no session gets an empty one."""
+async def test_text_is_streamed_only_to_streaming_sessions(make_harness: Any, make: Any) -> None:
+    """Other sessions get no chunks, and no session gets an empty one."""
 
     async def stream(arguments: Any, context: Any) -> str:
         for piece in ("one", "", "two"):
             context.stream(piece)
         return ""
 
-    home = house([make("stream", stream)])
-    await home.call(home.session("silent"), "silent", "stream")
-    await home.call(home.session("reading", streaming=True), "reading", "stream")
-    assert home.port.chunks == [("reading", "one"), ("reading", "two")]
+    harness = make_harness([make("stream", stream)])
+    await harness.call(harness.session("silent"), "silent", "stream")
+    await harness.call(harness.session("reading", streaming=True), "reading", "stream")
+    assert harness.port.chunks == [("reading", "one"), ("reading", "two")]
 
 
-async def test_what_cannot_travel_is_mended_before_it_is_sent(house: Any, make: Any) -> None:
-    """Half of a surrogate pair is no Unicode, infinity no JSON, and nobody reads a page of progress."""
+async def test_unsendable_values_are_replaced(make_harness: Any, make: Any) -> None:
+    """Lone surrogates are not Unicode, infinities are not JSON, and long messages are truncated."""
 
     async def odd(arguments: Any, context: Any) -> str:
         context.progress("odd \ud83d", float("inf"), float("nan"))
@@ -114,48 +114,48 @@ async def test_what_cannot_travel_is_mended_before_it_is_sent(house: Any, make: 
         context.stream("odd \ude00")
         return ""
 
-    home = house([make("odd", odd)])
-    await home.call(home.session(streaming=True), 1, "odd")
-    (_, first), (_, long) = home.port.heard
+    harness = make_harness([make("odd", odd)])
+    await harness.call(harness.session(streaming=True), 1, "odd")
+    (_, first), (_, long) = harness.port.heard
     assert first == Progress("odd ?", None, None)
     assert len(long.message) <= 1000
-    assert home.port.chunks == [(1, "odd ?")]
+    assert harness.port.chunks == [(1, "odd ?")]
 
 
-async def test_what_several_completions_used_is_summed(house: Any, make: Any) -> None:
-    """Tokens and cost of all of them stand in the metadata, with the model that the vendor says answered."""
+async def test_usage_of_several_completions_is_summed(make_harness: Any, make: Any) -> None:
+    """The metadata has the tokens and cost of all of them, and the model that the vendor reported."""
 
     async def twice(arguments: Any, context: Any) -> str:
         for _ in range(2):
             await context.complete(question(context, "kimi"))
         return ""
 
-    home = house([make("twice", twice)], providers={"kimi": (once, 6)})
-    home.gates["kimi"] = ProviderLimiter(Priced("kimi"), 6, on_error=lambda *_: None)
-    metadata = (await home.call(home.session(), 1, "twice")).metadata
+    harness = make_harness([make("twice", twice)], providers={"kimi": (once, 6)})
+    harness.limiters["kimi"] = ProviderLimiter(Priced("kimi"), 6, on_error=lambda *_: None)
+    metadata = (await harness.call(harness.session(), 1, "twice")).metadata
     assert (metadata.usage, metadata.cost) == (Usage(6, 10), Cost(2.0, "USD"))
     assert metadata.model.endswith("-0711")
     assert metadata.simulated is None
 
 
-async def test_why_a_model_was_chosen_stands_in_the_metadata(house: Any, make: Any) -> None:
-    """Of the last completion, as the model does."""
+async def test_the_reason_for_the_model_is_in_the_metadata(make_harness: Any, make: Any) -> None:
+    """Model and reason are those of the last completion."""
 
     async def choose(arguments: Any, context: Any) -> str:
         await context.complete(question(context, "kimi"), model_choice_reason=arguments.get("first"))
         await context.complete(question(context, "kimi"), model_choice_reason=arguments.get("second"))
         return ""
 
-    home = house([make("choose", choose)], providers={"kimi": (once, 6)})
-    session = home.session()
-    chosen = await home.call(session, 1, "choose", arguments={"first": "a", "second": "b"})
+    harness = make_harness([make("choose", choose)], providers={"kimi": (once, 6)})
+    session = harness.session()
+    chosen = await harness.call(session, 1, "choose", arguments={"first": "a", "second": "b"})
     assert chosen.metadata.model_choice_reason == "b"
-    named = await home.call(session, 2, "choose", arguments={"first": "a"})
+    named = await harness.call(session, 2, "choose", arguments={"first": "a"})
     assert named.metadata.model_choice_reason is None
 
 
-async def test_a_conversation_is_held_for_the_calls_principal(house: Any, make: Any) -> None:
-    """By its id or a new one, in the call's session and name; who waits for it is told so."""
+async def test_a_conversation_is_locked_for_the_calls_principal(make_harness: Any, make: Any) -> None:
+    """By its id or as a new one, for the call's session; a call that has to wait reports it."""
 
     async def talk(arguments: Any, context: Any) -> str:
         ids.append(context.call_id)
@@ -163,37 +163,37 @@ async def test_a_conversation_is_held_for_the_calls_principal(house: Any, make: 
             return str(conversation.id)
 
     ids: list[str] = []
-    home = house([make("talk", talk)])
-    session = home.session()
-    assert (await home.call(session, 1, "talk")).outputs[0].text == "new"
-    assert (await home.call(session, 2, "talk", arguments={"id": "c-1"})).outputs[0].text == "c-1"
-    assert home.conversations.wanted == [
+    harness = make_harness([make("talk", talk)])
+    session = harness.session()
+    assert (await harness.call(session, 1, "talk")).outputs[0].text == "new"
+    assert (await harness.call(session, 2, "talk", arguments={"id": "c-1"})).outputs[0].text == "c-1"
+    assert harness.conversations.wanted == [
         (None, (LOCAL, session.id, ids[0])),
         ("c-1", (LOCAL, session.id, ids[1])),
     ]
-    assert "waiting for another call of the same conversation" in home.port.heard[0][1].message
+    assert "waiting for another call of the same conversation" in harness.port.heard[0][1].message
 
 
 @pytest.mark.parametrize("by", ["its provider", "its answer"])
-async def test_what_is_simulated_costs_nothing(house: Any, make: Any, by: str) -> None:
-    """Its tokens are told, and a cost of nothing, also where a simulator was given as the vendor's own address."""
+async def test_simulated_completions_cost_nothing(make_harness: Any, make: Any, by: str) -> None:
+    """Tokens are reported with zero cost, also if a simulator is configured as the vendor's address."""
 
     async def ask(arguments: Any, context: Any) -> str:
         await context.complete(question(context, "kimi"))
         return ""
 
-    home = house([make("asks", ask)], providers={"kimi": (once, 6)})
+    harness = make_harness([make("asks", ask)], providers={"kimi": (once, 6)})
     vendor = Priced("kimi")
     if by == "its provider":
         vendor.simulated = True
     else:
         vendor.answers_simulated = True
-    home.gates["kimi"] = ProviderLimiter(vendor, 6, on_error=lambda *_: None)
-    metadata = (await home.call(home.session(), 1, "asks")).metadata
+    harness.limiters["kimi"] = ProviderLimiter(vendor, 6, on_error=lambda *_: None)
+    metadata = (await harness.call(harness.session(), 1, "asks")).metadata
     assert (metadata.usage, metadata.cost, metadata.simulated) == (Usage(3, 5), Cost(0.0, "USD"), True)
 
 
-async def test_a_vendor_that_there_is_not_is_answered_with_what_to_set(house: Any, make: Any) -> None:
+async def test_an_unconfigured_vendor_names_the_missing_setting(make_harness: Any, make: Any) -> None:
     """The tool gets the error before anything is asked, and may ask the other vendor instead."""
 
     async def either(arguments: Any, context: Any) -> str:
@@ -201,12 +201,12 @@ async def test_a_vendor_that_there_is_not_is_answered_with_what_to_set(house: An
             await context.complete(question(context, "glm"))
         return str((await context.complete(question(context, "kimi"))).text)
 
-    home = house([make("either", either)], providers={"kimi": (once, 6)})
-    assert (await home.call(home.session(), 1, "either")).outputs[0].text == "hi"
+    harness = make_harness([make("either", either)], providers={"kimi": (once, 6)})
+    assert (await harness.call(harness.session(), 1, "either")).outputs[0].text == "hi"
 
 
-async def test_what_a_tool_asks_in_a_task_of_its_own_ends_with_the_call(house: Any, make: Any) -> None:
-    """A forgotten task keeps no provider's permit."""
+async def test_requests_in_a_tools_tasks_end_with_the_call(make_harness: Any, make: Any) -> None:
+    """A forgotten task holds no provider permit."""
     reached, tasks = asyncio.Event(), []
 
     async def hang(request: CompletionRequest, on_delta: OnDelta | None) -> str:
@@ -219,38 +219,38 @@ async def test_what_a_tool_asks_in_a_task_of_its_own_ends_with_the_call(house: A
         await reached.wait()
         return "done"
 
-    home = house([make("forgetful", forgetful)], providers={"kimi": (hang, 6)})
-    assert (await home.call(home.session(), 1, "forgetful")).outputs[0].text == "done"
+    harness = make_harness([make("forgetful", forgetful)], providers={"kimi": (hang, 6)})
+    assert (await harness.call(harness.session(), 1, "forgetful")).outputs[0].text == "done"
     with pytest.raises(asyncio.CancelledError):
         await tasks[0]
     async with asyncio.timeout(20):
-        while home.gates["kimi"].permits.in_use:
+        while harness.limiters["kimi"].permits.in_use:
             await asyncio.sleep(0.001)
 
 
-def counted(home: Any, request_id: int) -> int:
-    """How many requests the answer says that the vendors were sent."""
-    calls: int = home.port.answers[request_id].metadata.provider_calls
+def counted(harness: Any, request_id: int) -> int:
+    """The number of vendor requests that the answer reports."""
+    calls: int = harness.port.answers[request_id].metadata.provider_calls
     return calls
 
 
-async def test_what_a_vendor_has_beside_completions_is_asked_through_the_same_door(house: Any, make: Any) -> None:
-    """With the provider's permit, within the call's time; provider, time and number of requests are booked."""
+async def test_other_vendor_requests_use_the_same_limiter(make_harness: Any, make: Any) -> None:
+    """They hold the provider's permit within the call's time; provider, time and requests are metered."""
     seen: list[tuple[int, float]] = []
 
     async def listing(arguments: Any, context: Any) -> Any:
         async def ids(word: str, *, timeout_s: float) -> list[str]:
-            seen.append((home.gates["kimi"].permits.in_use, timeout_s))
+            seen.append((harness.limiters["kimi"].permits.in_use, timeout_s))
             return [word]
 
-        assert context.abilities("kimi") is home.providers["kimi"]
+        assert context.abilities("kimi") is harness.providers["kimi"]
         await context.complete(question(context, "kimi"))
         return await context.vendor("kimi", partial(ids, "a"))
 
-    home = house([make("listing", listing)], providers={"kimi": (once, 6)})
-    result = await home.call(home.session(), 1, "listing", timeout_ms=20_000)
+    harness = make_harness([make("listing", listing)], providers={"kimi": (once, 6)})
+    result = await harness.call(harness.session(), 1, "listing", timeout_ms=20_000)
     assert result.structured == ["a"]
-    assert (result.metadata.provider, result.metadata.simulated, counted(home, 1)) == ("kimi", True, 2)
+    assert (result.metadata.provider, result.metadata.simulated, counted(harness, 1)) == ("kimi", True, 2)
     assert result.metadata.timings.provider_ms > 0
     ((in_use, timeout_s),) = seen
     assert in_use == 1
@@ -258,20 +258,22 @@ async def test_what_a_vendor_has_beside_completions_is_asked_through_the_same_do
 
 
 @pytest.mark.parametrize("method", ["abilities", "vendor"])
-async def test_abilities_of_a_vendor_that_there_is_not_say_what_to_set(house: Any, make: Any, method: str) -> None:
-    """As its completions do."""
+async def test_abilities_of_an_unconfigured_vendor_name_the_missing_setting(
+    make_harness: Any, make: Any, method: str
+) -> None:
+    """The same error as for completions."""
 
     async def lost(arguments: Any, context: Any) -> Any:
         return context.abilities("glm") if method == "abilities" else await context.vendor("glm", once)
 
-    home = house([make("lost", lost)], providers={"kimi": (once, 6)})
-    error = (await home.call(home.session(), 1, "lost")).error
+    harness = make_harness([make("lost", lost)], providers={"kimi": (once, 6)})
+    error = (await harness.call(harness.session(), 1, "lost")).error
     assert (error.code, error.retryable) == ("SERVICE_UNAVAILABLE", False)
     assert "GLM_API_KEY" in error.message
 
 
-async def test_failures_of_any_request_close_a_vendors_door(house: Any, make: Any) -> None:
-    """The breaker counts uploads and searches too; what it refuses, and what is refused unsent, is no request."""
+async def test_failures_of_any_request_open_the_circuit_breaker(make_harness: Any, make: Any) -> None:
+    """Uploads and searches count too; requests that are refused unsent do not."""
 
     async def down(*, timeout_s: float) -> None:
         raise ServiceUnavailableError("The vendor is down.", executed="maybe")
@@ -282,21 +284,21 @@ async def test_failures_of_any_request_close_a_vendors_door(house: Any, make: An
     async def send(arguments: Any, context: Any) -> Any:
         await context.vendor("kimi", wrong if arguments.get("wrong") else down)
 
-    home = house([make("send", send)], providers={"kimi": (once, 6)})
-    session = home.session()
-    await home.call(session, 0, "send", arguments={"wrong": True})
-    assert counted(home, 0) == 0
+    harness = make_harness([make("send", send)], providers={"kimi": (once, 6)})
+    session = harness.session()
+    await harness.call(session, 0, "send", arguments={"wrong": True})
+    assert counted(harness, 0) == 0
     for number in range(1, 6):
-        await home.call(session, number, "send")
-        assert counted(home, number) == 1
-    refused = await home.call(session, 6, "ask")
-    assert (refused.error.code, refused.error.executed, counted(home, 6)) == ("SERVICE_UNAVAILABLE", "no", 0)
-    assert len(home.provider_errors) == 5
+        await harness.call(session, number, "send")
+        assert counted(harness, number) == 1
+    refused = await harness.call(session, 6, "ask")
+    assert (refused.error.code, refused.error.executed, counted(harness, 6)) == ("SERVICE_UNAVAILABLE", "no", 0)
+    assert len(harness.provider_errors) == 5
 
 
 @pytest.fixture
-async def priced(house: Any, make: Any) -> Any:
-    """A house with a vendor that costs a dollar an answer, tools that ask it and one that does not, and no budget."""
+async def priced(make_harness: Any, make: Any) -> Any:
+    """A harness with a vendor whose answers cost a dollar, tools that ask it and one that does not, and no budget."""
 
     async def pays(arguments: Any, context: Any) -> str:
         request = replace(question(context, "kimi"), max_tokens=arguments.get("max_tokens", 10))
@@ -313,19 +315,19 @@ async def priced(house: Any, make: Any) -> Any:
         return "local"
 
     tools = [make("pays", pays, open_world=True), make("lists", lists, open_world=True), make("local", local)]
-    home = house(tools, providers={"kimi": (once, 6)})
-    home.gates["kimi"] = ProviderLimiter(Priced("kimi"), 6, on_error=lambda *_: None)
-    return home
+    harness = make_harness(tools, providers={"kimi": (once, 6)})
+    harness.limiters["kimi"] = ProviderLimiter(Priced("kimi"), 6, on_error=lambda *_: None)
+    return harness
 
 
-async def test_a_spent_budget_stops_what_asks_a_vendor_and_nothing_else(priced: Any) -> None:
-    """Completions and other requests alike, before the provider's permit is taken; local tools go on."""
+async def test_a_spent_budget_stops_only_vendor_requests(priced: Any) -> None:
+    """Completions and other requests, before the provider's permit is acquired; local tools still work."""
     priced.budget.amounts = {"USD": 2.0}
-    session, gate = priced.session(), priced.gates["kimi"]
+    session, gate = priced.session(), priced.limiters["kimi"]
     for number in range(2):
         assert (await priced.call(session, number, "pays")).ok
     async with gate.permits, gate.permits, gate.permits, gate.permits, gate.permits, gate.permits:
-        for number, name in enumerate(("pays", "lists"), 2):  # every permit is taken, and nobody waits for one
+        for number, name in enumerate(("pays", "lists"), 2):  # all permits are taken, and no call waits for one
             error = (await priced.call(session, number, name)).error
             assert (error.code, error.executed, error.retryable) == ("RATE_LIMITED", "no", True)
             assert "it resets at" in error.message
@@ -335,8 +337,8 @@ async def test_a_spent_budget_stops_what_asks_a_vendor_and_nothing_else(priced: 
     assert set(priced.counts().values()) == {0}
 
 
-async def test_completions_under_way_count_as_they_are_reckoned(priced: Any) -> None:
-    """One that may take the rest has it to itself until it is answered."""
+async def test_running_completions_reserve_their_estimates(priced: Any) -> None:
+    """A completion that may use the rest blocks others until it is answered."""
     priced.budget.amounts = {"USD": 1.5}
     session = priced.session()
     with priced.budget.reserve(Cost(1.5, "USD")):
@@ -348,10 +350,10 @@ async def test_completions_under_way_count_as_they_are_reckoned(priced: Any) -> 
     assert "more than the whole daily budget" in error.message
 
 
-async def test_what_is_simulated_is_not_reckoned(priced: Any) -> None:
-    """It costs nothing, so no budget stops it."""
+async def test_simulated_completions_reserve_nothing(priced: Any) -> None:
+    """They cost nothing, so no budget stops them."""
     priced.budget.amounts = {"USD": 0.5}
-    priced.gates["kimi"].provider.simulated = True
+    priced.limiters["kimi"].provider.simulated = True
     session = priced.session()
     for number in range(3):
         assert (await priced.call(session, number, "pays", arguments={"max_tokens": 10**9})).ok
@@ -359,8 +361,8 @@ async def test_what_is_simulated_is_not_reckoned(priced: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["time", "caller"])
-async def test_what_was_given_up_is_booked_by_estimate(house: Any, make: Any, how: str) -> None:
-    """The vendor has read the question and may bill it, with what it had said; the answer says so, and is marked."""
+async def test_interrupted_completions_are_metered_by_estimate(make_harness: Any, make: Any, how: str) -> None:
+    """The vendor may bill the prompt and the part it sent; the answer contains both, marked as estimated."""
     reached = asyncio.Event()
 
     async def slow(request: CompletionRequest, on_delta: OnDelta | None) -> str:
@@ -374,29 +376,29 @@ async def test_what_was_given_up_is_booked_by_estimate(house: Any, make: Any, ho
         await context.complete(question(context, "kimi"), on_delta=lambda _: None)
         return ""
 
-    home = house([make("asks", ask)], providers={"kimi": (slow, 1)})
-    session = home.session()
+    harness = make_harness([make("asks", ask)], providers={"kimi": (slow, 1)})
+    session = harness.session()
     if how == "time":
-        metadata = (await home.call(session, 1, "asks", timeout_ms=100)).metadata
+        metadata = (await harness.call(session, 1, "asks", timeout_ms=100)).metadata
     else:
-        running = home.submit(session, 1, "asks")
+        running = harness.submit(session, 1, "asks")
         await reached.wait()
-        home.router.cancel(session, running.key)
-        await home.answered()
-        metadata = home.port.answers[1].metadata
+        harness.router.cancel(session, running.key)
+        await harness.answered()
+        metadata = harness.port.answers[1].metadata
     assert (metadata.usage.output_tokens, metadata.usage.estimated) == (3, True)
     assert metadata.usage.input_tokens > 0
     assert metadata.provider_calls == 1
 
 
-async def test_what_was_never_sent_is_not_booked(house: Any, make: Any) -> None:
-    """A call that ran out of time while it stood in line for its vendor took nothing."""
+async def test_unsent_completions_are_not_metered(make_harness: Any, make: Any) -> None:
+    """A call that times out while it waits for its vendor uses nothing."""
 
     async def ask(arguments: Any, context: Any) -> str:
         await context.complete(question(context, "kimi"))
         return ""
 
-    home = house([make("asks", ask)], providers={"kimi": (once, 1)})
-    async with home.gates["kimi"].permits:
-        result = await home.call(home.session(), 1, "asks", timeout_ms=50)
+    harness = make_harness([make("asks", ask)], providers={"kimi": (once, 1)})
+    async with harness.limiters["kimi"].permits:
+        result = await harness.call(harness.session(), 1, "asks", timeout_ms=50)
     assert (result.error.code, result.metadata.usage, result.metadata.provider_calls) == ("TIMEOUT", None, 0)

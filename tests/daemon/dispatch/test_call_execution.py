@@ -1,4 +1,4 @@
-"""The calls under way: each gets exactly one terminal answer, on the disk before it is told, whatever its tool does."""
+"""Running calls: each gets exactly one answer, persisted before it is sent, whatever its tool does."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ def raising(error: BaseException) -> Any:
 @pytest.mark.parametrize(
     ("error", "code", "word"),
     [
-        (ValueError("/home/operator/key"), "TOOL_EXECUTION_ERROR", "failed with ValueError"),
+        (ValueError("/harness/operator/key"), "TOOL_EXECUTION_ERROR", "failed with ValueError"),
         (SystemExit(3), "TOOL_EXECUTION_ERROR", "SystemExit"),
         (KeyboardInterrupt(), "TOOL_EXECUTION_ERROR", "KeyboardInterrupt"),
         (asyncio.CancelledError(), "TOOL_EXECUTION_ERROR", "CancelledError"),
@@ -43,67 +43,67 @@ def raising(error: BaseException) -> Any:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
-async def test_whatever_a_tool_raises_becomes_its_answer(
-    house: Any, make: Any, error: BaseException, code: str, word: str
+async def test_any_exception_of_a_tool_becomes_its_answer(
+    make_harness: Any, make: Any, error: BaseException, code: str, word: str
 ) -> None:
-    """A tool cannot take the daemon, or its caller, down; no text of its own and no traceback goes out."""
-    home = house([make("bad", raising(error)), make("say", say)])
-    session = home.session()
-    result = await home.call(session, 1, "bad")
+    """A tool cannot crash the daemon; neither the exception's text nor a traceback is sent."""
+    harness = make_harness([make("bad", raising(error)), make("say", say)])
+    session = harness.session()
+    result = await harness.call(session, 1, "bad")
     assert result.error.code == code
     assert word in result.error.message
     assert "Traceback" not in result.error.message
-    assert "/home" not in result.error.message
-    assert (await home.call(session, 2, "say")).ok
-    assert set(home.counts().values()) == {0}
+    assert "/harness" not in result.error.message
+    assert (await harness.call(session, 2, "say")).ok
+    assert set(harness.counts().values()) == {0}
 
 
-async def test_a_tool_that_hangs_is_answered_for_at_its_deadline(house: Any, make: Any) -> None:
-    """TIMEOUT says how long was waited and that the tool may have had its effect."""
-    home = house([make("hang", hang)])
-    error = (await home.call(home.session(), 1, "hang", timeout_ms=20)).error
+async def test_a_hanging_tool_is_answered_for_at_its_deadline(make_harness: Any, make: Any) -> None:
+    """TIMEOUT contains the seconds and says that the tool may have taken effect."""
+    harness = make_harness([make("hang", hang)])
+    error = (await harness.call(harness.session(), 1, "hang", timeout_ms=20)).error
     assert (error.code, error.executed) == ("TIMEOUT", "maybe")
     assert "0.02 s" in error.message
     assert error.retryable  # the tool is read-only
 
 
-async def test_a_write_that_timed_out_is_not_called_retryable(house: Any, make: Any) -> None:
-    """Only a tool that is read-only or idempotent may be called again when it may have run."""
-    home = house([make("write", hang, read_only=False)])
-    error = (await home.call(home.session(), 1, "write", timeout_ms=20)).error
+async def test_a_write_that_timed_out_is_not_retryable(make_harness: Any, make: Any) -> None:
+    """Only a read-only or idempotent tool may be called again after it may have run."""
+    harness = make_harness([make("write", hang, read_only=False)])
+    error = (await harness.call(harness.session(), 1, "write", timeout_ms=20)).error
     assert (error.executed, error.retryable) == ("maybe", False)
 
 
-async def test_a_call_that_never_got_its_turn_was_not_executed(house: Any, make: Any) -> None:
-    """The time spent waiting counts, and the answer says that nothing was done."""
-    home = house([make("hang", hang)], max_running=1)
-    session = home.session()
-    home.submit(session, "first", "hang", timeout_ms=10_000)
-    home.submit(session, "second", "hang", timeout_ms=20)
-    while "second" not in home.port.answers:
+async def test_a_call_that_timed_out_in_the_queue_was_not_executed(make_harness: Any, make: Any) -> None:
+    """Waiting counts towards the timeout, and the answer says that nothing was done."""
+    harness = make_harness([make("hang", hang)], max_running=1)
+    session = harness.session()
+    harness.submit(session, "first", "hang", timeout_ms=10_000)
+    harness.submit(session, "second", "hang", timeout_ms=20)
+    while "second" not in harness.port.answers:
         await asyncio.sleep(0.001)
-    error = home.port.answers["second"].error
+    error = harness.port.answers["second"].error
     assert (error.code, error.executed, error.retryable) == ("TIMEOUT", "no", True)
-    home.router.cancel(session, "sfirst")
-    await home.answered()
+    harness.router.cancel(session, "sfirst")
+    await harness.answered()
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-async def test_what_cannot_be_written_down_is_still_answered(house: Any, make: Any, read_only: bool) -> None:
-    """A mistake in the journal or in the audit costs the caller nothing; the log has it."""
+async def test_a_call_that_cannot_be_recorded_is_answered(make_harness: Any, make: Any, read_only: bool) -> None:
+    """A bug in the journal or the audit does not affect the caller; it is logged."""
 
     def fail(*_: Any) -> None:
         raise RuntimeError("a mistake")
 
-    home = house([make("say", say, read_only=read_only)])
-    home.recorder.call_ended = fail  # the journal of these tests tells it of its calls
+    harness = make_harness([make("say", say, read_only=read_only)])
+    harness.recorder.call_ended = fail  # the tests' journal uses it too
     with capture_logs() as lines:
-        assert (await home.call(home.session(key="key"), 1, "say")).ok
+        assert (await harness.call(harness.session(key="key"), 1, "say")).ok
     assert [line["event"] for line in lines] == ["call could not be recorded"]
 
 
-async def test_a_tool_that_ignores_its_end_is_answered_for(house: Any, make: Any) -> None:
-    """A tool that swallows its cancellation keeps its permit, but not its caller waiting."""
+async def test_a_tool_that_swallows_its_cancellation_is_answered_for(make_harness: Any, make: Any) -> None:
+    """It keeps its permit, but its caller does not wait for it."""
     let_go = asyncio.Event()
 
     async def stubborn(arguments: Any, context: Any) -> Any:
@@ -114,33 +114,33 @@ async def test_a_tool_that_ignores_its_end_is_answered_for(house: Any, make: Any
                 continue
         return "too late"
 
-    home = house([make("stubborn", stubborn)], progress_interval_s=0.2)
-    beat = asyncio.create_task(home.router.send_heartbeats())
-    result = await home.call(home.session(), 1, "stubborn", timeout_ms=20)
+    harness = make_harness([make("stubborn", stubborn)], progress_interval_s=0.2)
+    heartbeats = asyncio.create_task(harness.router.send_heartbeats())
+    result = await harness.call(harness.session(), 1, "stubborn", timeout_ms=20)
     assert result.error.code == "TIMEOUT"
-    assert home.router.permits.in_use == 1
+    assert harness.router.permits.in_use == 1
     let_go.set()
-    while home.router.permits.in_use:
+    while harness.router.permits.in_use:
         await asyncio.sleep(0.001)
-    assert len(home.recorder.ended_calls) == 1
-    beat.cancel()
+    assert len(harness.recorder.ended_calls) == 1
+    heartbeats.cancel()
 
 
 @pytest.mark.parametrize("value", [object(), {1, object()}, "\ud800", {"deep": {"set": object()}}])
-async def test_what_json_cannot_hold_is_an_addressed_error(house: Any, make: Any, value: object) -> None:
-    """The tool is at fault, and that is said; nothing breaks."""
+async def test_a_result_that_is_not_json_is_an_addressed_error(make_harness: Any, make: Any, value: object) -> None:
+    """The error blames the tool, and nothing else breaks."""
 
     async def function(arguments: Any, context: Any) -> Any:
         return value
 
-    home = house([make("odd", function)])
-    error = (await home.call(home.session(), 1, "odd")).error
+    harness = make_harness([make("odd", function)])
+    error = (await harness.call(harness.session(), 1, "odd")).error
     assert (error.code, error.executed) == ("TOOL_EXECUTION_ERROR", "yes")
     assert "odd" in error.message
 
 
-async def test_a_result_nested_too_deeply_is_an_addressed_error(house: Any, make: Any) -> None:
-    """Recursion is bounded by what can be written."""
+async def test_a_result_nested_too_deeply_is_an_addressed_error(make_harness: Any, make: Any) -> None:
+    """Nesting is limited by the JSON encoder."""
 
     async def function(arguments: Any, context: Any) -> Any:
         value: list[Any] = []
@@ -148,12 +148,12 @@ async def test_a_result_nested_too_deeply_is_an_addressed_error(house: Any, make
             value = [value]
         return value
 
-    home = house([make("deep", function)])
-    assert (await home.call(home.session(), 1, "deep")).error.code == "TOOL_EXECUTION_ERROR"
+    harness = make_harness([make("deep", function)])
+    assert (await harness.call(harness.session(), 1, "deep")).error.code == "TOOL_EXECUTION_ERROR"
 
 
-async def test_progress_and_pieces_reach_the_caller_before_the_answer(house: Any, make: Any) -> None:
-    """What a tool reports is passed on; after the answer nothing follows."""
+async def test_progress_and_chunks_precede_the_answer(make_harness: Any, make: Any) -> None:
+    """A tool's reports are passed on; nothing follows the answer."""
 
     async def script(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         if on_delta is not None:
@@ -168,41 +168,41 @@ async def test_progress_and_pieces_reach_the_caller_before_the_answer(house: Any
         leaked.append(context)
         return "done"
 
-    home = house([make("reports", reports)], providers={"kimi": (script, 6)})
-    session = home.session(streaming=True)
-    await home.call(session, 1, "reports")
-    await home.call(session, 2, "ask")
+    harness = make_harness([make("reports", reports)], providers={"kimi": (script, 6)})
+    session = harness.session(streaming=True)
+    await harness.call(session, 1, "reports")
+    await harness.call(session, 2, "ask")
     leaked[0].progress("too late")
     leaked[0].stream("too late")
-    assert [(request_id, progress.message) for request_id, progress in home.port.heard] == [(1, "half")]
-    assert home.port.chunks == [(2, "a"), (2, "b")]
+    assert [(request_id, progress.message) for request_id, progress in harness.port.heard] == [(1, "half")]
+    assert harness.port.chunks == [(2, "a"), (2, "b")]
 
 
-async def test_a_caller_that_does_not_stream_is_sent_no_pieces(house: Any, make: Any) -> None:
-    """Pieces go to clients with the feature only."""
+async def test_clients_without_streaming_get_no_chunks(make_harness: Any, make: Any) -> None:
+    """Only clients with the feature get chunks."""
 
     async def streams(arguments: Any, context: Any) -> Any:
         context.stream("piece")
         return "whole"
 
-    home = house([make("streams", streams)])
-    await home.call(home.session(), 1, "streams")
-    assert home.port.chunks == []
+    harness = make_harness([make("streams", streams)])
+    await harness.call(harness.session(), 1, "streams")
+    assert harness.port.chunks == []
 
 
-async def test_a_reader_that_does_not_take_its_answer_holds_its_place(house: Any, make: Any) -> None:
-    """A call counts as accepted until its answer is sent, so that unsent answers are bounded."""
-    home = house([make("say", say)], max_accepted_per_session=2)
-    session = home.session()
-    home.port.reading.clear()
+async def test_an_unread_answer_counts_as_accepted(make_harness: Any, make: Any) -> None:
+    """A call counts as accepted until its answer is sent, which bounds unsent answers."""
+    harness = make_harness([make("say", say)], max_accepted_per_session=2)
+    session = harness.session()
+    harness.port.reading.clear()
     for number in range(2):
-        home.submit(session, number, "say")
-    while home.router.permits.in_use or len(home.recorder.ended_calls) < 2:
+        harness.submit(session, number, "say")
+    while harness.router.permits.in_use or len(harness.recorder.ended_calls) < 2:
         await asyncio.sleep(0.001)
-    assert home.submit(session, 2, "say").error.code == "OVER_CAPACITY"
-    home.port.reading.set()
-    await home.answered()
-    assert (await home.call(session, 2, "say")).ok
+    assert harness.submit(session, 2, "say").error.code == "OVER_CAPACITY"
+    harness.port.reading.set()
+    await harness.answered()
+    assert (await harness.call(session, 2, "say")).ok
 
 
 STEPS = st.lists(
@@ -217,16 +217,16 @@ STEPS = st.lists(
 )
 
 
-def submit_and_end(home: Any, session: Any, number: int, name: str, end: str) -> Any:
-    """One step: a call that may be refused, and how it is ended, if it is."""
+def submit_and_end(harness: Any, session: Any, number: int, name: str, end: str) -> Any:
+    """One step: a call that may be refused, and how it is ended, if at all."""
     arguments = {"prompt": "hang"} if name == "ask-hung" else {}
-    running = home.submit(session, number, name.removesuffix("-hung"), arguments, timeout_ms=30)
+    running = harness.submit(session, number, name.removesuffix("-hung"), arguments, timeout_ms=30)
     if isinstance(running, ToolResult):
-        home.port.answers[number] = running
+        harness.port.answers[number] = running
     elif end == "cancel":
-        home.router.cancel(session, running.key)
+        harness.router.cancel(session, running.key)
     elif end == "leave":
-        home.router.disconnect(session, home.port)
+        harness.router.disconnect(session, harness.port)
 
 
 async def answers_or_hangs(request: CompletionRequest, on_delta: OnDelta | None) -> str:
@@ -238,25 +238,25 @@ async def answers_or_hangs(request: CompletionRequest, on_delta: OnDelta | None)
 
 @settings(max_examples=50, deadline=None)
 @given(STEPS)
-def test_after_any_mixture_of_ends_every_count_is_at_its_limit(
-    house: Any, make: Any, steps: list[tuple[str, str, int, int]]
+def test_any_mixture_of_ends_releases_all_permits(
+    make_harness: Any, make: Any, steps: list[tuple[str, str, int, int]]
 ) -> None:
-    """Success, error, time-out, cancel and disconnect in any order: one answer each, and every permit is back."""
+    """Success, error, timeout, cancel and disconnect in any order: one answer each, and all permits are released."""
 
     async def run() -> None:
         tools = [make("say", say), make("hang", hang), make("bad", raising(ValueError("x")))]
         providers = {"kimi": (answers_or_hangs, 2)}
-        home = house(tools, providers=providers, max_running=3, max_waiting=6, max_accepted_per_session=6)
-        sessions = [home.session(str(number), running=2) for number in range(3)]
+        harness = make_harness(tools, providers=providers, max_running=3, max_waiting=6, max_accepted_per_session=6)
+        sessions = [harness.session(str(number), running=2) for number in range(3)]
         for number, (name, end, who, pause) in enumerate(steps):
-            submit_and_end(home, sessions[who], number, name, end)
+            submit_and_end(harness, sessions[who], number, name, end)
             for _ in range(pause):
                 await asyncio.sleep(0)
-        await home.answered()
-        assert home.port.answers.keys() | home.away.answers.keys() == set(range(len(steps)))
-        assert not home.port.answers.keys() & home.away.answers.keys(), "a second answer"
+        await harness.answered()
+        assert harness.port.answers.keys() | harness.absent_port.answers.keys() == set(range(len(steps)))
+        assert not harness.port.answers.keys() & harness.absent_port.answers.keys(), "a second answer"
         async with asyncio.timeout(10):
-            while set(home.counts().values()) != {0}:
+            while set(harness.counts().values()) != {0}:
                 await asyncio.sleep(0.001)
         for session in sessions:
             assert (session.permits.in_use, session.permits.waiting, len(session.calls)) == (0, 0, 0)
@@ -268,7 +268,7 @@ def test_after_any_mixture_of_ends_every_count_is_at_its_limit(
 
 
 def noting(runs: list[int]) -> Any:
-    """The function of a tool that notes that it ran."""
+    """The function of a tool that records its runs."""
 
     async def function(arguments: Any, context: Any) -> Any:
         runs.append(1)
@@ -277,90 +277,90 @@ def noting(runs: list[int]) -> Any:
     return function
 
 
-async def test_a_call_is_on_the_disk_before_its_tool_is_entered(house: Any, make: Any) -> None:
-    """As long as the disk has not said so, nothing runs."""
+async def test_a_call_is_journalled_before_its_tool_is_entered(make_harness: Any, make: Any) -> None:
+    """The tool does not run until the write succeeds."""
     runs: list[int] = []
-    home = house([make("write", noting(runs), read_only=False)])
-    home.journal.ready.clear()
-    home.submit(home.session(), 1, "write")
-    await home.until(lambda: home.journal.asked["start"])
+    harness = make_harness([make("write", noting(runs), read_only=False)])
+    harness.journal.ready.clear()
+    harness.submit(harness.session(), 1, "write")
+    await harness.until(lambda: harness.journal.asked["start"])
     for _ in range(5):
         await asyncio.sleep(0)
-    assert (runs, home.port.answers) == ([], {})
-    home.journal.ready.set()
-    await home.answered()
+    assert (runs, harness.port.answers) == ([], {})
+    harness.journal.ready.set()
+    await harness.answered()
     assert runs == [1]
-    assert home.journal.events == [("start", "n1"), ("end", "n1")]
+    assert harness.journal.events == [("start", "n1"), ("end", "n1")]
 
 
-async def test_a_result_is_on_the_disk_before_it_is_told(house: Any, make: Any) -> None:
-    """While the disk takes its time the call is running, for whoever asks."""
+async def test_a_result_is_persisted_before_it_is_sent(make_harness: Any, make: Any) -> None:
+    """While the write is pending the call's status is ``running``."""
 
     async def write(arguments: Any, context: Any) -> Any:
-        home.journal.ready.clear()
+        harness.journal.ready.clear()
         return "written"
 
-    home = house([make("write", write, read_only=False)])
-    session = home.session()
-    home.submit(session, 1, "write")
-    await home.until(lambda: home.journal.asked["end"])
-    assert (home.port.answers, home.router.status_of(session, 1)) == ({}, "running")
-    home.journal.ready.set()
-    await home.answered()
-    assert home.port.answers[1].ok
-    assert home.journal.calls[session.id, "n1"].state == "done"
+    harness = make_harness([make("write", write, read_only=False)])
+    session = harness.session()
+    harness.submit(session, 1, "write")
+    await harness.until(lambda: harness.journal.asked["end"])
+    assert (harness.port.answers, harness.router.status_of(session, 1)) == ({}, "running")
+    harness.journal.ready.set()
+    await harness.answered()
+    assert harness.port.answers[1].ok
+    assert harness.journal.calls[session.id, "n1"].state == "done"
 
 
-async def test_a_call_that_cannot_be_journalled_does_not_run(house: Any, make: Any) -> None:
-    """It is answered SERVICE_UNAVAILABLE, as never executed, and holds nothing; local calls go on."""
+async def test_a_call_that_cannot_be_journalled_does_not_run(make_harness: Any, make: Any) -> None:
+    """It is answered SERVICE_UNAVAILABLE, not executed, and holds nothing; local calls still work."""
     runs: list[int] = []
-    home = house([make("write", noting(runs), read_only=False), make("say", say)])
-    home.journal.refuses = True
-    session = home.session()
-    error = (await home.call(session, 1, "write")).error
+    harness = make_harness([make("write", noting(runs), read_only=False), make("say", say)])
+    harness.journal.refuses = True
+    session = harness.session()
+    error = (await harness.call(session, 1, "write")).error
     assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "no", True)
-    assert (await home.call(session, 2, "say")).ok
-    await home.answered()
-    assert (runs, home.journal.events, len(session.calls)) == ([], [], 0)
-    assert len(home.recorder.ended_calls) == 2
-    assert set(home.counts().values()) == {0}
+    assert (await harness.call(session, 2, "say")).ok
+    await harness.answered()
+    assert (runs, harness.journal.events, len(session.calls)) == ([], [], 0)
+    assert len(harness.recorder.ended_calls) == 2
+    assert set(harness.counts().values()) == {0}
 
 
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session has its last call in memory, and no other."""
+    """A session has only its last call in memory."""
     monkeypatch.setattr("toold.protocol.session_calls.REMEMBERED_IDS", 1)
 
 
 @pytest.mark.usefixtures("forgetful")
-async def test_what_memory_has_let_go_of_is_answered_from_the_journal(house: Any, make: Any) -> None:
-    """The same answer, as a replay: no second run, no second audit row, and nothing new on the disk."""
+async def test_evicted_answers_are_replayed_from_the_journal(make_harness: Any, make: Any) -> None:
+    """The same answer, as a replay: no second run, no second audit row, no new write."""
     runs: list[int] = []
-    home = house([make("write", noting(runs), read_only=False)])
-    session = home.session()
-    first = await home.call(session, 1, "write")
-    await home.call(session, 2, "write")
-    events, rows = list(home.journal.events), len(home.recorder.ended_calls)
-    del home.port.answers[1]
-    again = await home.call(session, 1, "write")
+    harness = make_harness([make("write", noting(runs), read_only=False)])
+    session = harness.session()
+    first = await harness.call(session, 1, "write")
+    await harness.call(session, 2, "write")
+    events, rows = list(harness.journal.events), len(harness.recorder.ended_calls)
+    del harness.port.answers[1]
+    again = await harness.call(session, 1, "write")
     assert (again.outputs, again.metadata.replayed) == (first.outputs, True)
-    assert (runs, home.journal.events, len(home.recorder.ended_calls)) == ([1, 1], events, rows)
-    assert home.router.status_of(session, 1) == "done"
-    assert home.submit(session, 1, "write").metadata.replayed
-    assert set(home.counts().values()) == {0}
+    assert (runs, harness.journal.events, len(harness.recorder.ended_calls)) == ([1, 1], events, rows)
+    assert harness.router.status_of(session, 1) == "done"
+    assert harness.submit(session, 1, "write").metadata.replayed
+    assert set(harness.counts().values()) == {0}
 
 
 @pytest.mark.usefixtures("forgetful")
-async def test_an_answer_of_the_journal_grows_no_younger_in_memory(house: Any, make: Any) -> None:
-    """It expires when it would have, however often it is asked for."""
-    home = house([make("write", say, read_only=False)], result_ttl_s=60.0)
-    session = home.session()
+async def test_an_answer_from_the_journal_keeps_its_age(make_harness: Any, make: Any) -> None:
+    """It expires at the original time, however often it is replayed."""
+    harness = make_harness([make("write", say, read_only=False)], result_ttl_s=60.0)
+    session = harness.session()
     for request_id in (1, 2):
-        await home.call(session, request_id, "write")
-    known = home.journal.calls[session.id, "n1"]
-    home.journal.calls[session.id, "n1"] = msgspec.structs.replace(known, at=known.at - 59.0)
-    del home.port.answers[1]
-    assert (await home.call(session, 1, "write")).metadata.replayed
+        await harness.call(session, request_id, "write")
+    known = harness.journal.calls[session.id, "n1"]
+    harness.journal.calls[session.id, "n1"] = msgspec.structs.replace(known, at=known.at - 59.0)
+    del harness.port.answers[1]
+    assert (await harness.call(session, 1, "write")).metadata.replayed
     assert session.calls.status("n1", time.monotonic() + 2.0) == "expired"
 
 
@@ -370,127 +370,127 @@ async def test_an_answer_of_the_journal_grows_no_younger_in_memory(house: Any, m
     [(True, "x", "RESULT_EXPIRED", "yes"), (False, "other", "REQUEST_ID_CONFLICT", "no")],
     ids=["forgotten", "other"],
 )
-async def test_what_memory_has_let_go_of_does_not_run_again(
-    house: Any, make: Any, forgotten: bool, text: str, code: str, executed: str
+async def test_evicted_calls_do_not_run_again(
+    make_harness: Any, make: Any, forgotten: bool, text: str, code: str, executed: str
 ) -> None:
-    """Without its answer it is RESULT_EXPIRED, with other content a conflict; what is known stays as it is."""
-    home = house([make("write", say, read_only=False)])
-    session = home.session(key="key")
+    """Without its answer it is RESULT_EXPIRED, with other content a conflict; the stored call stays unchanged."""
+    harness = make_harness([make("write", say, read_only=False)])
+    session = harness.session(key="key")
     for request_id in (1, 2):
-        await home.call(session, request_id, "write", arguments={"text": "x"})
+        await harness.call(session, request_id, "write", arguments={"text": "x"})
     if forgotten:
-        home.router.acknowledge(session, [1])
-    del home.port.answers[1]
-    error = (await home.call(session, 1, "write", arguments={"text": text})).error
+        harness.router.acknowledge(session, [1])
+    del harness.port.answers[1]
+    error = (await harness.call(session, 1, "write", arguments={"text": text})).error
     assert (error.code, error.executed) == (code, executed)
-    states = await home.router.statuses_of(session, [1, 2, 3])
+    states = await harness.router.statuses_of(session, [1, 2, 3])
     assert states == ["expired" if forgotten else "done", "done", "unknown"]
-    assert [event for event in home.journal.events if event[0] == "start"] == [("start", "n1"), ("start", "n2")]
-    assert set(home.counts().values()) == {0}
+    assert [event for event in harness.journal.events if event[0] == "start"] == [("start", "n1"), ("start", "n2")]
+    assert set(harness.counts().values()) == {0}
 
 
 @pytest.mark.usefixtures("forgetful")
-async def test_what_is_cancelled_while_it_is_looked_up_may_have_been_done(
-    house: Any, make: Any, monkeypatch: pytest.MonkeyPatch
+async def test_a_call_cancelled_during_its_lookup_may_have_been_executed(
+    make_harness: Any, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The journal has said that the id ran; of whoever is told otherwise the same may be had twice, under two ids."""
-    home = house([make("write", say, read_only=False)])
-    session = home.session()
+    """The journal knows the id, so ``executed`` is ``maybe``: a second id could repeat the effect."""
+    harness = make_harness([make("write", say, read_only=False)])
+    session = harness.session()
     for request_id in (1, 2):
-        await home.call(session, request_id, "write")
+        await harness.call(session, request_id, "write")
     asked = asyncio.Event()
 
     async def hung(_: Any) -> None:
         asked.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(home.journal, "earlier_call", hung)
-    del home.port.answers[1]
-    running = home.submit(session, 1, "write")
+    monkeypatch.setattr(harness.journal, "earlier_call", hung)
+    del harness.port.answers[1]
+    running = harness.submit(session, 1, "write")
     await asked.wait()
-    home.router.cancel(session, running.key)
-    await home.until(lambda: 1 in home.port.answers)
-    error = home.port.answers[1].error
+    harness.router.cancel(session, running.key)
+    await harness.until(lambda: 1 in harness.port.answers)
+    error = harness.port.answers[1].error
     assert (error.code, error.executed) == ("CANCELLED", "maybe")
-    assert set(home.counts().values()) == {0}
+    assert set(harness.counts().values()) == {0}
 
 
 @pytest.mark.usefixtures("forgetful")
-async def test_a_local_call_of_a_long_session_asks_no_disk(house: Any, make: Any) -> None:
-    """What memory has let go of is looked for where a call would be journalled, and for who asks what became of it."""
-    home = house([make("say", say), make("write", say, read_only=False)])
-    session = home.session()
+async def test_a_local_call_of_a_long_session_reads_no_database(make_harness: Any, make: Any) -> None:
+    """The database is read only for calls that would be journalled, and for status queries."""
+    harness = make_harness([make("say", say), make("write", say, read_only=False)])
+    session = harness.session()
     for request_id, name in enumerate(("write", "write", "say")):
-        await home.call(session, request_id, name)
+        await harness.call(session, request_id, name)
     assert session.calls.incomplete
-    assert home.journal.asked == {"start": 2, "end": 2}
-    assert await home.router.statuses_of(session, [2]) == ["done"]
-    assert not home.journal.asked["call_states"]
-    assert await home.router.statuses_of(session, [0, 2, 9]) == ["done", "done", "unknown"]
+    assert harness.journal.asked == {"start": 2, "end": 2}
+    assert await harness.router.statuses_of(session, [2]) == ["done"]
+    assert not harness.journal.asked["call_states"]
+    assert await harness.router.statuses_of(session, [0, 2, 9]) == ["done", "done", "unknown"]
 
 
 @pytest.mark.parametrize(("timeout_ms", "code"), [(20, "TIMEOUT"), (None, "CANCELLED")])
-async def test_a_call_that_ends_while_the_disk_is_awaited_does_not_run(
-    house: Any, make: Any, timeout_ms: float | None, code: str
+async def test_a_call_that_ends_during_its_journal_write_does_not_run(
+    make_harness: Any, make: Any, timeout_ms: float | None, code: str
 ) -> None:
-    """It was not executed; as its start may have been written, its end is written too."""
+    """It was not executed; since its start may be written, its end is written too."""
     runs: list[int] = []
-    home = house([make("write", noting(runs), read_only=False)])
-    session = home.session()
-    home.journal.ready.clear()
-    running = home.submit(session, 1, "write", timeout_ms=timeout_ms)
-    await home.until(lambda: home.journal.asked["start"])
+    harness = make_harness([make("write", noting(runs), read_only=False)])
+    session = harness.session()
+    harness.journal.ready.clear()
+    running = harness.submit(session, 1, "write", timeout_ms=timeout_ms)
+    await harness.until(lambda: harness.journal.asked["start"])
     if timeout_ms is None:
-        home.router.cancel(session, running.key)
-    await home.until(lambda: running.answered)
-    home.journal.ready.set()
-    await home.answered()
-    error = home.port.answers[1].error
+        harness.router.cancel(session, running.key)
+    await harness.until(lambda: running.answered)
+    harness.journal.ready.set()
+    await harness.answered()
+    error = harness.port.answers[1].error
     assert (error.code, error.executed) == (code, "no")
-    assert (runs, home.journal.events) == ([], [("end", "n1")])
-    assert set(home.counts().values()) == {0}
+    assert (runs, harness.journal.events) == ([], [("end", "n1")])
+    assert set(harness.counts().values()) == {0}
 
 
-async def test_a_call_that_ends_before_its_turn_touches_no_disk(house: Any, make: Any) -> None:
-    """There was nothing to write down, and its id may be used again once its answer is not kept any more."""
-    home = house([make("write", hang, read_only=False)], max_running=1)
-    session = home.session()
-    first = home.submit(session, 1, "write")
-    waits = home.submit(session, 2, "write")
-    await home.until(lambda: first.entered)
-    home.router.cancel(session, waits.key)
-    await home.until(lambda: 2 in home.port.answers)
-    assert home.port.answers[2].error.executed == "no"
-    assert ("end", "n2") not in home.journal.events
-    home.router.acknowledge(session, [2])
-    assert home.router.status_of(session, 2) == "unknown"
-    home.router.cancel(session, first.key)
-    await home.answered()
+async def test_a_call_that_ends_in_the_queue_is_not_journalled(make_harness: Any, make: Any) -> None:
+    """Its id can be used again once its answer is deleted."""
+    harness = make_harness([make("write", hang, read_only=False)], max_running=1)
+    session = harness.session()
+    first = harness.submit(session, 1, "write")
+    waits = harness.submit(session, 2, "write")
+    await harness.until(lambda: first.entered)
+    harness.router.cancel(session, waits.key)
+    await harness.until(lambda: 2 in harness.port.answers)
+    assert harness.port.answers[2].error.executed == "no"
+    assert ("end", "n2") not in harness.journal.events
+    harness.router.acknowledge(session, [2])
+    assert harness.router.status_of(session, 2) == "unknown"
+    harness.router.cancel(session, first.key)
+    await harness.answered()
 
 
-async def test_a_local_call_touches_no_disk(house: Any, make: Any) -> None:
-    """Neither before it runs nor before its answer is told."""
-    home = house([make("say", say)])
-    home.journal.ready.clear()
-    session = home.session(key="key")
-    assert (await home.call(session, 1, "say")).ok
-    assert (home.journal.events, session.journalled) == ([], False)
+async def test_a_local_call_is_not_journalled(make_harness: Any, make: Any) -> None:
+    """Neither before it runs nor before its answer is sent."""
+    harness = make_harness([make("say", say)])
+    harness.journal.ready.clear()
+    session = harness.session(key="key")
+    assert (await harness.call(session, 1, "say")).ok
+    assert (harness.journal.events, session.journalled) == ([], False)
 
 
-async def test_an_id_may_be_used_again_while_its_first_answer_is_still_on_its_way(house: Any, make: Any) -> None:
-    """The client got it on another connection, say, and forgot it; each of the calls is counted for itself."""
-    home = house([make("say", say), make("hang", hang)])
-    session = home.session(key="key")
-    home.port.reading.clear()
-    home.submit(session, 1, "say")
-    await home.until(lambda: home.router.status_of(session, 1) == "done")
-    back = await home.resume("key")
-    home.router.acknowledge(session, [1])
-    running = home.submit(session, 1, "hang", port=back.port)
-    home.port.reading.set()
-    await home.until(lambda: 1 in home.port.answers)
-    assert (home.router.accepted, home.router.status_of(session, 1)) == (1, "running")
-    assert home.router.cancel(session, running.key)
-    await home.answered()
+async def test_an_acknowledged_id_can_be_reused_before_its_first_answer_is_sent(make_harness: Any, make: Any) -> None:
+    """The client got the answer on another connection; each call is counted separately."""
+    harness = make_harness([make("say", say), make("hang", hang)])
+    session = harness.session(key="key")
+    harness.port.reading.clear()
+    harness.submit(session, 1, "say")
+    await harness.until(lambda: harness.router.status_of(session, 1) == "done")
+    back = await harness.resume("key")
+    harness.router.acknowledge(session, [1])
+    running = harness.submit(session, 1, "hang", port=back.port)
+    harness.port.reading.set()
+    await harness.until(lambda: 1 in harness.port.answers)
+    assert (harness.router.accepted, harness.router.status_of(session, 1)) == (1, "running")
+    assert harness.router.cancel(session, running.key)
+    await harness.answered()
     assert back.port.answers[1].error.code == "CANCELLED"
-    assert (len(session.calls), set(home.counts().values())) == (0, {0})
+    assert (len(session.calls), set(harness.counts().values())) == (0, {0})

@@ -1,4 +1,4 @@
-"""What is known of calls by their ids: those that run, those that are kept, those that the audit tells of."""
+"""Lookup of calls by id: running calls, stored results, and the audit trail."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from toold.store import CallRow, StoredCall
 from toold.tools import CallInfo
 
 
-async def look_up(home: Any, call_id: str) -> CallInfo:
-    found: CallInfo = await home.router._execution._lookup.look_up(LOCAL, call_id)
+async def look_up(harness: Any, call_id: str) -> CallInfo:
+    found: CallInfo = await harness.router._execution._lookup.look_up(LOCAL, call_id)
     return found
 
 
-async def test_a_call_that_runs_is_told_with_its_progress(house: Any, make: Any) -> None:
-    """Whichever session made it, and of which tool; one that waits for its permit says so."""
+async def test_a_running_call_is_found_with_its_progress(make_harness: Any, make: Any) -> None:
+    """For any session and tool; a call that waits for its permit says so."""
     go = asyncio.Event()
 
     async def work(arguments: Any, context: Any) -> str:
@@ -23,23 +23,23 @@ async def test_a_call_that_runs_is_told_with_its_progress(house: Any, make: Any)
         await go.wait()
         return "done"
 
-    home = house([make("work", work)], max_running=1)
-    running = home.submit(home.session("one"), 1, "work")
-    waiting = home.submit(home.session("two"), 2, "work")
-    await home.until(lambda: running.last_progress is not None)
-    known = await look_up(home, running.id)
+    harness = make_harness([make("work", work)], max_running=1)
+    running = harness.submit(harness.session("one"), 1, "work")
+    waiting = harness.submit(harness.session("two"), 2, "work")
+    await harness.until(lambda: running.last_progress is not None)
+    known = await look_up(harness, running.id)
     assert (known.state, known.tool) == ("running", "work")
     assert known.progress is not None
     assert (known.progress.message, known.progress.done) == ("half", 1)
     assert known.remaining_s is not None
     assert 0 < known.remaining_s <= 30
-    assert (await look_up(home, waiting.id)).state == "waiting"
+    assert (await look_up(harness, waiting.id)).state == "waiting"
     go.set()
-    await home.answered()
+    await harness.answered()
 
 
-async def test_a_child_is_known_from_the_journal(house: Any, make: Any) -> None:
-    """By its parent's run and its name, with its result, and whatever start of the daemon it was made in."""
+async def test_a_child_is_found_in_the_journal(make_harness: Any, make: Any) -> None:
+    """By its parent's run and its name, with its result, from any start of the daemon."""
 
     async def compose(arguments: Any, context: Any) -> str:
         await context.call("write", {}, name="one")
@@ -52,25 +52,25 @@ async def test_a_child_is_known_from_the_journal(house: Any, make: Any) -> None:
         make("compose", compose, read_only=False, open_world=True, orchestration=True),
         make("write", write, read_only=False),
     ]
-    home = house(tools)
-    parent = (await home.call(home.session(), 1, "compose")).outputs[0].text
+    harness = make_harness(tools)
+    parent = (await harness.call(harness.session(), 1, "compose")).outputs[0].text
     for call_id in (f"{parent}/one", f"{parent}/one~0ab1"):
-        known = await look_up(home, call_id)
+        known = await look_up(harness, call_id)
         assert (known.state, known.tool, known.outcome) == ("done", "write", "ok")
         assert known.result is not None
         assert known.result.structured == {"written": 1}
 
 
-async def test_of_other_calls_the_audit_tells_how_they_ended(house: Any, row: Callable[..., CallRow]) -> None:
-    """Without a result, which went to the client that made them."""
-    home = house()
+async def test_other_calls_are_found_in_the_audit_trail(make_harness: Any, row: Callable[..., CallRow]) -> None:
+    """Without a result, which was sent to the client."""
+    harness = make_harness()
     rows = {"e-1": row(id="e-1", tool="chat"), "e-2": row(id="e-2", tool="chat", outcome="TIMEOUT")}
 
     async def ended(call_id: str, child: tuple[str, str], principal: Principal) -> StoredCall | CallRow | None:
         return rows.get(call_id)
 
-    home.journal.find_ended_call = ended
-    good, bad, nothing = [await look_up(home, call_id) for call_id in ("e-1", "e-2", "e-3")]
+    harness.journal.find_ended_call = ended
+    good, bad, nothing = [await look_up(harness, call_id) for call_id in ("e-1", "e-2", "e-3")]
     assert (good.state, good.outcome, good.tool, good.result) == ("done", "ok", "chat", None)
     assert (bad.state, bad.outcome) == ("failed", "TIMEOUT")
     assert nothing == CallInfo(id="e-3", state="unknown")

@@ -1,4 +1,4 @@
-"""How a call's end becomes its answer: which error, whether it was executed, whether it may be sent again."""
+"""How the end of a call becomes its answer: the error, ``executed`` and ``retryable``."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -22,26 +22,26 @@ MakeRunning = Callable[..., RunningCall]
 
 
 @pytest.fixture
-async def make_running(house: Any, make: Any) -> AsyncIterator[MakeRunning]:
-    """A function that makes a call as it stands in mid-road; its fields may be set. All end with the test."""
+async def make_running(make_harness: Any, make: Any) -> AsyncIterator[MakeRunning]:
+    """A function that makes a call in a given state; the calls end with the test."""
     tools = {
         "reads": make("reads", nothing),
         "writes": make("writes", nothing, read_only=False),
         "asks": make("asks", nothing, open_world=True),
     }
-    home = house(list(tools.values()))
+    harness = make_harness(list(tools.values()))
 
     def begin(tool: str = "reads", *, running: bool = True, ended_by: EndReason | None = None) -> RunningCall:
-        call: RunningCall = home.submit(home.session(), 1, tool, timeout_ms=2500)
+        call: RunningCall = harness.submit(harness.session(), 1, tool, timeout_ms=2500)
         phase = CallPhase.RUNNING if running else CallPhase.QUEUED
         return structs.replace(call, phase=phase, end_reason=ended_by)
 
     yield begin
-    await home.answered()
+    await harness.answered()
 
 
 def judged(error: CallError, call: RunningCall) -> tuple[str, str, bool]:
-    """Code, executed and retryable, as the caller is told."""
+    """Code, executed and retryable of the caller's error."""
     told = call_outcome.failed(call, error, call.started).error
     assert told is not None
     return told.code, told.executed, told.retryable
@@ -63,10 +63,10 @@ def judged(error: CallError, call: RunningCall) -> tuple[str, str, bool]:
         (EndReason.SHUTDOWN, "asks", True, ("OUTCOME_UNKNOWN", "maybe", False)),
     ],
 )
-async def test_what_a_call_that_was_cut_off_gets(
+async def test_the_error_of_an_interrupted_call(
     make_running: MakeRunning, ended_by: EndReason, tool: str, running: bool, expected: tuple[str, str, bool]
 ) -> None:
-    """By who ended it, whether it had begun, and what the tool may have done; never a promise that is not known."""
+    """It depends on the end reason, on whether the tool was entered, and on the tool; it never claims too much."""
     call = make_running(tool, running=running, ended_by=ended_by)
     assert judged(call_outcome.cut_off(call), call) == expected
 
@@ -75,23 +75,23 @@ async def test_what_a_call_that_was_cut_off_gets(
     ("ended_by", "code"),
     [(EndReason.DEADLINE, "TIMEOUT"), (EndReason.CALLER, "CANCELLED"), (EndReason.SHUTDOWN, "OUTCOME_UNKNOWN")],
 )
-async def test_what_was_made_before_may_have_been_done(
+async def test_a_repeated_call_may_have_been_executed(
     make_running: MakeRunning, ended_by: EndReason, code: str
 ) -> None:
-    """Also where this call of it was cut off before its turn, while the first one's answer was looked up."""
+    """Even if the repeat ended before its tool was entered, while the first answer was looked up."""
     call = make_running("writes", running=False, ended_by=ended_by)
     call.journal_record = JournalRecord.PREVIOUS_CALL
     assert judged(call_outcome.cut_off(call), call) == (code, "maybe", False)
 
 
-async def test_a_time_out_names_the_time(make_running: MakeRunning) -> None:
-    """The seconds that the call had, and whether it waited or ran for them."""
+async def test_a_timeout_names_the_time(make_running: MakeRunning) -> None:
+    """The seconds of the timeout, and whether the call waited or ran."""
     assert "2.5 s for its turn" in call_outcome.timed_out(make_running(running=False)).message
     assert "within 2.5 s; set a larger timeout_ms" in call_outcome.timed_out(make_running(running=True)).message
 
 
-async def test_a_part_has_its_time_from_the_call_that_made_it(make_running: MakeRunning) -> None:
-    """A step or an item takes no ``timeout_ms``, so none is advised."""
+async def test_a_childs_timeout_refers_to_its_parent(make_running: MakeRunning) -> None:
+    """A step or an item takes no ``timeout_ms``, so none is suggested."""
     part = make_running(running=True)
     part.parent = make_running()
     message = call_outcome.timed_out(part).message
@@ -99,14 +99,14 @@ async def test_a_part_has_its_time_from_the_call_that_made_it(make_running: Make
     assert message == "The call did not finish within 2.5 s; its parent call limits its time."
 
 
-async def test_who_cancelled_is_said(make_running: MakeRunning) -> None:
-    """The caller's own wish and a lost connection read differently."""
+async def test_the_error_names_who_cancelled(make_running: MakeRunning) -> None:
+    """A cancel by the caller and a lost connection have different messages."""
     assert "caller" in call_outcome.cut_off(make_running(ended_by=EndReason.CALLER)).message
     assert "connection" in call_outcome.cut_off(make_running(ended_by=EndReason.DISCONNECT)).message
 
 
-async def test_a_tools_own_error_is_the_answer_unless_it_was_told_to_end(make_running: MakeRunning) -> None:
-    """What a cancelled tool makes of its cancellation does not count."""
+async def test_a_tools_own_error_is_the_answer_unless_the_call_is_ending(make_running: MakeRunning) -> None:
+    """The error that a cancelled tool raises is replaced."""
     error = ProviderError("the vendor said no")
     assert call_outcome.of_exception(make_running(), error) is error
     cut = make_running(ended_by=EndReason.CALLER)
@@ -118,10 +118,10 @@ async def test_a_tools_own_error_is_the_answer_unless_it_was_told_to_end(make_ru
     ("ended_by", "code"),
     [(EndReason.CALLER, "CANCELLED"), (EndReason.DEADLINE, "TIMEOUT"), (EndReason.SHUTDOWN, "OUTCOME_")],
 )
-async def test_what_a_tool_had_done_before_its_end_is_told(
+async def test_an_ending_tool_can_report_what_was_done(
     make_running: MakeRunning, ended_by: EndReason, code: str
 ) -> None:
-    """Where it says so as it is cut off; why it ended is dispatch's to say."""
+    """The tool supplies the details, dispatch the reason."""
     error = CallCancelledError("details.so_far has it.", executed="no", details={"so_far": 1})
     cut = make_running("writes", running=True, ended_by=ended_by)
     told = call_outcome.of_exception(cut, error)
@@ -131,8 +131,8 @@ async def test_what_a_tool_had_done_before_its_end_is_told(
     assert told.message == f"{call_outcome.cut_off(cut).message} details.so_far has it."
 
 
-async def test_any_other_exception_is_told_by_its_kind_alone(make_running: MakeRunning) -> None:
-    """Its text may hold what no caller should see; the log has it, with the place, on one line."""
+async def test_any_other_exception_is_reported_by_its_type_only(make_running: MakeRunning) -> None:
+    """Its text may be private; the log has it on one line, with the location."""
 
     def broken() -> None:
         raise ValueError("password is swordfish")
@@ -151,7 +151,7 @@ async def test_any_other_exception_is_told_by_its_kind_alone(make_running: MakeR
 
 
 async def test_an_error_keeps_its_own_fields(make_running: MakeRunning) -> None:
-    """When to come again, and that nothing was executed."""
+    """``retry_after_ms``, and that nothing was executed."""
     call = make_running("writes")
     told = call_outcome.failed(call, RateLimitedError("slow down", retry_after_ms=1500), call.started).error
     assert told is not None
@@ -159,7 +159,7 @@ async def test_an_error_keeps_its_own_fields(make_running: MakeRunning) -> None:
 
 
 async def test_metadata_has_the_times_in_milliseconds(make_running: MakeRunning) -> None:
-    """Latency from the arrival on; provider, tokens and cost only where a provider was asked."""
+    """Latency since arrival; provider, tokens and cost only if a provider was asked."""
     call = make_running()
     call.meter = UsageMeter(queue_s=0.25, tool_s=1.0, provider_s=0.5)
     metadata = call_outcome.metadata_of(call, call.started + 1.5)
@@ -173,8 +173,8 @@ async def test_metadata_has_the_times_in_milliseconds(make_running: MakeRunning)
     assert metadata.cost == Cost(0.125, "USD")
 
 
-async def test_cost_in_two_currencies_is_not_added_up(make_running: MakeRunning) -> None:
-    """A sum of dollars and yuan would be no number at all."""
+async def test_costs_in_two_currencies_are_not_added(make_running: MakeRunning) -> None:
+    """A sum of dollars and yuan would be meaningless."""
     call = make_running()
     call.meter = UsageMeter(provider="kimi")
     for spent in (DOLLARS, YUAN, DOLLARS):
@@ -188,8 +188,8 @@ async def test_cost_in_two_currencies_is_not_added_up(make_running: MakeRunning)
     assert metadata.usage == Usage(5, 7, estimated=True)
 
 
-async def test_what_each_model_took_is_told_where_there_were_several(make_running: MakeRunning) -> None:
-    """Of one model the sums say it already."""
+async def test_usage_by_model_is_listed_for_several_models(make_running: MakeRunning) -> None:
+    """For one model the totals suffice."""
     call = make_running()
     call.meter = UsageMeter(provider="kimi")
     call.meter.add_usage(DOLLARS)
@@ -198,8 +198,8 @@ async def test_what_each_model_took_is_told_where_there_were_several(make_runnin
     assert (metadata.usage_by_model, metadata.usage, metadata.cost) == ((), Usage(2, 4), Cost(0.25, "USD"))
 
 
-async def test_a_replayed_result_is_marked_and_otherwise_the_same(make_running: MakeRunning) -> None:
-    """So that a client can tell that nothing ran again."""
+async def test_a_replayed_result_is_marked_and_otherwise_equal(make_running: MakeRunning) -> None:
+    """So that a client knows that nothing ran again."""
     call = make_running()
     result = ToolResult(call_outcome.metadata_of(call, call.started), (TextContent("x"),), {"a": 1})
     again = call_outcome.replayed(result)
@@ -208,8 +208,8 @@ async def test_a_replayed_result_is_marked_and_otherwise_the_same(make_running: 
     assert result.metadata.replayed is None
 
 
-async def test_what_ran_and_cannot_be_sent_says_that_it_ran(make_running: MakeRunning) -> None:
-    """An answer that is too large, or no JSON: the effect is there, the answer is not."""
+async def test_an_unsendable_result_says_that_the_tool_ran(make_running: MakeRunning) -> None:
+    """An answer that is too large or not JSON: the effect happened, the answer is missing."""
     large = call_outcome.too_large(30_000_000, 20_971_520)
     assert (large.code, large.executed) == ("RESULT_TOO_LARGE", "yes")
     assert "30000000 bytes" in large.message

@@ -61,7 +61,7 @@ def test_every_call_can_be_answered_once(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_a_cancelled_call_never_enters_its_tool(data: st.DataObject) -> None:
-    """``executed: no`` is safe for a call that was told to end before its tool was entered."""
+    """``executed: no`` is safe for a call that ends before its tool is entered."""
     call = bare_call(CallPhase.CANCELLED)
     while SUCCESSORS[call.phase]:
         call.advance(data.draw(st.sampled_from(SUCCESSORS[call.phase])))

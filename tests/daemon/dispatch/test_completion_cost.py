@@ -1,4 +1,4 @@
-"""What completions take, as values."""
+"""Usage and cost of completions, as values."""
 
 import datetime as dt
 
@@ -13,7 +13,7 @@ MODEL = Model(
 REQUEST = CompletionRequest(MODEL, (Message("user", "word " * 1000),))
 
 
-def test_what_the_vendor_counted_is_taken_as_it_is() -> None:
+def test_the_vendors_count_is_used() -> None:
     """Under the catalog's name of the model."""
     usage, cost = Usage(7, 3), Cost(0.5, "USD")
     completion = Completion("hi", "kimi-k2-0905", "stop", usage, cost=cost)
@@ -22,8 +22,8 @@ def test_what_the_vendor_counted_is_taken_as_it_is() -> None:
     )
 
 
-def test_what_the_vendor_did_not_count_is_estimated_and_says_so() -> None:
-    """Question, answer and reasoning, at the list price."""
+def test_uncounted_usage_is_estimated() -> None:
+    """Prompt, answer and reasoning, at the list price; marked as estimated."""
     completion = Completion("word " * 100, "kimi-k2", "stop", None, reasoning="word " * 100)
     spent = completion_cost.completed(REQUEST, completion, simulated=False)
     assert spent.usage.estimated
@@ -34,8 +34,8 @@ def test_what_the_vendor_did_not_count_is_estimated_and_says_so() -> None:
     assert spent.cost.amount == (spent.usage.input_tokens * 1.0 + spent.usage.output_tokens * 10.0) / 1e6
 
 
-def test_what_was_cut_off_took_its_question_and_what_was_heard() -> None:
-    """However much was heard."""
+def test_an_interrupted_completion_uses_its_prompt_and_the_received_text() -> None:
+    """For any length of received text."""
     nothing, much = (
         completion_cost.interrupted(REQUEST, heard, simulated=False).usage for heard in ("", "word " * 100_000)
     )
@@ -44,14 +44,14 @@ def test_what_was_cut_off_took_its_question_and_what_was_heard() -> None:
     assert abs(much.output_tokens - 100_000) <= 100_000 * ESTIMATE_ERROR
 
 
-def test_what_is_simulated_costs_nothing() -> None:
+def test_simulated_completions_cost_nothing() -> None:
     """In the model's currency."""
     completion = Completion("hi", "kimi-k2", "stop", Usage(7, 3), cost=Cost(0.5, "USD"))
     assert completion_cost.completed(REQUEST, completion, simulated=True).cost == Cost(0.0, "USD")
 
 
-def test_a_completion_is_reckoned_by_its_question_and_the_bound_of_its_answer() -> None:
-    """Or a usual answer, where it has no bound; a model without a price cannot be reckoned."""
+def test_the_estimate_uses_the_prompt_and_the_maximum_answer() -> None:
+    """Or a typical answer without a maximum; a model without a price has no estimate."""
     bounded = completion_cost.estimated_cost(CompletionRequest(MODEL, REQUEST.messages, max_tokens=10))
     usual = completion_cost.estimated_cost(REQUEST)
     assert bounded is not None

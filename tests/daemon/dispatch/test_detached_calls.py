@@ -1,4 +1,4 @@
-"""Detached calls: they outlive their caller, stop in good order, and go on where they were."""
+"""Detached calls: they outlive their caller, stop cleanly at shutdown, and resume."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ async def say(arguments: Any, context: Any) -> str:
 
 
 def batch(at_once: int = 2, each: str = "work") -> Any:
-    """What detaches itself, and then calls a tool so often as its argument ``count`` says."""
+    """A function that detaches itself and then calls a tool ``count`` times."""
 
     async def function(arguments: Any, context: Any) -> Any:
         if not context.detached:
@@ -32,7 +32,7 @@ def batch(at_once: int = 2, each: str = "work") -> Any:
 
 
 class Work:
-    """A tool that notes what it did, and waits until it is let go on."""
+    """A tool that records its runs and waits for permission to continue."""
 
     def __init__(self) -> None:
         self.done: list[int] = []
@@ -46,14 +46,14 @@ class Work:
         return "done"
 
     def let(self, count: int = 1000) -> None:
-        """So many that have begun, or will, end."""
+        """Let this many started or future runs end."""
         for _ in range(count):
             self._turns.release()
 
 
 @pytest.fixture
 def tools(make: Any) -> Any:
-    """The tool ``batch``, and ``work``, which writes."""
+    """The tools ``batch`` and ``work``, which writes."""
 
     def made(work: Any, **more: Any) -> list[Any]:
         orchestration = make("batch", batch(**more), read_only=False, open_world=True, orchestration=True)
@@ -62,77 +62,79 @@ def tools(make: Any) -> Any:
     return made
 
 
-async def look_up(home: Any, call_id: str, principal: Principal = LOCAL) -> CallInfo:
-    found: CallInfo = await home.router._execution._lookup.look_up(principal, call_id)
+async def look_up(harness: Any, call_id: str, principal: Principal = LOCAL) -> CallInfo:
+    found: CallInfo = await harness.router._execution._lookup.look_up(principal, call_id)
     return found
 
 
-async def begin(home: Any, **arguments: Any) -> str:
-    """Detach a batch in a session that ends with it; its id."""
-    session = home.session()
-    result = await home.call(session, 1, "batch", arguments=arguments)
+async def begin(harness: Any, **arguments: Any) -> str:
+    """Detach a batch in a session that then ends. Returns its id."""
+    session = harness.session()
+    result = await harness.call(session, 1, "batch", arguments=arguments)
     assert result.ok, result
-    home.router.disconnect(session, home.port)
+    harness.router.disconnect(session, harness.port)
     return str(result.outputs[0].text)
 
 
-async def test_it_goes_on_when_its_caller_is_gone(house: Any, tools: Any) -> None:
-    """Its caller has its id at once; its result is kept under that, for its principal alone."""
+async def test_a_detached_call_outlives_its_caller(make_harness: Any, tools: Any) -> None:
+    """The caller gets its id at once; its result is stored under that id, for its principal only."""
     work = Work()
-    home = house(tools(work))
-    call_id = await begin(home)
-    assert (await look_up(home, call_id)).state == "running"
-    assert (await look_up(home, call_id, Principal("token:eve"))).state == "unknown"
+    harness = make_harness(tools(work))
+    call_id = await begin(harness)
+    assert (await look_up(harness, call_id)).state == "running"
+    assert (await look_up(harness, call_id, Principal("token:eve"))).state == "unknown"
     work.let()
-    await home.answered()
-    known = await look_up(home, call_id)
+    await harness.answered()
+    known = await look_up(harness, call_id)
     assert known.state == "done"
     assert known.result is not None
     assert known.result.structured == ["ok"] * 4
-    assert (await look_up(home, call_id, Principal("token:eve"))).state == "unknown"
-    assert set(home.counts().values()) == {0}
+    assert (await look_up(harness, call_id, Principal("token:eve"))).state == "unknown"
+    assert set(harness.counts().values()) == {0}
 
 
-async def test_it_is_on_the_disk_before_its_id_is_told(house: Any, tools: Any) -> None:
-    """Where the disk refuses, nothing is begun, and the caller learns it."""
-    home = house(tools(Work()))
-    call_id = await begin(home, count=1, changed={"count": 2})
-    (order,) = await home.journal.detached_calls()
+async def test_a_detached_call_is_journalled_before_its_id_is_sent(make_harness: Any, tools: Any) -> None:
+    """If the journal cannot be written, nothing starts and the caller gets the error."""
+    harness = make_harness(tools(Work()))
+    call_id = await begin(harness, count=1, changed={"count": 2})
+    (order,) = await harness.journal.detached_calls()
     assert order.call_id == call_id
     assert msgspec.json.decode(order.arguments) == {"count": 2, "changed": {"count": 2}}
 
     async def refuse(running: Any, *, replace: bool) -> bool:
         if running.detached:
-            home.journal.refuses = True
-        return bool(await type(home.journal).start_call(home.journal, running, replace=replace))
+            harness.journal.refuses = True
+        return bool(await type(harness.journal).start_call(harness.journal, running, replace=replace))
 
-    home.journal.start_call = refuse
-    refused = await home.call(home.session(), 2, "batch")
+    harness.journal.start_call = refuse
+    refused = await harness.call(harness.session(), 2, "batch")
     assert (refused.error.code, refused.error.executed) == ("SERVICE_UNAVAILABLE", "no")
-    assert [one.id for one in home.router.calls if one.detached] == [call_id]
+    assert [one.id for one in harness.router.calls if one.detached] == [call_id]
 
 
-async def test_a_stop_lets_end_what_was_begun_and_begins_nothing(house: Any, tools: Any) -> None:
-    """And writes no end: at the next start it goes on with the rest, under the same id, and repeats nothing."""
+async def test_a_shutdown_finishes_running_children_and_starts_none(make_harness: Any, tools: Any) -> None:
+    """No end is written: at the next start the call resumes under the same id and repeats nothing."""
     work = Work()
-    home = house(tools(work))
-    call_id = await begin(home, count=6)
-    await home.until(lambda: len(work.begun) == 2)
-    closing = asyncio.create_task(home.router.close("The end.", 10.0))
+    harness = make_harness(tools(work))
+    call_id = await begin(harness, count=6)
+    await harness.until(lambda: len(work.begun) == 2)
+    closing = asyncio.create_task(harness.router.close("The end.", 10.0))
     await asyncio.sleep(0)
     work.let(1)
-    await home.until(lambda: len(work.done) == 1)
-    for _ in range(20):  # the one that has ended would be followed by the next
+    await harness.until(lambda: len(work.done) == 1)
+    for _ in range(20):  # long enough for the next child to start
         await asyncio.sleep(0)
     assert len(work.begun) == 2
     work.let(1)
     await closing
     assert sorted(work.done) == [0, 1]
-    assert [event for event, _ in home.journal.events].count("end") == 3  # of the two, and of what detached them
+    assert [event for event, _ in harness.journal.events].count(
+        "end"
+    ) == 3  # of both children and of the call that detached them
 
     again = Work()
     again.let()
-    later = house(tools(again), journal=home.journal)
+    later = make_harness(tools(again), journal=harness.journal)
     await later.router.load_detached()
     assert (await look_up(later, call_id)).state == "waiting"
     await later.router.resume_detached()
@@ -141,21 +143,21 @@ async def test_a_stop_lets_end_what_was_begun_and_begins_nothing(house: Any, too
     assert known.result is not None
     assert known.result.structured == ["ok"] * 6
     assert sorted(again.done) == [2, 3, 4, 5]
-    ids = [running.id for running, _, _ in home.recorder.ended_calls]  # what the journal writes
+    ids = [running.id for running, _, _ in harness.recorder.ended_calls]  # the calls that the journal writes
     assert f"{call_id}/2~test" in ids
     assert len(set(ids)) == len(ids)
 
 
-async def test_what_a_crash_cut_off_is_unknown(house: Any, tools: Any) -> None:
-    """A write that had begun is not repeated; what never began runs."""
+async def test_children_interrupted_by_a_crash_are_unknown(make_harness: Any, tools: Any) -> None:
+    """A started write is not repeated; children that had not started run."""
     work = Work()
-    home = house(tools(work))
-    call_id = await begin(home, count=3)
-    await home.until(lambda: len(work.begun) == 2)
+    harness = make_harness(tools(work))
+    call_id = await begin(harness, count=3)
+    await harness.until(lambda: len(work.begun) == 2)
 
     again = Work()
     again.let()
-    later = house(tools(again), journal=home.journal)
+    later = make_harness(tools(again), journal=harness.journal)
     await later.router.load_detached()
     await later.router.resume_detached()
     await later.answered()
@@ -163,81 +165,81 @@ async def test_what_a_crash_cut_off_is_unknown(house: Any, tools: Any) -> None:
     assert known.result is not None
     assert known.result.structured == ["OUTCOME_UNKNOWN", "OUTCOME_UNKNOWN", "ok"]
     assert again.done == [2]
-    await home.router.close("The end.", 0.0)
+    await harness.router.close("The end.", 0.0)
 
 
-async def test_it_makes_any_number_of_calls(house: Any, tools: Any) -> None:
-    """The bound on what one call makes is not a detached one's."""
+async def test_a_detached_call_makes_any_number_of_children(make_harness: Any, tools: Any) -> None:
+    """The limit on children does not apply to it."""
     work = Work()
     work.let()
-    home = house(tools(work), max_children=3)
-    call_id = await begin(home, count=8)
-    await home.answered()
-    known = await look_up(home, call_id)
+    harness = make_harness(tools(work), max_children=3)
+    call_id = await begin(harness, count=8)
+    await harness.answered()
+    known = await look_up(harness, call_id)
     assert known.result is not None
     assert known.result.structured == ["ok"] * 8
 
 
-async def test_a_principal_has_so_many(house: Any, tools: Any) -> None:
-    """One more is refused, with when to come again; those that wait to go on count too."""
-    home = house(tools(Work()), max_detached=1)
-    await begin(home)
-    refused = await home.call(home.session(), 2, "batch")
+async def test_detached_calls_per_principal_are_limited(make_harness: Any, tools: Any) -> None:
+    """One more is refused with ``retry_after_ms``; calls that wait to resume count too."""
+    harness = make_harness(tools(Work()), max_detached=1)
+    await begin(harness)
+    refused = await harness.call(harness.session(), 2, "batch")
     assert (refused.error.code, refused.error.executed) == ("OVER_CAPACITY", "no")
     assert refused.error.retry_after_ms == 10_000
-    later = house(tools(Work()), journal=home.journal, max_detached=1)
+    later = make_harness(tools(Work()), journal=harness.journal, max_detached=1)
     await later.router.load_detached()
     assert (await later.call(later.session(), 3, "batch")).error.code == "OVER_CAPACITY"
-    await home.router.close("The end.", 0.0)
+    await harness.router.close("The end.", 0.0)
 
 
-async def test_its_time_is_its_own_and_goes_on_over_a_restart(house: Any, tools: Any) -> None:
-    """It ends at its deadline, whoever asked for it; after a restart it has half a minute at least."""
-    home = house(tools(Work()))
-    late = await begin(home, timeout_s=0.05)
-    await home.answered()
-    assert (await look_up(home, late)).outcome == "TIMEOUT"
+async def test_its_timeout_continues_over_a_restart(make_harness: Any, tools: Any) -> None:
+    """It ends at its own deadline; after a restart it has at least 30 s."""
+    harness = make_harness(tools(Work()))
+    late = await begin(harness, timeout_s=0.05)
+    await harness.answered()
+    assert (await look_up(harness, late)).outcome == "TIMEOUT"
 
-    call_id = await begin_again(home, timeout_s=1.0)
-    later = house(tools(Work()), journal=home.journal)
+    call_id = await begin_again(harness, timeout_s=1.0)
+    later = make_harness(tools(Work()), journal=harness.journal)
     await later.router.load_detached()
     await later.router.resume_detached()
     known = await look_up(later, call_id)
     assert known.remaining_s is not None
     assert 20 < known.remaining_s <= 30
-    for one in (home, later):
+    for one in (harness, later):
         await one.router.close("The end.", 0.0)
 
 
-async def begin_again(home: Any, **arguments: Any) -> str:
-    result = await home.call(home.session(), 2, "batch", arguments=arguments)
+async def begin_again(harness: Any, **arguments: Any) -> str:
+    result = await harness.call(harness.session(), 2, "batch", arguments=arguments)
     return str(result.outputs[0].text)
 
 
-async def test_what_has_no_tool_any_more_waits(house: Any, tools: Any) -> None:
-    """It is not lost: it goes on at the start at which its tool is there again."""
-    home = house(tools(Work()))
-    call_id = await begin(home)
-    without = house([], journal=home.journal)
+async def test_a_detached_call_without_its_tool_waits(make_harness: Any, tools: Any) -> None:
+    """It resumes at the next start at which its tool exists."""
+    harness = make_harness(tools(Work()))
+    call_id = await begin(harness)
+    without = make_harness([], journal=harness.journal)
     await without.router.load_detached()
     await without.router.resume_detached()
     assert (await look_up(without, call_id)).state == "waiting"
-    assert [order.call_id for order in await home.journal.detached_calls()] == [call_id]
-    await home.router.close("The end.", 0.0)
+    assert [order.call_id for order in await harness.journal.detached_calls()] == [call_id]
+    await harness.router.close("The end.", 0.0)
 
 
-async def test_cancelling_ends_it_with_all_it_makes(house: Any, tools: Any) -> None:
-    """By its id, by its principal and nobody else; what has ended is not ended again."""
+async def test_cancelling_ends_it_with_its_children(make_harness: Any, tools: Any) -> None:
+    """By its id and only for its principal; a finished call cannot be cancelled."""
     work = Work()
-    home = house(tools(work))
-    call_id = await begin(home)
-    await home.until(lambda: len(work.begun) == 2)
-    cancel = home.router._execution._lookup.cancel
+    harness = make_harness(tools(work))
+    call_id = await begin(harness)
+    await harness.until(lambda: len(work.begun) == 2)
+    cancel = harness.router._execution._lookup.cancel
     assert not cancel(Principal("token:eve"), call_id)
     assert cancel(LOCAL, call_id)
     assert not cancel(LOCAL, call_id)
-    await home.answered()
-    known = await look_up(home, call_id)
+    await harness.answered()
+    known = await look_up(harness, call_id)
     assert (known.state, known.outcome) == ("failed", "CANCELLED")
-    assert not list(home.router.calls)
+    assert not list(harness.router.calls)
     assert work.done == []

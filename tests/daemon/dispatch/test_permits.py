@@ -1,4 +1,4 @@
-"""Bounded counts: never more than the limit, and always back."""
+"""Permits: never more than the limit, and always released."""
 
 import asyncio
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from toold.daemon.dispatch import Permits, RunPermit
 
 
-async def test_no_more_than_the_limit_run_and_the_rest_wait_their_turn() -> None:
-    """First come, first served, and never one too many."""
+async def test_at_most_the_limit_run_and_the_rest_wait_in_order() -> None:
+    """First come, first served."""
     permits = Permits("test", 2)
     order: list[int] = []
     peak = 0
@@ -27,8 +27,8 @@ async def test_no_more_than_the_limit_run_and_the_rest_wait_their_turn() -> None
     assert (permits.in_use, permits.waiting) == (0, 0)
 
 
-async def test_who_is_cancelled_as_a_permit_comes_free_hears_of_that_alone() -> None:
-    """Both in one turn of the loop: the wait ends with its cancellation, and the permit is nobody's."""
+async def test_a_waiter_cancelled_on_release_gets_no_permit() -> None:
+    """Both in one loop iteration: the wait is cancelled, and the permit is free."""
     permits = Permits("test", 1)
     let_go = asyncio.Event()
 
@@ -47,14 +47,14 @@ async def test_who_is_cancelled_as_a_permit_comes_free_hears_of_that_alone() -> 
     assert (permits.in_use, permits.waiting) == (0, 0)
 
 
-async def test_its_repr_is_the_status_display() -> None:
-    """Who looks at it sees the name, what is in use, the limit and who waits."""
+async def test_the_repr_shows_the_state() -> None:
+    """Name, permits in use, limit and waiters."""
     async with Permits("running", 3) as permits:
         assert repr(permits) == "<Permits running in_use=1/3 waiting=0>"
 
 
 async def test_a_run_permit_is_both_or_neither() -> None:
-    """A call that is cancelled while it waits for the daemon's permit gives its session's back."""
+    """A call that is cancelled while it waits for the daemon's permit releases its session's."""
     session, daemon = Permits("session", 8), Permits("running", 1)
     async with daemon:
         task = asyncio.create_task(RunPermit(session, daemon).__aenter__())
@@ -66,8 +66,8 @@ async def test_a_run_permit_is_both_or_neither() -> None:
     assert (session.in_use, daemon.in_use, daemon.waiting) == (0, 0, 0)
 
 
-async def test_a_pause_lends_the_permit_to_others_and_takes_it_back() -> None:
-    """While a call only waits, another runs; it goes on when there is room again."""
+async def test_a_pause_releases_and_reacquires_the_permit() -> None:
+    """While a call waits for something else, another one runs; it continues when a permit is free."""
     session, daemon = Permits("session", 1), Permits("running", 1)
     async with RunPermit(session, daemon) as permit:
         async with permit.paused():
@@ -79,8 +79,8 @@ async def test_a_pause_lends_the_permit_to_others_and_takes_it_back() -> None:
     assert (session.in_use, daemon.in_use) == (0, 0)
 
 
-async def test_a_pause_that_ends_by_an_exception_leaves_nothing_held() -> None:
-    """A call that is cancelled during its pause gives back nothing twice."""
+async def test_a_pause_that_raises_holds_nothing() -> None:
+    """A call that is cancelled during its pause releases nothing twice."""
     session, daemon = Permits("session", 1), Permits("running", 1)
 
     async def fail_in_pause() -> None:
@@ -92,8 +92,8 @@ async def test_a_pause_that_ends_by_an_exception_leaves_nothing_held() -> None:
     assert (session.in_use, daemon.in_use) == (0, 0)
 
 
-async def test_a_call_that_pauses_twice_at_once_holds_its_permits_once() -> None:
-    """Two tasks of one call wait and go on: the permits are taken again by one of them only."""
+async def test_concurrent_pauses_reacquire_once() -> None:
+    """Two tasks of one call pause: only one of them acquires the permits again."""
     session, daemon = Permits("session", 8), Permits("running", 8)
 
     async def wait(permit: RunPermit) -> None:
@@ -106,8 +106,8 @@ async def test_a_call_that_pauses_twice_at_once_holds_its_permits_once() -> None
     assert (session.in_use, daemon.in_use) == (0, 0)
 
 
-async def test_a_task_that_outlives_its_call_takes_no_permit() -> None:
-    """What stood in line for a call that has ended gives back what it gets."""
+async def test_a_task_that_outlives_its_call_gets_no_permit() -> None:
+    """A permit that arrives after the call's end is released."""
     session, daemon = Permits("session", 8), Permits("running", 1)
     go = asyncio.Event()
 
@@ -118,7 +118,7 @@ async def test_a_task_that_outlives_its_call_takes_no_permit() -> None:
     async with RunPermit(session, daemon) as permit:
         early, late = asyncio.create_task(wait(permit)), asyncio.create_task(wait(permit))
         await asyncio.sleep(0)
-        async with RunPermit(session, daemon):  # so that who goes on stands in line
+        async with RunPermit(session, daemon):  # so that the paused task has to wait
             go.set()
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -163,8 +163,10 @@ async def call(step: str, permit: RunPermit, daemon: Permits) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(0, 30), max_size=12))
-def test_after_any_mixture_every_count_is_back(steps: list[str], sessions: int, limit: int, cancels: list[int]) -> None:
-    """Whatever calls do, and whenever they are cancelled, nothing stays held and nothing is given back twice."""
+def test_any_mixture_of_calls_releases_all_permits(
+    steps: list[str], sessions: int, limit: int, cancels: list[int]
+) -> None:
+    """Whatever calls do, and whenever they are cancelled, permits are released exactly once."""
 
     async def run() -> None:
         daemon = Permits("running", limit)
@@ -186,8 +188,8 @@ def test_after_any_mixture_every_count_is_back(steps: list[str], sessions: int, 
     asyncio.run(run())
 
 
-async def test_a_larger_bound_lets_those_in_line_go_on() -> None:
-    """As many as the new bound allows, in the order in which they came."""
+async def test_a_larger_limit_wakes_waiters() -> None:
+    """As many as the new limit allows, in order of arrival."""
     permits = Permits("test", 1)
     order: list[int] = []
     release = asyncio.Event()
@@ -207,8 +209,8 @@ async def test_a_larger_bound_lets_those_in_line_go_on() -> None:
     assert (permits.in_use, permits.waiting) == (0, 0)
 
 
-async def test_a_smaller_bound_takes_nobodys_permit() -> None:
-    """Those who hold one go on; the next one waits until fewer than the new bound are left."""
+async def test_a_smaller_limit_revokes_no_permit() -> None:
+    """Holders continue; the next waiter starts when fewer than the new limit are left."""
     permits = Permits("test", 3)
     leave = [asyncio.Event() for _ in range(4)]
     entered: list[int] = []

@@ -1,4 +1,4 @@
-"""What single principals may use."""
+"""Limits of single principals."""
 
 import pytest
 from toold.daemon.dispatch import PrincipalLimit, PrincipalLimits
@@ -9,16 +9,16 @@ from toold.protocol.tool_call import LOCAL, Cost, Principal
 CI = Principal("token:ci")
 
 
-def test_who_has_no_limits_has_the_daemons() -> None:
-    """No shared permits, and the one budget."""
+def test_a_principal_without_limits_has_the_daemons() -> None:
+    """No shared permits, and the daemon's budget only."""
     everybodys = Budget({})
     allowances = PrincipalLimits(everybodys)
     assert allowances.permits_of(LOCAL) is None
     assert list(allowances.budgets_of(LOCAL)) == [everybodys]
 
 
-def test_calls_at_once_are_shared_by_a_principals_sessions() -> None:
-    """One count for all of them, whose bound follows what is configured."""
+def test_a_principals_sessions_share_its_permits() -> None:
+    """One count for all of them, whose limit follows the configuration."""
     allowances = PrincipalLimits(Budget({}))
     allowances.apply([PrincipalLimit(CI.name, 2, {})])
     permits = allowances.permits_of(CI)
@@ -30,8 +30,8 @@ def test_calls_at_once_are_shared_by_a_principals_sessions() -> None:
     assert allowances.permits_of(CI) is None
 
 
-def test_a_principals_budget_is_its_own() -> None:
-    """It is refused by name where it has spent it, and nobody else is."""
+def test_a_principals_budget_is_separate() -> None:
+    """Once it is spent only that principal is refused, by name."""
     allowances = PrincipalLimits(Budget({}))
     allowances.apply([PrincipalLimit(CI.name, None, {"USD": 1.0})])
     for budget in allowances.budgets_of(CI):
@@ -44,8 +44,8 @@ def test_a_principals_budget_is_its_own() -> None:
             pass
 
 
-def test_what_was_spent_outlasts_a_change_and_a_start() -> None:
-    """A token that is made anew under its name has the rest of the day's budget, not another one."""
+def test_spent_amounts_survive_changes_and_restarts() -> None:
+    """A new token with the same name has the rest of the day's budget."""
     allowances = PrincipalLimits(Budget({}))
     allowances.apply([PrincipalLimit(CI.name, None, {"USD": 1.0})])
     own = allowances.budgets_of(CI)[-1]

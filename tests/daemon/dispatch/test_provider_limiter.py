@@ -1,4 +1,4 @@
-"""The door to a provider: its bound, its breaker, and work that outlives its caller."""
+"""Provider limits: permits, circuit breaker, and requests that outlive their caller."""
 
 import asyncio
 from typing import Any
@@ -16,29 +16,29 @@ def scripted(text: str = "hi") -> Any:
     return script
 
 
-async def test_a_completion_books_its_time_tokens_and_provider(house: Any) -> None:
-    """What the answer cost stands in its metadata."""
-    home = house(providers={"kimi": (scripted(), 6)})
-    result = await home.call(home.session(), "a", "ask")
+async def test_a_completion_meters_its_time_tokens_and_provider(make_harness: Any) -> None:
+    """The answer's metadata has its cost."""
+    harness = make_harness(providers={"kimi": (scripted(), 6)})
+    result = await harness.call(harness.session(), "a", "ask")
     assert result.outputs[0].text == "hi"
     assert (result.metadata.provider, result.metadata.usage.output_tokens) == ("kimi", 5)
     assert result.metadata.simulated
     assert result.metadata.timings.provider_ms > 0
 
 
-async def test_no_more_calls_than_the_limit_reach_the_vendor(house: Any) -> None:
-    """With a limit of 2, six calls never run more than two at once, and none is lost."""
-    home = house(providers={"glm": (scripted(), 2)})
-    session = home.session()
+async def test_at_most_the_limit_reach_the_vendor(make_harness: Any) -> None:
+    """With a limit of 2, six calls run at most two at a time, and all finish."""
+    harness = make_harness(providers={"glm": (scripted(), 2)})
+    session = harness.session()
     for number in range(6):
-        home.submit(session, number, "ask", {"vendor": "glm"})
-    await home.answered()
-    assert [home.port.answers[number].outputs[0].text for number in range(6)] == ["hi"] * 6
-    assert home.providers["glm"].peak == 2
-    assert home.counts() == {"running": 0, "waiting": 0, "accepted": 0, "glm": 0}
+        harness.submit(session, number, "ask", {"vendor": "glm"})
+    await harness.answered()
+    assert [harness.port.answers[number].outputs[0].text for number in range(6)] == ["hi"] * 6
+    assert harness.providers["glm"].peak == 2
+    assert harness.counts() == {"running": 0, "waiting": 0, "accepted": 0, "glm": 0}
 
 
-async def test_calls_that_wait_for_a_hung_vendor_delay_nobody_else(house: Any, make: Any) -> None:
+async def test_calls_that_wait_for_a_hung_vendor_delay_no_others(make_harness: Any, make: Any) -> None:
     """With 100 calls waiting for GLM, other tools and the other vendor answer as usual, in every session."""
     hang = asyncio.Event()
 
@@ -49,27 +49,27 @@ async def test_calls_that_wait_for_a_hung_vendor_delay_nobody_else(house: Any, m
     async def local(arguments: Any, context: Any) -> str:
         return "local"
 
-    home = house([make("local", local)], providers={"glm": (hung, 4), "kimi": (scripted(), 6)}, max_running=8)
-    busy = [home.session(f"busy-{number}", running=8) for number in range(5)]
+    harness = make_harness([make("local", local)], providers={"glm": (hung, 4), "kimi": (scripted(), 6)}, max_running=8)
+    busy = [harness.session(f"busy-{number}", running=8) for number in range(5)]
     for number in range(100):
-        home.submit(busy[number % 5], f"glm-{number}", "ask", {"vendor": "glm"}, timeout_ms=60_000)
-    while home.gates["glm"].permits.waiting < 96:
+        harness.submit(busy[number % 5], f"glm-{number}", "ask", {"vendor": "glm"}, timeout_ms=60_000)
+    while harness.limiters["glm"].permits.waiting < 96:
         await asyncio.sleep(0.001)
     async with asyncio.timeout(10):
-        for session in (home.session("other"), busy[0]):
+        for session in (harness.session("other"), busy[0]):
             for name in ("local", "ask"):
-                home.submit(session, f"{session.label}-{name}", name)
-                while f"{session.label}-{name}" not in home.port.answers:
+                harness.submit(session, f"{session.label}-{name}", name)
+                while f"{session.label}-{name}" not in harness.port.answers:
                     await asyncio.sleep(0.001)
-    assert home.router.accepted == 100
+    assert harness.router.accepted == 100
     hang.set()
-    await home.answered()
-    assert home.providers["glm"].peak == 4
-    assert all(home.port.answers[f"glm-{number}"].ok for number in range(100))
+    await harness.answered()
+    assert harness.providers["glm"].peak == 4
+    assert all(harness.port.answers[f"glm-{number}"].ok for number in range(100))
 
 
-async def test_nobody_holds_a_providers_permit_while_it_waits_to_run(house: Any, make: Any) -> None:
-    """A call that stood in line for its vendor asks it at once, however busy the daemon is by then."""
+async def test_a_call_holds_no_provider_permit_while_it_waits_to_run(make_harness: Any, make: Any) -> None:
+    """A call that gets its vendor's permit asks at once, however busy the daemon is."""
     go = asyncio.Event()
 
     async def script(request: CompletionRequest, on_delta: OnDelta | None) -> str:
@@ -80,27 +80,27 @@ async def test_nobody_holds_a_providers_permit_while_it_waits_to_run(house: Any,
     async def hang(arguments: Any, context: Any) -> Any:
         await asyncio.Event().wait()
 
-    home = house([make("hang", hang)], providers={"kimi": (script, 1)}, max_running=2)
-    session = home.session()
-    home.submit(session, "first", "ask", {"prompt": "first"})
-    home.submit(session, "second", "ask", {"prompt": "second"})
-    while home.gates["kimi"].permits.waiting < 1:
+    harness = make_harness([make("hang", hang)], providers={"kimi": (script, 1)}, max_running=2)
+    session = harness.session()
+    harness.submit(session, "first", "ask", {"prompt": "first"})
+    harness.submit(session, "second", "ask", {"prompt": "second"})
+    while harness.limiters["kimi"].permits.waiting < 1:
         await asyncio.sleep(0.001)
-    hangs = [home.submit(session, f"hang-{number}", "hang") for number in range(4)]
-    while home.router.permits.in_use < 2 or home.router.permits.waiting + session.permits.waiting < 1:
+    hangs = [harness.submit(session, f"hang-{number}", "hang") for number in range(4)]
+    while harness.router.permits.in_use < 2 or harness.router.permits.waiting + session.permits.waiting < 1:
         await asyncio.sleep(0.001)
     go.set()
     async with asyncio.timeout(10):
-        while home.providers["kimi"].asked < 2 or home.gates["kimi"].permits.in_use:
+        while harness.providers["kimi"].asked < 2 or harness.limiters["kimi"].permits.in_use:
             await asyncio.sleep(0.001)
     for running in hangs:
-        home.router.cancel(session, running.key)
-    await home.answered()
-    assert home.port.answers["second"].ok
+        harness.router.cancel(session, running.key)
+    await harness.answered()
+    assert harness.port.answers["second"].ok
 
 
-async def test_a_permit_stays_taken_until_the_vendors_work_has_ended(house: Any) -> None:
-    """A caller that runs out of time is answered at once; the permit comes back when the SDK lets go."""
+async def test_a_permit_is_held_until_the_sdk_returns(make_harness: Any) -> None:
+    """A caller that times out is answered at once; the permit is released when the SDK returns."""
     let_go = asyncio.Event()
 
     async def stubborn(request: CompletionRequest, on_delta: OnDelta | None) -> str:
@@ -110,80 +110,80 @@ async def test_a_permit_stays_taken_until_the_vendors_work_has_ended(house: Any)
             await let_go.wait()  # as a thread that cannot be interrupted
         return ""
 
-    home = house(providers={"glm": (stubborn, 1)})
-    gate = home.gates["glm"]
-    result = await home.call(home.session(), "a", "ask", arguments={"vendor": "glm"}, timeout_ms=30)
+    harness = make_harness(providers={"glm": (stubborn, 1)})
+    gate = harness.limiters["glm"]
+    result = await harness.call(harness.session(), "a", "ask", arguments={"vendor": "glm"}, timeout_ms=30)
     assert result.error.code == "TIMEOUT"
     assert result.error.retryable
-    assert (gate.permits.in_use, gate.abandoned, home.router.permits.in_use) == (1, 1, 0)
+    assert (gate.permits.in_use, gate.abandoned, harness.router.permits.in_use) == (1, 1, 0)
     let_go.set()
     while gate.permits.in_use or gate.abandoned:
         await asyncio.sleep(0.001)
 
 
-async def test_a_call_cancelled_while_it_waits_for_its_vendor_never_reaches_it(house: Any) -> None:
-    """Its place in the line is given up, and the vendor is not asked."""
+async def test_a_call_cancelled_while_it_waits_for_its_vendor_never_reaches_it(make_harness: Any) -> None:
+    """Its place in the queue is free, and the vendor is not asked."""
     hang = asyncio.Event()
 
     async def hung(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         await hang.wait()
         return "x"
 
-    home = house(providers={"glm": (hung, 1)})
-    session = home.session()
-    home.submit(session, "first", "ask", {"vendor": "glm"})
-    waiting = home.submit(session, "second", "ask", {"vendor": "glm"})
-    while home.gates["glm"].permits.waiting < 1:
+    harness = make_harness(providers={"glm": (hung, 1)})
+    session = harness.session()
+    harness.submit(session, "first", "ask", {"vendor": "glm"})
+    waiting = harness.submit(session, "second", "ask", {"vendor": "glm"})
+    while harness.limiters["glm"].permits.waiting < 1:
         await asyncio.sleep(0.001)
-    assert home.router.cancel(session, waiting.key)
-    while "second" not in home.port.answers:
+    assert harness.router.cancel(session, waiting.key)
+    while "second" not in harness.port.answers:
         await asyncio.sleep(0.001)
-    assert home.port.answers["second"].error.code == "CANCELLED"
+    assert harness.port.answers["second"].error.code == "CANCELLED"
     hang.set()
-    await home.answered()
-    assert home.providers["glm"].asked == 1
+    await harness.answered()
+    assert harness.providers["glm"].asked == 1
 
 
-async def test_a_vendor_that_keeps_failing_is_answered_for_fast(house: Any) -> None:
-    """After some failures in a row calls are refused without asking, and told when to come again."""
+async def test_a_failing_vendor_is_refused_fast(make_harness: Any) -> None:
+    """After several failures in a row calls are refused without a request, with ``retry_after_ms``."""
 
     async def down(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         raise ServiceUnavailableError("The vendor is down.", executed="maybe")
 
-    home = house(providers={"kimi": (down, 6)})
-    session = home.session()
-    results = [await home.call(session, number, "ask") for number in range(12)]
+    harness = make_harness(providers={"kimi": (down, 6)})
+    session = harness.session()
+    results = [await harness.call(session, number, "ask") for number in range(12)]
     assert all(result.error.code == "SERVICE_UNAVAILABLE" for result in results)
-    assert home.providers["kimi"].asked < 12
+    assert harness.providers["kimi"].asked < 12
     assert results[-1].error.retry_after_ms > 0
     assert results[-1].error.executed == "no"
-    assert set(home.provider_errors) == {("kimi", "SERVICE_UNAVAILABLE")}
+    assert set(harness.provider_errors) == {("kimi", "SERVICE_UNAVAILABLE")}
 
 
-async def test_refusals_of_a_vendor_that_works_do_not_close_its_door(house: Any) -> None:
-    """A wrong key or a bad request says nothing about whether the vendor is up."""
+async def test_a_vendors_refusals_do_not_open_the_circuit_breaker(make_harness: Any) -> None:
+    """An invalid key or a bad request does not mean that the vendor is down."""
 
     async def refuses(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         raise ProviderError("No such parameter.", executed="no")
 
-    home = house(providers={"kimi": (refuses, 6)})
-    session = home.session()
+    harness = make_harness(providers={"kimi": (refuses, 6)})
+    session = harness.session()
     for number in range(12):
-        assert (await home.call(session, number, "ask")).error.code == "PROVIDER_ERROR"
-    assert home.providers["kimi"].asked == 12
+        assert (await harness.call(session, number, "ask")).error.code == "PROVIDER_ERROR"
+    assert harness.providers["kimi"].asked == 12
 
 
-async def test_a_vendor_that_is_not_configured_is_answered_with_what_to_set(house: Any) -> None:
+async def test_an_unconfigured_vendor_is_refused_with_the_missing_setting(make_harness: Any) -> None:
     """The error names the key."""
-    home = house()
-    result = await home.call(home.session(), "a", "ask")
+    harness = make_harness()
+    result = await harness.call(harness.session(), "a", "ask")
     assert result.error.code == "SERVICE_UNAVAILABLE"
     assert "KIMI_API_KEY" in result.error.message
     assert not result.error.retryable
 
 
-async def test_what_a_tool_left_asking_ends_with_its_call(house: Any, make: Any) -> None:
-    """Where one of two questions fails the call is answered, the other is ended, and every permit is back."""
+async def test_abandoned_requests_end_with_their_call(make_harness: Any, make: Any) -> None:
+    """If one of two requests fails the call is answered, the other is cancelled, and all permits are released."""
 
     async def fails(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         raise ProviderError("No.", executed="no")
@@ -199,48 +199,48 @@ async def test_what_a_tool_left_asking_ends_with_its_call(house: Any, make: Any)
 
         return await asyncio.gather(ask("kimi"), ask("glm"), ask("glm"))
 
-    home = house([make("both", both, open_world=True)], providers={"kimi": (fails, 6), "glm": (hung, 1)})
-    result = await home.call(home.session(), "a", "both")
+    harness = make_harness([make("both", both, open_world=True)], providers={"kimi": (fails, 6), "glm": (hung, 1)})
+    result = await harness.call(harness.session(), "a", "both")
     assert result.error.code == "PROVIDER_ERROR"
     async with asyncio.timeout(10):
-        while set(home.counts().values()) != {0}:
+        while set(harness.counts().values()) != {0}:
             await asyncio.sleep(0.001)
 
 
-async def test_an_argument_that_a_model_does_not_take_says_nothing_of_its_vendor(house: Any) -> None:
-    """What is refused before the vendor is asked neither counts as its error nor as its success."""
+async def test_an_invalid_argument_does_not_count_for_the_circuit_breaker(make_harness: Any) -> None:
+    """A request that is rejected unsent is neither a failure nor a success of the vendor."""
 
     async def down_or_refused(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         if request.messages[0].content == "bad":
             raise InvalidArgumentsError("temperature: this model takes none.")
         raise ServiceUnavailableError("The vendor is down.", executed="maybe")
 
-    home = house(providers={"kimi": (down_or_refused, 6)})
-    session = home.session()
+    harness = make_harness(providers={"kimi": (down_or_refused, 6)})
+    session = harness.session()
     for number in range(8):
-        await home.call(session, number, "ask", arguments={"prompt": "bad" if number % 2 else "x"})
-    assert len(home.provider_errors) == 4
-    await home.call(session, 8, "ask")
-    refused = await home.call(session, 9, "ask")
-    assert home.providers["kimi"].asked == 9
+        await harness.call(session, number, "ask", arguments={"prompt": "bad" if number % 2 else "x"})
+    assert len(harness.provider_errors) == 4
+    await harness.call(session, 8, "ask")
+    refused = await harness.call(session, 9, "ask")
+    assert harness.providers["kimi"].asked == 9
     assert refused.error.retry_after_ms > 0
 
 
 @pytest.mark.parametrize("code", ["RATE_LIMITED", "CONTEXT_LENGTH_EXCEEDED", "PROVIDER_ERROR"])
-async def test_what_the_vendor_said_reaches_the_caller(house: Any, code: str) -> None:
-    """The provider's error is the call's error, with its own fields."""
+async def test_the_vendors_error_reaches_the_caller(make_harness: Any, code: str) -> None:
+    """The provider's error is the call's error, with its fields."""
     from toold.protocol.error_codes import ERROR_CLASSES
 
     async def fails(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         raise ERROR_CLASSES[ErrorCode(code)]("The vendor said so.", retry_after_ms=1234)
 
-    home = house(providers={"kimi": (fails, 6)})
-    error = (await home.call(home.session(), "a", "ask")).error
+    harness = make_harness(providers={"kimi": (fails, 6)})
+    error = (await harness.call(harness.session(), "a", "ask")).error
     assert (error.code, error.message, error.retry_after_ms) == (code, "The vendor said so.", 1234)
 
 
-async def test_closing_waits_no_longer_than_it_is_told(house: Any) -> None:
-    """At the daemon's end a hung SDK is left alone after the time given."""
+async def test_closing_waits_at_most_its_timeout(make_harness: Any) -> None:
+    """At shutdown a hung SDK is abandoned after the given time."""
 
     async def stubborn(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         try:
@@ -250,10 +250,10 @@ async def test_closing_waits_no_longer_than_it_is_told(house: Any) -> None:
         return ""
 
     let_go = asyncio.Event()
-    home = house(providers={"kimi": (stubborn, 1)})
-    await home.call(home.session(), "a", "ask", timeout_ms=20)
-    await home.gates["kimi"].close(0.01)
-    assert home.gates["kimi"].abandoned == 1
+    harness = make_harness(providers={"kimi": (stubborn, 1)})
+    await harness.call(harness.session(), "a", "ask", timeout_ms=20)
+    await harness.limiters["kimi"].close(0.01)
+    assert harness.limiters["kimi"].abandoned == 1
     let_go.set()
-    while home.gates["kimi"].abandoned:
+    while harness.limiters["kimi"].abandoned:
         await asyncio.sleep(0.001)

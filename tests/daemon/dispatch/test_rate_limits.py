@@ -1,4 +1,4 @@
-"""How often a source may be called: tokens, the line before them, and what does not fit into a call's time."""
+"""Rate limits of sources: tokens, the queue before them, and waits beyond a call's deadline."""
 
 import asyncio
 import time
@@ -34,8 +34,8 @@ def soon(seconds: float = 20.0) -> float:
     return time.monotonic() + seconds
 
 
-async def test_a_burst_goes_at_once_and_the_next_waits_for_its_token() -> None:
-    """So many calls as the burst has; each further one when its token comes, which is smoothly."""
+async def test_a_burst_passes_and_the_next_call_waits_for_a_token() -> None:
+    """After the burst each call waits for its token; tokens arrive evenly."""
     bucket = limits(per_minute=600, burst=3)
     began = time.monotonic()
     for _ in range(3):
@@ -45,8 +45,8 @@ async def test_a_burst_goes_at_once_and_the_next_waits_for_its_token() -> None:
     assert time.monotonic() - began >= 3 * 0.1 - 0.05
 
 
-async def test_what_does_not_fit_into_the_time_left_is_told_at_once() -> None:
-    """With when to come again, and nothing executed; it costs no token."""
+async def test_a_wait_beyond_the_deadline_is_refused_at_once() -> None:
+    """With ``retry_after_ms`` and nothing executed; it costs no token."""
     bucket = limits(per_minute=2, burst=1)
     await bucket.acquire("crm", LOCAL, soon())
     for _ in range(2):
@@ -58,8 +58,8 @@ async def test_what_does_not_fit_into_the_time_left_is_told_at_once() -> None:
         assert refused.value.retryable
 
 
-async def test_who_stands_in_line_is_reckoned_with() -> None:
-    """Whoever comes behind two others waits three times as long, and is told so."""
+async def test_queued_calls_count() -> None:
+    """A call behind two others waits three times as long, and the error says so."""
     bucket = limits(per_minute=6, burst=1)
     await bucket.acquire("crm", LOCAL, soon())
     waiting = [asyncio.create_task(bucket.acquire("crm", LOCAL, soon(1000))) for _ in range(2)]
@@ -74,7 +74,7 @@ async def test_who_stands_in_line_is_reckoned_with() -> None:
 
 
 async def test_first_come_first_served() -> None:
-    """The tokens go to those who wait in the order in which they came, and nobody is passed over for one who left."""
+    """Tokens go to waiting calls in order of arrival, even if one of them leaves."""
     bucket = limits(per_minute=3000, burst=1)
     served: list[int] = []
 
@@ -90,8 +90,8 @@ async def test_first_come_first_served() -> None:
     assert served == [-1, 0, 1, 3, 4, 5, 6, 7]
 
 
-async def test_each_principal_has_tokens_of_its_own_and_other_sources_none() -> None:
-    """What one used up another still has; a source without a rate is not bounded."""
+async def test_each_principal_has_its_own_tokens() -> None:
+    """One principal's use does not affect another's; a source without a rate is not limited."""
     bucket = limits(per_minute=1, burst=1)
     await bucket.acquire("crm", LOCAL, soon(1))
     await bucket.acquire("crm", Principal("token:ann"), soon(1))
@@ -101,8 +101,8 @@ async def test_each_principal_has_tokens_of_its_own_and_other_sources_none() -> 
         await bucket.acquire("toold", LOCAL, soon(1))
 
 
-async def test_a_rate_that_is_changed_counts_from_then_on() -> None:
-    """A reload that allows more has those who come after it wait for nothing that was used up before."""
+async def test_a_changed_rate_applies_to_new_calls() -> None:
+    """After a reload with a higher rate, new calls do not wait for tokens used before."""
     rates = {"crm": Rate(1, 1)}
     bucket = RateLimits(rates.get)
     await bucket.acquire("crm", LOCAL, soon(1))
@@ -113,50 +113,48 @@ async def test_a_rate_that_is_changed_counts_from_then_on() -> None:
 @given(
     burst=st.integers(1, 100), used=st.integers(0, 100), waiting=st.integers(0, 100), interval_s=st.floats(0.001, 60)
 )
-def test_nobody_waits_while_there_are_tokens_for_all_in_line(
-    burst: int, used: int, waiting: int, interval_s: float
-) -> None:
-    """Else as long as it takes until there is one for each in line, and one for who arrives."""
+def test_no_call_waits_while_there_are_enough_tokens(burst: int, used: int, waiting: int, interval_s: float) -> None:
+    """Otherwise it waits until there is a token for each queued call and one for itself."""
     missing = min(used, burst) + waiting + 1 - burst
     wait_s = expected_wait_s(min(used, burst) * interval_s, waiting, interval_s=interval_s, burst=burst)
     assert wait_s == pytest.approx(max(0, missing) * interval_s)
 
 
-async def test_on_the_road_it_is_asked_for_every_call_and_holds_no_permit(house: Any, make: Any) -> None:
-    """A call that waits for its token leaves the only permit to others, and its wait is in its timings."""
-    home = house([make("ask_crm", say, source="crm"), make("own", say)], max_running=1)
-    home.rates["crm"] = Rate(300, 1)
-    session = home.session()
-    assert (await home.call(session, 1, "ask_crm")).ok
-    home.submit(session, 2, "ask_crm")
-    assert (await home.call(session, 3, "own")).ok
-    assert 2 not in home.port.answers
-    await home.answered()
-    assert home.port.answers[2].metadata.timings.queue_ms > 100
-    refused = await home.call(session, 4, "ask_crm", timeout_ms=20)
+async def test_a_call_that_waits_for_a_token_holds_no_permit(make_harness: Any, make: Any) -> None:
+    """Other calls use the only permit meanwhile, and the wait is part of its timings."""
+    harness = make_harness([make("ask_crm", say, source="crm"), make("own", say)], max_running=1)
+    harness.rates["crm"] = Rate(300, 1)
+    session = harness.session()
+    assert (await harness.call(session, 1, "ask_crm")).ok
+    harness.submit(session, 2, "ask_crm")
+    assert (await harness.call(session, 3, "own")).ok
+    assert 2 not in harness.port.answers
+    await harness.answered()
+    assert harness.port.answers[2].metadata.timings.queue_ms > 100
+    refused = await harness.call(session, 4, "ask_crm", timeout_ms=20)
     assert refused.error.code == "RATE_LIMITED"
     assert refused.metadata.latency_ms < 150
-    assert set(home.counts().values()) == {0}
+    assert set(harness.counts().values()) == {0}
 
 
-async def test_what_calls_make_is_counted_too(house: Any, make: Any) -> None:
-    """A child of a source waits for its token as any call does."""
+async def test_child_calls_need_tokens_too(make_harness: Any, make: Any) -> None:
+    """A child call to a source waits for its token like any call."""
 
     async def twice(arguments: Any, context: Any) -> list[bool]:
         return [(await context.call("ask_crm", {}, name=name, timeout_s=0.05)).ok for name in ("a", "b")]
 
-    home = house(
+    harness = make_harness(
         [
             make("ask_crm", say, source="crm"),
             make("compose", twice, read_only=False, open_world=True, orchestration=True),
         ]
     )
-    home.rates["crm"] = Rate(1, 1)
-    assert (await home.call(home.session(), 1, "compose")).structured == [True, False]
+    harness.rates["crm"] = Rate(1, 1)
+    assert (await harness.call(harness.session(), 1, "compose")).structured == [True, False]
 
 
-async def test_calls_that_come_before_the_first_bucket_is_made_share_it() -> None:
-    """It is made in a thread: who comes meanwhile has no bucket, and no burst, of its own."""
+async def test_concurrent_first_calls_share_one_bucket() -> None:
+    """It is created in a thread; concurrent callers do not get their own bucket and burst."""
     bucket = limits(per_minute=1, burst=2)
     taken = await asyncio.gather(*(bucket.acquire("crm", LOCAL, soon(1.0)) for _ in range(8)), return_exceptions=True)
     assert sum(one is None for one in taken) == 2
