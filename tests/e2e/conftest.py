@@ -1,4 +1,4 @@
-"""The real daemon as a process, with a user's package of badly behaved tools, and raw peers that speak the wire."""
+"""Fixtures: the daemon as a process, a user's package of misbehaving tools, and raw WebSocket peers."""
 
 import asyncio
 import json
@@ -126,7 +126,7 @@ async def reports(arguments: Nothing, context):
 
 @dataclass
 class Process:
-    """A daemon that runs, and what a test needs to know of it."""
+    """A running daemon, with its files and addresses."""
 
     process: subprocess.Popen[bytes]
     state: Path
@@ -141,7 +141,7 @@ class Process:
         return f"ws://127.0.0.1:{self.port}/"
 
     def stop(self) -> int:
-        """SIGTERM, and the exit code."""
+        """Send SIGTERM. Returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=30)
@@ -151,7 +151,7 @@ class Process:
 
     @asynccontextmanager
     async def peer(self, **hello: Any) -> AsyncIterator["Peer"]:
-        """A connection after a good hello; fields of hello as given."""
+        """A connection after a valid hello with these fields."""
         async with connect(self.url, compression=None, max_size=None) as socket:
             peer = Peer(socket)
             await peer.send(op="hello", **{"session_id": "e2e-test", "token": self.token, **hello})
@@ -161,7 +161,7 @@ class Process:
 
 
 class Peer:
-    """A raw connection: frames as dicts, one way and the other."""
+    """A raw connection that sends and receives frames as dicts."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -176,7 +176,7 @@ class Peer:
             return frame
 
     async def until(self, op: str, request_id: object = None) -> dict[str, Any]:
-        """The next frame of this op (and request id); others are skipped."""
+        """Returns the next frame with this op (and request id), and skips others."""
         while True:
             frame = await self.receive()
             if frame["op"] == op and (request_id is None or frame.get("request_id") == request_id):
@@ -188,7 +188,7 @@ class Peer:
         return await self.until("call_tool_res", request_id)
 
     async def answers(self, *calls: tuple[str, dict[str, Any]], timeout_ms: int | None = None) -> list[dict[str, Any]]:
-        """Call tools side by side; their answers in the order of the calls."""
+        """Call tools concurrently. Returns the answers in the order of the calls."""
         ids = [uuid4().hex for _ in calls]
         limit = {} if timeout_ms is None else {"timeout_ms": timeout_ms}
         for request_id, (name, arguments) in zip(ids, calls, strict=True):
@@ -200,22 +200,20 @@ class Peer:
         return [found[request_id] for request_id in ids]
 
     async def status(self, **arguments: Any) -> dict[str, Any]:
-        """What ``status`` says now, by an id of its own: an earlier id would bring the earlier answer again."""
+        """The current result of ``status``, under a new id, since an earlier id would be replayed."""
         state: dict[str, Any] = (await self.call(uuid4().hex, "status", **arguments))["structured"]
         return state
 
 
 def clean_environment(state: Path) -> dict[str, str]:
-    """This process's environment without anything that configures a daemon."""
+    """The environment without the variables that configure a daemon."""
     foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {**env, "TOOLD_STATE_DIR": str(state)}
 
 
 def start(directory: Path, *flags: str, simulate: bool = True, **settings: str) -> Process:
-    """Start a daemon, simulated unless said otherwise, on free ports in a directory of its own; return when it
-    listens.
-    """
+    """Start a daemon on free ports in a separate directory, by default simulated, and wait until it listens."""
     state, log = directory / "state", directory / "daemon.log"
     env = clean_environment(state) | settings
     packages = directory / "packages"
@@ -245,7 +243,7 @@ def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[s
             address: dict[str, Any] = json.loads((state / "daemon.json").read_text())
         except (OSError, ValueError):
             address = {}
-        if address.get("pid") == process.pid:  # not what a daemon before it left behind
+        if address.get("pid") == process.pid:  # not the file of an earlier daemon
             return address
         time.sleep(0.02)
     process.kill()
@@ -254,13 +252,13 @@ def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[s
 
 @pytest.fixture
 def clean_env() -> Callable[[Path], dict[str, str]]:
-    """A function that makes an environment with a state directory and nothing else that configures a daemon."""
+    """Returns an environment in which only the state directory configures a daemon."""
     return clean_environment
 
 
 @pytest.fixture(scope="session")
 def daemon(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """One daemon for all tests of a worker; it must end well and log no traceback."""
+    """One daemon per xdist worker; it must stop cleanly and log no traceback."""
     running = start(tmp_path_factory.mktemp("daemon"))
     yield running
     assert running.stop() == 0, running.logged()
@@ -269,7 +267,7 @@ def daemon(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def start_daemon(starts_processes: None, tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    """Start a daemon with flags and settings of the test's own; what still runs at the end is stopped."""
+    """Starts daemons with these flags and settings; those still running at the end are killed."""
     started: list[Process] = []
 
     def begin(*flags: str, simulate: bool = True, **settings: str) -> Process:
@@ -288,7 +286,7 @@ Caller = Peer | McpCaller
 
 
 def connect_by(transport: str, daemon: Process) -> AbstractAsyncContextManager[Caller]:
-    """Whoever calls, by the transport; each answers in the words of ``call_tool_res``."""
+    """A caller over this transport; all return answers in the form of ``call_tool_res``."""
     if transport == "websocket":
         return daemon.peer(features=["ack"])
     if transport == "mcp over http":
@@ -298,20 +296,20 @@ def connect_by(transport: str, daemon: Process) -> AbstractAsyncContextManager[C
 
 @pytest.fixture
 def by() -> Callable[[str, Process], AbstractAsyncContextManager[Caller]]:
-    """A function that connects by a transport."""
+    """Connects over a transport."""
     return connect_by
 
 
 @pytest.fixture(params=TRANSPORTS)
 async def caller(request: pytest.FixtureRequest, daemon: Process) -> AsyncIterator[Caller]:
-    """Whoever calls, by each transport: for what is promised of every call."""
+    """A caller over each transport, for the promises about all calls."""
     async with connect_by(request.param, daemon) as connected:
         yield connected
 
 
 @pytest.fixture
 async def peer(daemon: Process) -> AsyncIterator[Peer]:
-    """A connection that understands everything."""
+    """A connection with all features."""
     async with daemon.peer(features=["ack", "stream"]) as connected:
         yield connected
 
@@ -321,7 +319,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def command(starts_processes: None, tmp_path: Path) -> Command:
-    """Run a ``toold`` command to its end; it knows of no daemon but that of the state directory and settings given."""
+    """Runs a ``toold`` command that finds only the daemon of this state directory and these settings."""
 
     def run(
         *arguments: str, state: Path | None = None, stdin: str = "", **settings: str
@@ -345,5 +343,5 @@ PeerFactory = Callable[..., AbstractAsyncContextManager[Peer]]
 
 @pytest.fixture
 def make_peer(daemon: Process) -> PeerFactory:
-    """Further connections to the same daemon."""
+    """Opens further connections to the same daemon."""
     return daemon.peer

@@ -1,4 +1,4 @@
-"""Callers by MCP that answer as the WebSocket's peer does, so that what is promised of calls is tried over each."""
+"""MCP callers with the interface of the WebSocket peer, so that tests run over each transport."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ import httpx
 
 Frame = dict[str, Any]
 Ask = Callable[[Frame], Awaitable[Frame]]
-"""One message of JSON-RPC, and its answer."""
+"""Sends a JSON-RPC message and returns the answer."""
 
 HANDSHAKE: Frame = {
     "jsonrpc": "2.0",
@@ -28,18 +28,18 @@ HANDSHAKE: Frame = {
 
 
 class McpCaller:
-    """Calls by MCP; answers in the words of ``call_tool_res``."""
+    """Calls over MCP; returns answers in the form of ``call_tool_res``."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._count = 0
 
     async def call(self, _: object, name: str, **arguments: Any) -> Frame:
-        """Call a tool and wait for its answer. The id is this caller's own."""
+        """Call a tool under a new id and wait for its answer."""
         return await self._call(name, arguments, None)
 
     async def answers(self, *calls: tuple[str, Frame], timeout_ms: int | None = None) -> list[Frame]:
-        """Call tools side by side; their answers in the order of the calls."""
+        """Call tools concurrently. Returns the answers in the order of the calls."""
         return list(await asyncio.gather(*(self._call(*call, timeout_ms) for call in calls)))
 
     async def _call(self, name: str, arguments: Frame, timeout_ms: int | None) -> Frame:
@@ -70,7 +70,7 @@ def frame_of(answer: Frame) -> Frame:
 
 @asynccontextmanager
 async def over_http(url: str, token: str) -> AsyncIterator[McpCaller]:
-    """A caller by ``POST /mcp``."""
+    """A caller over ``POST /mcp``."""
     headers = {"authorization": f"Bearer {token}", "accept": "application/json", "mcp-protocol-version": "2025-11-25"}
     many = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(trust_env=False, timeout=60, headers=headers, limits=many) as http:
@@ -84,7 +84,7 @@ async def over_http(url: str, token: str) -> AsyncIterator[McpCaller]:
 
 @asynccontextmanager
 async def over_stdio(env: dict[str, str], cwd: Path) -> AsyncIterator[McpCaller]:
-    """A caller by a ``toold mcp`` of its own."""
+    """A caller over a separate ``toold mcp`` process."""
     command = [sys.executable, "-m", "toold", "mcp"]
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=env, cwd=cwd, limit=2**25)
     source, sink = process.stdout, process.stdin

@@ -1,4 +1,4 @@
-"""The tools that ask models, over the wire, on the vendors' SDKs: what they send, what it costs, how they fail."""
+"""Tools that ask models, over the wire and the vendors' SDKs: requests, costs and failures."""
 
 import asyncio
 from collections import Counter
@@ -23,14 +23,14 @@ COMPLETIONS = {"chat": 1, "challenge": 1, "consensus": 3}
 
 @pytest.fixture
 async def vendors() -> AsyncIterator[Simulator]:
-    """Both vendors, in the test's own process, so that what they are asked can be read."""
+    """Both simulated vendors in the test's process, so that their requests can be inspected."""
     async with Simulator() as simulator:
         yield simulator
 
 
 @pytest.fixture
 async def asking(vendors: Simulator, start_daemon: Callable[..., "Process"]) -> "Process":
-    """A daemon that takes the simulator for the vendors, and has asked them for their models already."""
+    """A daemon that uses this simulator and has already listed its models."""
     daemon = await asyncio.to_thread(
         start_daemon,
         simulate=False,
@@ -47,8 +47,8 @@ async def asking(vendors: Simulator, start_daemon: Callable[..., "Process"]) -> 
     return daemon
 
 
-async def test_each_call_makes_as_many_completions_as_it_says(asking: "Process", vendors: Simulator) -> None:
-    """One, or for a consensus of n models n + 1; Kimi's web search one more for each search."""
+async def test_each_call_makes_the_documented_number_of_completions(asking: "Process", vendors: Simulator) -> None:
+    """One; n + 1 for a consensus of n models; Kimi's web search adds one per search."""
     async with asking.peer() as peer:
         for name, arguments in TOOLS.items():
             before = len(vendors.log)
@@ -65,8 +65,8 @@ async def test_each_call_makes_as_many_completions_as_it_says(asking: "Process",
         assert vendors.log[-1].body["thinking"] == {"type": "disabled"}
 
 
-async def test_a_consensus_is_asked_side_by_side(asking: "Process", vendors: Simulator) -> None:
-    """All models at once, then the synthesis over what they said."""
+async def test_a_consensus_asks_its_models_concurrently(asking: "Process", vendors: Simulator) -> None:
+    """All models are asked at once, then the synthesis over their answers."""
     async with asking.peer() as peer:
         models = [{"model": "glm-4.6", "stance": stance} for stance in ("for", "against", "neutral")]
         frame = await peer.call("1", "consensus", prompt="Ship? [[sim:delay=0.3]]", models=models)
@@ -77,7 +77,7 @@ async def test_a_consensus_is_asked_side_by_side(asking: "Process", vendors: Sim
 
 
 async def test_one_model_of_a_consensus_that_fails_is_reported(asking: "Process", vendors: Simulator) -> None:
-    """The vendor refuses one of them; the others' answers count."""
+    """If the vendor rejects one model, the answers of the others count."""
     vendors.plan("kimi", "chat", "status=400")
     async with asking.peer() as peer:
         frame = await peer.call("1", "consensus", prompt="Ship?", models=TWO, synthesis_model="glm-4.6")
@@ -88,7 +88,7 @@ async def test_one_model_of_a_consensus_that_fails_is_reported(asking: "Process"
 
 @pytest.mark.parametrize("name", TOOLS)
 async def test_how_each_tool_fails(daemon: "Process", name: str) -> None:
-    """Vendor down, out of time, cancelled while it streams: the one answer is an error, and nothing stays held."""
+    """Vendor down, timeout, cancelled while streaming: one error answer, and no permit in use."""
     arguments = TOOLS[name]
     async with daemon.peer(features=["stream"]) as peer:
 
@@ -111,14 +111,16 @@ async def test_how_each_tool_fails(daemon: "Process", name: str) -> None:
 
 
 def held(status: dict[str, Any]) -> int:
-    """How many permits are in use."""
+    """The number of permits in use."""
     limits = status["limits"]
     permits = [limits["running"], *limits["providers"].values()]
     return sum(permit["in_use"] for permit in permits)
 
 
-async def test_files_that_do_not_fit_are_named(tmp_path: Path, start_daemon: Callable[..., "Process"]) -> None:
-    """By the answer, whole files only; and where nothing fits, the error names who has the room."""
+async def test_files_beyond_the_context_window_are_named(
+    tmp_path: Path, start_daemon: Callable[..., "Process"]
+) -> None:
+    """The answer names omitted files; if no file fits, the error names a model with a larger window."""
     (tmp_path / "short.txt").write_text("word " * 1_000)
     (tmp_path / "long.txt").write_text("word " * 9_000)
     daemon = start_daemon(TOOLD_WORKSPACE=str(tmp_path))

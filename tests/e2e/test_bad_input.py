@@ -1,4 +1,4 @@
-"""Bad input gets what docs/protocol.md says, addressed; the connection goes on, and so do all others."""
+"""Invalid input gets the answer in docs/protocol.md; the connection and all others stay open."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 
 async def first_frame(daemon: Any, data: str | bytes) -> tuple[dict[str, Any], int | None, str | None]:
-    """Send one first frame: the ack that it gets, and the close that follows."""
+    """Send a first frame. Returns its ack and the close code."""
     async with connect(daemon.url, compression=None) as socket:
         await socket.send(data)
         ack = json.loads(await socket.recv())
@@ -32,17 +32,17 @@ async def first_frame(daemon: Any, data: str | bytes) -> tuple[dict[str, Any], i
         ('{"op":"hello"}', 4003, "UNAUTHORIZED"),
     ],
 )
-async def test_a_bad_first_frame_gets_a_refusing_ack_and_its_close_code(
+async def test_an_invalid_first_frame_is_rejected_with_its_close_code(
     daemon: Any, data: str | bytes, close_code: int, error: str
 ) -> None:
-    """The ack says why, then the connection ends with the code of its kind."""
+    """The ack has the reason, then the connection closes with the specific code."""
     ack, code, reason = await first_frame(daemon, data)
     assert (ack["op"], ack["ok"], ack["error"]["code"]) == ("hello_ack", False, error)
     assert (code, reason) == (close_code, error)
 
 
-async def test_no_hello_at_all_is_closed_with_4002(start_daemon: Any) -> None:
-    """A connection that says nothing does not stay."""
+async def test_a_connection_without_hello_is_closed_with_4002(start_daemon: Any) -> None:
+    """A silent connection is closed."""
     daemon = start_daemon(TOOLD_HELLO_TIMEOUT_S="0.2")
     async with connect(daemon.url, compression=None) as socket:
         assert json.loads(await socket.recv())["error"]["code"] == "PROTOCOL_ERROR"
@@ -53,15 +53,15 @@ async def test_no_hello_at_all_is_closed_with_4002(start_daemon: Any) -> None:
 
 @pytest.mark.parametrize("origin", ["https://example.org", "null", "http://127.0.0.1:8079"])
 async def test_a_foreign_origin_gets_403(daemon: Any, origin: str) -> None:
-    """Other sites' pages do not reach a loopback daemon."""
+    """Pages of other sites cannot connect to a loopback daemon."""
     with pytest.raises(InvalidStatus) as refused:
         await connect(daemon.url, additional_headers={"Origin": origin}).__aenter__()
     assert refused.value.response.status_code == 403
 
 
 @pytest.mark.parametrize("session_id", [None, "", "a b", "x" * 65, 7])
-async def test_a_malformed_session_id_is_replaced_and_said(make_peer: Any, session_id: object) -> None:
-    """The connection opens under a label that the server made."""
+async def test_a_malformed_session_id_is_replaced_with_a_notice(make_peer: Any, session_id: object) -> None:
+    """The connection opens under a generated label."""
     async with make_peer(session_id=session_id) as peer:
         assert peer.ack["session_id_generated"] is True
         assert "session_id" in peer.ack["notice"]
@@ -81,8 +81,8 @@ async def test_a_malformed_session_id_is_replaced_and_said(make_peer: Any, sessi
         ('{"op":"hello"}', "hello was already sent"),
     ],
 )
-async def test_later_frames_that_are_none_get_an_error_frame(peer: Any, data: str | bytes, word: str) -> None:
-    """The error says what was wrong, and the connection goes on."""
+async def test_invalid_later_frames_get_an_error_frame(peer: Any, data: str | bytes, word: str) -> None:
+    """The error has the reason, and the connection stays open."""
     await peer.socket.send(data)
     frame = await peer.until("error")
     assert frame["error"]["code"] == "PROTOCOL_ERROR"
@@ -107,7 +107,7 @@ async def test_later_frames_that_are_none_get_an_error_frame(peer: Any, data: st
     ],
 )
 async def test_a_wrong_call_is_answered_under_its_id(peer: Any, fields: dict[str, Any], code: str, word: str) -> None:
-    """Exactly one call_tool_res, which names the field or the file."""
+    """Exactly one call_tool_res names the field or the file."""
     await peer.send(op="call_tool", request_id="wrong", **fields)
     frame = await peer.until("call_tool_res", "wrong")
     assert frame["error"]["code"] == code
@@ -117,7 +117,7 @@ async def test_a_wrong_call_is_answered_under_its_id(peer: Any, fields: dict[str
 
 
 @pytest.mark.parametrize("request_id", [7, 0, -1, 7.5, 10**25, "7", "", "ü" * 100])
-async def test_any_id_comes_back_as_it_was_sent(peer: Any, request_id: object) -> None:
+async def test_request_ids_are_returned_unchanged(peer: Any, request_id: object) -> None:
     """Numbers stay numbers."""
     frame = await peer.call(request_id, "echo", text="x")
     assert frame["request_id"] == request_id
@@ -125,26 +125,26 @@ async def test_any_id_comes_back_as_it_was_sent(peer: Any, request_id: object) -
 
 
 async def test_a_call_without_an_id_gets_one(peer: Any) -> None:
-    """The server makes it, and ack and answer carry the same."""
+    """The server generates an id for ack and answer."""
     await peer.send(op="call_tool", name="echo", arguments={"text": "x"})
     ack = await peer.until("call_tool_ack")
     frame = await peer.until("call_tool_res", ack["request_id"])
     assert len(frame["request_id"]) == 32
 
 
-async def test_older_spellings_are_served(peer: Any) -> None:
-    """tool_call with tool and id, and a name with the suffix of older clients."""
+async def test_old_frame_formats_are_accepted(peer: Any) -> None:
+    """tool_call with tool and id, and tool names with the suffix of old clients."""
     await peer.send(op="tool_call", id=5, tool={"name": "echo_EXAI-WS-VSCode"}, arguments={"text": "old"})
     frame = await peer.until("call_tool_res", 5)
     assert (frame["id"], frame["outputs"][0]["text"]) == (5, "old")
 
 
-async def test_a_frame_over_the_limit_closes_with_1009_and_nobody_else_notices(daemon: Any, peer: Any) -> None:
-    """The one who sent it is closed; another connection goes on."""
+async def test_a_frame_over_the_limit_closes_only_its_connection(daemon: Any, peer: Any) -> None:
+    """The connection closes with 1009; another connection stays open."""
     socket = await connect(daemon.url, compression=None)
     await socket.send(json.dumps({"op": "hello", "token": daemon.token}))
     await socket.recv()
-    with contextlib.suppress(ConnectionClosed):  # it is closed while the frame is still on its way
+    with contextlib.suppress(ConnectionClosed):  # the server closes before the whole frame is sent
         await socket.send("x" * (20 * 1024 * 1024 + 1))
     with pytest.raises(ConnectionClosed):
         await asyncio.wait_for(socket.recv(), 20)
@@ -161,8 +161,8 @@ async def test_a_frame_over_the_limit_closes_with_1009_and_nobody_else_notices(d
         ("bad_error", "TOOL_EXECUTION_ERROR", "maybe"),
     ],
 )
-async def test_a_bad_tool_is_answered_for(caller: Any, tool: str, code: str, executed: str) -> None:
-    """Whatever a tool does, its caller gets one error and the daemon goes on."""
+async def test_a_misbehaving_tool_gets_one_answer(caller: Any, tool: str, code: str, executed: str) -> None:
+    """For any misbehaviour of a tool its caller gets one error, and the daemon keeps running."""
     frame = await caller.call(1, tool)
     assert (frame["error"]["code"], frame["error"]["executed"]) == (code, executed)
     assert "Traceback" not in frame["error"]["message"]
@@ -172,14 +172,14 @@ async def test_a_bad_tool_is_answered_for(caller: Any, tool: str, code: str, exe
 @pytest.mark.parametrize(
     ("kind", "error"), [("number", "TOOL_EXECUTION_ERROR"), ("progress", "TOOL_EXECUTION_ERROR"), ("surrogate", None)]
 )
-async def test_a_report_that_cannot_be_sent_costs_no_answer(caller: Any, kind: str, error: str | None) -> None:
-    """What a tool streams or reports wrongly is its own error, or is mended; its call is answered."""
+async def test_an_invalid_report_does_not_lose_the_answer(caller: Any, kind: str, error: str | None) -> None:
+    """An invalid chunk or progress report is repaired or fails the call, which gets an answer."""
     frame = await caller.call(1, "bad_streams", kind=kind)
     assert (frame["error"] and frame["error"]["code"]) == error
 
 
-async def test_a_long_streamed_piece_goes_out_in_frames_that_fit(peer: Any) -> None:
-    """Joined pieces are cut again, and none is lost."""
+async def test_a_long_chunk_is_split_into_frames(peer: Any) -> None:
+    """Joined chunks are split again, and nothing is lost."""
     await peer.send(op="call_tool", request_id=1, name="bad_streams", arguments={"kind": "flood"})
     lengths = []
     while (frame := await peer.receive())["op"] != "call_tool_res":
@@ -189,8 +189,8 @@ async def test_a_long_streamed_piece_goes_out_in_frames_that_fit(peer: Any) -> N
 
 
 @pytest.mark.parametrize("rest", ['"op":"nope"', '"op":"call_tool","arguments":[]', '"op":"call_tool","name":"echo"'])
-async def test_an_id_of_hundreds_of_digits_is_refused_and_the_connection_goes_on(peer: Any, rest: str) -> None:
-    """It cannot be a number anywhere else, so the error has no address."""
+async def test_an_id_of_hundreds_of_digits_is_rejected(peer: Any, rest: str) -> None:
+    """The id is not a usable number, so the error has no request id; the connection stays open."""
     await peer.socket.send('{"request_id":' + "1" * 400 + "," + rest + "}")
     frame = await peer.until("error")
     assert "request_id" not in frame
@@ -198,8 +198,8 @@ async def test_an_id_of_hundreds_of_digits_is_refused_and_the_connection_goes_on
 
 
 @pytest.mark.parametrize("request_ids", [["done", "done"], ["never"], ["done", 7, "done", "7"], []])
-async def test_ids_may_be_forgotten_twice_or_never_have_been(peer: Any, request_ids: list[object]) -> None:
-    """A client that says too much harms nothing."""
+async def test_acknowledging_unknown_ids_is_harmless(peer: Any, request_ids: list[object]) -> None:
+    """Repeated and unknown ids are ignored."""
     await peer.call("done", "echo", text="x")
     await peer.send(op="acknowledge", request_ids=request_ids)
     await peer.send(op="acknowledge", request_ids=request_ids)
@@ -208,15 +208,15 @@ async def test_ids_may_be_forgotten_twice_or_never_have_been(peer: Any, request_
 
 @pytest.mark.parametrize("tool", ["bad_hangs", "bad_ignores_cancel"])
 async def test_a_tool_that_hangs_is_answered_at_its_deadline(peer: Any, tool: str) -> None:
-    """Also one that swallows its cancellation."""
+    """Even a tool that ignores its cancellation."""
     await peer.send(op="call_tool", request_id=1, name=tool, arguments={"seconds": 4}, timeout_ms=100)
     frame = await peer.until("call_tool_res", 1)
     assert (frame["error"]["code"], frame["error"]["executed"]) == ("TIMEOUT", "maybe")
     assert frame["metadata"]["latency_ms"] < 4000
 
 
-async def test_a_tool_that_blocks_the_loop_for_a_moment_delays_but_breaks_nothing(make_peer: Any) -> None:
-    """Others wait for as long, and are answered."""
+async def test_a_tool_that_blocks_the_loop_only_delays_others(make_peer: Any) -> None:
+    """Other calls wait for the same time and are answered."""
     async with make_peer() as other, make_peer() as peer:
         await peer.send(op="call_tool", request_id=1, name="bad_blocks", arguments={"seconds": 0.3})
         assert (await other.call(2, "echo", text="x"))["error"] is None
@@ -224,7 +224,7 @@ async def test_a_tool_that_blocks_the_loop_for_a_moment_delays_but_breaks_nothin
 
 
 async def test_bad_input_logs_one_line(start_daemon: Any) -> None:
-    """No traceback, whatever a peer sends; one line says what it was."""
+    """Invalid input logs one line and no traceback."""
     daemon = start_daemon()
     await first_frame(daemon, "not json")
     for request in (b"\x16\x03\x01 this is no HTTP\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"):

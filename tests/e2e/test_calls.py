@@ -1,4 +1,4 @@
-"""Calls through a real process: side by side, in order within one call, and each to its own caller."""
+"""Calls through a real process: concurrent, ordered within a call, each answered to its caller."""
 
 import asyncio
 import sqlite3
@@ -11,8 +11,8 @@ import pytest
 HANG = "[[sim:hang]]"
 
 
-async def test_a_real_file_is_discussed_by_both_vendors(caller: Any, daemon: Any) -> None:
-    """chat goes through a transport, the vendor's SDK and HTTP, and the model sees the file."""
+async def test_chat_sends_a_file_to_each_vendor(caller: Any, daemon: Any) -> None:
+    """chat passes through a transport, the vendor's SDK and HTTP, and the model gets the file."""
     (daemon.state.parent / "example.py").write_text("def answer():\n    return 42\n")
     for model, road in (("kimi-k2-thinking", "kimi"), ("glm-4.6", "glm")):
         frame = await caller.call(model, "chat", prompt="What does it return?", files=["example.py"], model=model)
@@ -24,11 +24,11 @@ async def test_a_real_file_is_discussed_by_both_vendors(caller: Any, daemon: Any
         metadata = frame["metadata"]
         assert (metadata["provider"], metadata["model"], metadata["simulated"]) == (road, model, True)
         assert metadata["usage"]["input_tokens"] > 0
-        assert metadata["cost"] == {"amount": 0.0, "currency": "USD"}  # what is simulated costs nothing
+        assert metadata["cost"] == {"amount": 0.0, "currency": "USD"}  # simulated completions cost nothing
 
 
-async def test_a_plain_client_gets_hello_ack_first_and_only_answers_of_short_calls(make_peer: Any) -> None:
-    """A client without features is sent nothing that it does not know, while calls are short."""
+async def test_a_plain_client_gets_only_hello_ack_and_answers(make_peer: Any) -> None:
+    """During short calls, a client without features gets no other frames."""
     async with make_peer() as peer:
         assert peer.ack["op"] == "hello_ack"
         assert peer.ack["features"] == []
@@ -37,8 +37,8 @@ async def test_a_plain_client_gets_hello_ack_first_and_only_answers_of_short_cal
         assert (frame["op"], frame["outputs"][0]["text"]) == ("call_tool_res", "one two")
 
 
-async def test_a_plain_client_hears_of_its_long_calls_together(start_daemon: Any) -> None:
-    """One progress frame a beat for all running calls, so that its time-out does not pass."""
+async def test_a_plain_client_gets_one_heartbeat_for_all_calls(start_daemon: Any) -> None:
+    """One progress frame per heartbeat for all running calls prevents its timeout."""
     daemon = start_daemon(TOOLD_PROGRESS_INTERVAL_S="0.4")
     async with daemon.peer() as peer:
         for number in range(3):
@@ -53,8 +53,8 @@ async def test_a_plain_client_hears_of_its_long_calls_together(start_daemon: Any
         assert len({frame["request_id"] for frame in beats}) == 1
 
 
-async def test_ack_progress_pieces_and_answer_come_in_order(peer: Any) -> None:
-    """For one call: ack, progress, chunks, then the one answer; numbered from 1."""
+async def test_the_frames_of_a_call_are_ordered(peer: Any) -> None:
+    """Ack, progress, chunks and one answer, numbered from 1."""
     await peer.send(op="call_tool", request_id="a", name="reports", arguments={})
     frames = [await peer.receive()]
     while frames[-1]["op"] != "call_tool_res":
@@ -67,8 +67,8 @@ async def test_ack_progress_pieces_and_answer_come_in_order(peer: Any) -> None:
 
 
 @pytest.mark.parametrize("model", ["kimi-k2-thinking", "glm-4.6"])
-async def test_a_streamed_answer_is_the_same_as_the_whole(peer: Any, model: str) -> None:
-    """The chunks joined are the answer's text."""
+async def test_streamed_chunks_equal_the_answer(peer: Any, model: str) -> None:
+    """The joined chunks are the answer's text."""
     await peer.send(op="call_tool", request_id="s", name="chat", arguments={"prompt": "Say it.", "model": model})
     text = ""
     while (frame := await peer.receive())["op"] != "call_tool_res":
@@ -77,8 +77,8 @@ async def test_a_streamed_answer_is_the_same_as_the_whole(peer: Any, model: str)
     assert text == frame["outputs"][0]["text"]
 
 
-async def test_two_long_calls_overlap_and_a_ping_overtakes_them(peer: Any) -> None:
-    """Calls of one connection run side by side, and nothing waits behind them."""
+async def test_calls_of_a_connection_run_concurrently(peer: Any) -> None:
+    """Two long calls overlap, and a ping does not wait for them."""
     for request_id in ("one", "two"):
         await peer.send(
             op="call_tool", request_id=request_id, name="echo", arguments={"text": request_id, "delay_ms": 800}
@@ -91,8 +91,8 @@ async def test_two_long_calls_overlap_and_a_ping_overtakes_them(peer: Any) -> No
     assert all(frame["metadata"]["latency_ms"] < 1600 for frame in order[1:])
 
 
-async def test_list_tools_and_health_are_answered_at_once(peer: Any) -> None:
-    """They overtake whatever runs."""
+async def test_list_tools_and_health_do_not_wait_for_calls(peer: Any) -> None:
+    """Both are answered while calls run."""
     await peer.send(op="call_tool", request_id="slow", name="bad_hangs", arguments={})
     await peer.until("call_tool_ack")
     await peer.send(op="list_tools", request_id=1)
@@ -106,8 +106,8 @@ async def test_list_tools_and_health_are_answered_at_once(peer: Any) -> None:
     assert (await peer.until("call_tool_res", "slow"))["error"]["code"] == "CANCELLED"
 
 
-async def test_cancel_of_what_does_not_run_says_what_is_known(peer: Any) -> None:
-    """Done calls and unknown ids are told apart."""
+async def test_cancelling_an_ended_or_unknown_call(peer: Any) -> None:
+    """The answer distinguishes ended calls from unknown ids."""
     await peer.call("short", "echo", text="x")
     await peer.send(op="cancel", request_id="short")
     assert (await peer.until("cancel_res"))["status"] == "done"
@@ -117,7 +117,7 @@ async def test_cancel_of_what_does_not_run_says_what_is_known(peer: Any) -> None
 
 @pytest.mark.parametrize("model", ["kimi-k2-thinking", "glm-4.6"])
 async def test_cancel_mid_stream_closes_the_vendors_stream(peer: Any, model: str) -> None:
-    """The call is answered at once, and its provider's permit comes back."""
+    """The call is answered immediately, and its provider's permit is released."""
     arguments = {"prompt": "Slowly. [[sim:stream_delay=0.5]]", "model": model}
     await peer.send(op="call_tool", request_id="s", name="chat", arguments=arguments)
     await peer.until("stream_chunk")
@@ -127,7 +127,7 @@ async def test_cancel_mid_stream_closes_the_vendors_stream(peer: Any, model: str
 
 
 async def all_permits_back(peer: Any) -> None:
-    """Return once nothing but this status call is in use."""
+    """Wait until only this status call holds permits."""
     async with asyncio.timeout(10):
         while True:
             limits = (await peer.call(uuid4().hex, "status"))["structured"]["limits"]
@@ -137,8 +137,8 @@ async def all_permits_back(peer: Any) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_the_same_request_id_in_two_sessions_means_two_calls(make_peer: Any) -> None:
-    """Each gets its own result, also under the same session_id."""
+async def test_request_ids_are_scoped_to_a_session(make_peer: Any) -> None:
+    """Two sessions with the same request id get separate results, even under the same session_id."""
     async with make_peer() as one, make_peer() as two:
         for peer, text in ((one, "one"), (two, "two")):
             await peer.send(op="call_tool", request_id=1, name="echo", arguments={"text": text, "delay_ms": 100})
@@ -147,7 +147,7 @@ async def test_the_same_request_id_in_two_sessions_means_two_calls(make_peer: An
 
 
 async def test_the_same_id_again_attaches_or_conflicts(peer: Any) -> None:
-    """A repeat of a running call adds no second answer; other content is refused."""
+    """A repeat of a running call attaches; other content under its id is rejected."""
     arguments = {"text": "x", "delay_ms": 500}
     for content in (arguments, arguments, {"text": "y"}):
         await peer.send(op="call_tool", request_id="same", name="echo", arguments=content)
@@ -158,8 +158,8 @@ async def test_the_same_id_again_attaches_or_conflicts(peer: Any) -> None:
     assert (await peer.receive())["op"] == "pong"  # and nothing else
 
 
-async def test_a_done_calls_id_replays_its_answer(peer: Any) -> None:
-    """The same answer comes again, marked as replayed; its progress does not."""
+async def test_repeating_an_ended_call_replays_its_answer(peer: Any) -> None:
+    """The stored answer is sent, marked as replayed, without progress."""
     first = await peer.call("r", "reports")
     await peer.send(op="call_tool", request_id="r", name="reports", arguments={})
     again = await peer.receive()
@@ -169,8 +169,8 @@ async def test_a_done_calls_id_replays_its_answer(peer: Any) -> None:
     assert conflict["error"]["code"] == "REQUEST_ID_CONFLICT"
 
 
-async def test_call_status_tells_what_is_known_and_forget_forgets(peer: Any) -> None:
-    """A vendor's call that is forgotten is expired and never runs again; a local one is as if it had never been."""
+async def test_call_status_and_acknowledge(peer: Any) -> None:
+    """An acknowledged vendor call is expired and never runs again; an acknowledged local call is unknown."""
     await peer.send(op="call_tool", request_id=1, name="bad_hangs", arguments={})
     await peer.call("local", "echo", text="x")
     await peer.call("chat", "chat", prompt="hello", model="glm-4.6")
@@ -188,8 +188,8 @@ async def test_call_status_tells_what_is_known_and_forget_forgets(peer: Any) -> 
     await peer.until("call_tool_res", 1)
 
 
-async def test_past_its_bound_a_session_is_told_at_once(make_peer: Any) -> None:
-    """The 33rd call in flight gets OVER_CAPACITY with a time to come again; another session is not concerned."""
+async def test_a_call_over_the_sessions_limit_is_rejected(make_peer: Any) -> None:
+    """The 33rd call in flight gets OVER_CAPACITY with a retry time; other sessions are not affected."""
     async with make_peer() as other, make_peer() as peer:
         for number in range(33):
             await peer.send(op="call_tool", request_id=number, name="bad_hangs", arguments={})
@@ -200,7 +200,7 @@ async def test_past_its_bound_a_session_is_told_at_once(make_peer: Any) -> None:
 
 
 async def test_a_disconnect_ends_its_read_only_calls(daemon: Any, make_peer: Any) -> None:
-    """Their permits come back; on_disconnect keep lets a call run on."""
+    """Their permits are released; on_disconnect keep lets a call continue."""
     async with make_peer() as peer:
         await peer.send(op="call_tool", request_id=1, name="bad_hangs", arguments={"seconds": 30})
         await peer.send(op="call_tool", request_id=2, name="chat", arguments={"prompt": HANG, "model": "glm-4.6"})
@@ -219,8 +219,8 @@ async def test_a_disconnect_ends_its_read_only_calls(daemon: Any, make_peer: Any
                 await asyncio.sleep(0.05)
 
 
-async def test_a_hung_vendor_gives_its_permits_back_and_delays_nobody(start_daemon: Any, by: Any) -> None:
-    """100 calls by all transports wait for GLM; others are answered; after the deadline every count is back."""
+async def test_a_hung_vendor_delays_no_other_call(start_daemon: Any, by: Any) -> None:
+    """100 calls over all transports wait for GLM, others are answered, and the deadline releases all permits."""
     daemon = start_daemon(TOOLD_GLM_CONCURRENCY="2")
     hung = ("chat", {"prompt": HANG, "model": "glm-4.6"})
     roads = (("websocket", 20), ("websocket", 20), ("mcp over stdio", 20), ("mcp over http", 40))
@@ -239,13 +239,13 @@ async def test_a_hung_vendor_gives_its_permits_back_and_delays_nobody(start_daem
 
 
 async def glm(watcher: Any) -> tuple[int, int]:
-    """How many calls are with GLM, and how many wait to be."""
+    """The number of calls that run at GLM, and that wait for it."""
     limit = (await watcher.status())["limits"]["providers"]["glm"]
     return limit["in_use"], limit["waiting"]
 
 
-async def test_with_a_limit_of_two_six_calls_all_come_back(start_daemon: Any) -> None:
-    """Never more than two at once reach GLM, and none is lost."""
+async def test_a_provider_limit_queues_calls(start_daemon: Any) -> None:
+    """With a limit of two, at most two of six calls reach GLM at once, and all are answered."""
     daemon = start_daemon(TOOLD_GLM_CONCURRENCY="2")
     async with daemon.peer() as peer:
         for number in range(6):
@@ -260,7 +260,7 @@ async def test_with_a_limit_of_two_six_calls_all_come_back(start_daemon: Any) ->
 
 
 async def test_a_thousand_calls_may_wait(start_daemon: Any, by: Any) -> None:
-    """Calls beyond what runs wait and are answered, by whichever transport; none is turned away below the bound."""
+    """Calls beyond the running limit wait and are answered, over any transport; none is rejected below the limit."""
     daemon = start_daemon(TOOLD_MAX_RUNNING="4")
     short = ("echo", {"text": "x", "delay_ms": 1})
     # 992 calls, and the bound is 1,000 that wait. A session has 32 in flight, which a request by HTTP is alone.
@@ -273,8 +273,8 @@ async def test_a_thousand_calls_may_wait(start_daemon: Any, by: Any) -> None:
     assert sum(await asyncio.gather(*(flood(*road) for road in roads))) == 992
 
 
-async def test_every_call_leaves_one_audit_row(start_daemon: Any, by: Any) -> None:
-    """Good, failed and refused calls alike, by each transport; with the shape of the arguments, not their content."""
+async def test_every_call_writes_one_audit_row(start_daemon: Any, by: Any) -> None:
+    """Successful, failed and rejected calls over each transport; with the shape of the arguments, not their content."""
     daemon = start_daemon()
     calls: tuple[tuple[str, dict[str, Any]], ...] = (
         ("echo", {"text": "a secret sentence"}),

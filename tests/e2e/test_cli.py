@@ -1,4 +1,4 @@
-"""The command line as processes against the real daemon: what is printed where, and with which exit code."""
+"""The command line as processes against the real daemon: output and exit codes."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ Toold = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def toold(command: Any, daemon: Any) -> Toold:
-    """Runs a command that finds the daemon that all tests share by its state directory."""
+    """Runs a command that finds the shared daemon by its state directory."""
 
     def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
         done: subprocess.CompletedProcess[str] = command(*arguments, state=daemon.state, **more)
@@ -27,14 +27,14 @@ def toold(command: Any, daemon: Any) -> Toold:
     return run
 
 
-def test_a_call_prints_its_answer_and_nothing_else(toold: Toold) -> None:
-    """Words by the tool's schema, standard input as an argument, exit code 0."""
+def test_call_prints_only_its_answer(toold: Toold) -> None:
+    """Arguments follow the tool's schema, one comes from standard input, and the exit code is 0."""
     called = toold("call", "echo", "text=@-", "delay_ms=1", stdin="from a pipe")
     assert (called.returncode, called.stdout, called.stderr) == (0, "from a pipe\n", "")
 
 
-def test_json_is_one_object_for_a_program(toold: Toold) -> None:
-    """With the same fields for a result and for an error, whose exit code is 1."""
+def test_json_output_is_one_object(toold: Toold) -> None:
+    """Results and errors have the same fields; an error has exit code 1."""
     called = toold("call", "echo", 'value:={"a": [1, null]}', "--json")
     answer = json.loads(called.stdout)
     assert called.returncode == 0
@@ -47,8 +47,8 @@ def test_json_is_one_object_for_a_program(toold: Toold) -> None:
     assert (error["outputs"], error["error"]["code"]) == ([], "TOOL_EXECUTION_ERROR")
 
 
-def test_an_error_is_on_stderr_with_what_to_do(toold: Toold) -> None:
-    """The daemon's code and message, the advice below, exit code 1, and nothing on stdout."""
+def test_an_error_is_printed_to_stderr_with_advice(toold: Toold) -> None:
+    """The error's code, message and advice, exit code 1, and nothing on stdout."""
     failed = toold("call", "echo", "text=x", "delay_ms=1000", "--timeout", "0.05")
     assert (failed.returncode, failed.stdout) == (1, "")
     first, advice = failed.stderr.splitlines()
@@ -65,14 +65,14 @@ def test_an_error_is_on_stderr_with_what_to_do(toold: Toold) -> None:
     ],
 )
 def test_a_misspelt_call_is_not_sent(toold: Toold, words: list[str], suggestion: str) -> None:
-    """Exit code 2, and the close name."""
+    """Exit code 2, with the close name."""
     refused = toold("call", *words)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert suggestion in refused.stderr
 
 
-def test_stream_prints_what_a_vendor_says_of_a_file(toold: Toold, daemon: Any, tmp_path: Path) -> None:
-    """The text comes once; a relative path starts where the command runs, and must lie in the daemon's workspace."""
+def test_stream_prints_a_completion_about_a_file(toold: Toold, daemon: Any, tmp_path: Path) -> None:
+    """The text is printed once; a relative path is relative to the working directory and must be in the workspace."""
     (daemon.state.parent / "talk.md").write_text("# The file in question\n")
     words = ("prompt=What is it about?", f"files={daemon.state.parent / 'talk.md'}", "model=glm-4.6")
     called = toold("call", "chat", *words, "--stream")
@@ -87,7 +87,7 @@ def test_stream_prints_what_a_vendor_says_of_a_file(toold: Toold, daemon: Any, t
 
 
 def test_tools_lists_all_or_shows_one(toold: Toold) -> None:
-    """One line a tool; of one tool its arguments and an example; as JSON what ``list_tools`` says."""
+    """One line per tool; for one tool its arguments and an example; as JSON the answer of ``list_tools``."""
     listed = toold("tools")
     assert listed.returncode == 0
     assert re.search(r"^chat +Ask a Kimi or GLM model", listed.stdout, re.MULTILINE)
@@ -100,8 +100,8 @@ def test_tools_lists_all_or_shows_one(toold: Toold) -> None:
     assert toold("tools", "ehco").returncode == 2
 
 
-def test_status_tells_of_the_daemon_and_its_calls(toold: Toold, daemon: Any) -> None:
-    """In words, and as the ``status`` tool's own object."""
+def test_status_shows_the_daemon_and_its_calls(toold: Toold, daemon: Any) -> None:
+    """As text, and as the object of the ``status`` tool."""
     shown = toold("status")
     assert shown.returncode == 0
     assert f"ws://127.0.0.1:{daemon.port}/" in shown.stdout
@@ -111,13 +111,13 @@ def test_status_tells_of_the_daemon_and_its_calls(toold: Toold, daemon: Any) -> 
 
 
 def test_token_prints_the_token_or_its_place(toold: Toold, daemon: Any) -> None:
-    """For other clients, and for scripts that read the file themselves."""
+    """The token for other clients, or its path for scripts."""
     assert toold("token").stdout == daemon.token + "\n"
     assert toold("token", "--path").stdout == str(daemon.state / "token") + "\n"
 
 
-def test_doctor_finds_the_running_daemon_well(toold: Toold, daemon: Any) -> None:
-    """With its settings, which are the environment's, every check is ok; no secret is shown."""
+def test_doctor_passes_with_the_running_daemon(toold: Toold, daemon: Any) -> None:
+    """With the daemon's settings every check is ok, and no secret is printed."""
     looked = toold("doctor", "--json", TOOLD_PORT=str(daemon.port), TOOLD_HTTP_PORT=str(daemon.http_port))
     checks = {check["name"]: check for check in json.loads(looked.stdout)}
     assert looked.returncode == 0
@@ -128,7 +128,7 @@ def test_doctor_finds_the_running_daemon_well(toold: Toold, daemon: Any) -> None
 
 @pytest.mark.parametrize("words", [("call", "echo", "text=x"), ("tools",), ("status", "--json")])
 def test_without_a_daemon_the_exit_code_is_3(command: Any, words: tuple[str, ...]) -> None:
-    """One line that says where it looked and how to start one."""
+    """One line says where it looked and how to start a daemon."""
     failed = command(*words, TOOLD_PORT="1")
     assert (failed.returncode, failed.stdout) == (3, "")
     assert failed.stderr.count("\n") == 1
@@ -136,8 +136,8 @@ def test_without_a_daemon_the_exit_code_is_3(command: Any, words: tuple[str, ...
     assert "toold serve" in failed.stderr
 
 
-def test_a_refused_token_is_exit_code_3(toold: Toold) -> None:
-    """The line says that it is the token, and does not repeat it."""
+def test_a_rejected_token_has_exit_code_3(toold: Toold) -> None:
+    """The error names the token without its value."""
     refused = toold("call", "echo", "text=x", TOOLD_TOKEN="not-the-token-at-all")
     assert refused.returncode == 3
     assert "UNAUTHORIZED" in refused.stderr
@@ -145,7 +145,7 @@ def test_a_refused_token_is_exit_code_3(toold: Toold) -> None:
 
 
 async def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: Any, make_peer: Any) -> None:
-    """The command ends with 130 and says that it did; the daemon cancels a call that would have gone on without it."""
+    """The command exits with 130 and reports it; the daemon cancels the call."""
     arguments = [sys.executable, "-m", "toold", "call", "write_hangs", "seconds=300"]
     process = await asyncio.create_subprocess_exec(
         *arguments, env=daemon.env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
@@ -171,7 +171,7 @@ async def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: Any, make_peer: Any
 
 
 def test_demo_ends_by_itself_with_exit_code_0(command: Any, tmp_path: Path) -> None:
-    """The tour has a daemon of its own, whatever the environment says of another, and leaves nothing behind."""
+    """The tour uses a separate daemon, ignores the environment, and leaves nothing behind."""
     (tmp_path / "README.md").write_text("# Something to talk about\n")
     toured = command("demo", TOOLD_PORT="1", TOOLD_TOKEN="not-the-token-at-all")
     assert toured.returncode == 0, toured.stdout + toured.stderr

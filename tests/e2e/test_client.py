@@ -1,4 +1,4 @@
-"""The client library against the real daemon: every way to call, many calls at once, and what a restart does."""
+"""The client library against the real daemon."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ MakeClient = Callable[..., MCPWebSocketClient]
 
 @pytest.fixture
 def make_client(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> MakeClient:
-    """Clients of the daemon that all tests share, told of nothing else that this machine may have."""
+    """Clients of the shared daemon, isolated from other daemons on the machine."""
     forget_this_machine(monkeypatch, daemon)
 
     def make(**wishes: Any) -> MCPWebSocketClient:
@@ -25,7 +25,7 @@ def make_client(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> MakeClient:
 
 
 def forget_this_machine(monkeypatch: pytest.MonkeyPatch, daemon: Any) -> None:
-    """Have clients of this process look for a daemon in that daemon's state directory alone."""
+    """Restrict this process's clients to the shared daemon's state directory."""
     for name in ("HOST", "PORT", "TOKEN"):
         monkeypatch.delenv(f"TOOLD_{name}", raising=False)
         monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
@@ -41,7 +41,7 @@ async def client(make_client: MakeClient) -> AsyncIterator[MCPWebSocketClient]:
 async def test_a_client_without_arguments_finds_the_daemon_by_its_state_directory(
     daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Address and token are where the daemon left them."""
+    """It reads the address and the token from the state directory."""
     forget_this_machine(monkeypatch, daemon)
     async with MCPWebSocketClient() as client:
         assert client.url == daemon.url
@@ -53,7 +53,7 @@ async def test_a_client_without_arguments_finds_the_daemon_by_its_state_director
 
 
 async def test_call_tool_returns_success_outputs_and_error(client: MCPWebSocketClient) -> None:
-    """The tuple of existing code, for a call that succeeds and for one that fails."""
+    """The tuple of old code, for a successful and a failed call."""
     assert await client.call_tool("echo", {"text": "hi"}) == (True, [{"type": "text", "text": "hi"}], None)
     success, outputs, error = await client.call_tool("bad_raises", {})
     assert (success, outputs) == (False, [])
@@ -63,7 +63,7 @@ async def test_call_tool_returns_success_outputs_and_error(client: MCPWebSocketC
 
 
 async def test_call_returns_data_or_raises_by_code(client: MCPWebSocketClient) -> None:
-    """A result has text, data and metadata; an error is the exception of its code."""
+    """A result has text, data and metadata; an error raises the exception of its code."""
     value = {"a": [1, None, 2.5, "ü"]}
     result = await client.call("echo", {"value": value})
     assert result.structured == value
@@ -77,7 +77,7 @@ async def test_call_returns_data_or_raises_by_code(client: MCPWebSocketClient) -
 
 
 async def test_execute_tool_with_metrics_takes_both_shapes(client: MCPWebSocketClient) -> None:
-    """As old scripts call it, with version and iteration, and as documented, with a time-out."""
+    """With version and iteration, as in old scripts, and with a timeout, as documented."""
     old = await client.execute_tool_with_metrics("echo", {"text": "x"}, "v1.2", iteration=3)
     assert (old["tool_name"], old["baseline_version"], old["iteration"]) == ("echo", "v1.2", 3)
     assert (old["status"], old["output_count"]) == ("success", 1)
@@ -89,7 +89,7 @@ async def test_execute_tool_with_metrics_takes_both_shapes(client: MCPWebSocketC
 
 
 async def test_many_calls_at_once_each_get_their_own_answer(make_client: MakeClient) -> None:
-    """200 calls with random delays over ten connections, each with what its own arguments said."""
+    """200 calls with random delays over ten connections get the answers to their arguments."""
     delays = random.Random(7)  # noqa: S311 - to vary the order, and the same at each run
 
     async def one(client: MCPWebSocketClient, number: int) -> None:
@@ -103,8 +103,8 @@ async def test_many_calls_at_once_each_get_their_own_answer(make_client: MakeCli
     await asyncio.gather(*(twenty(session) for session in range(10)))
 
 
-async def test_progress_and_pieces_reach_their_callbacks(client: MCPWebSocketClient) -> None:
-    """Reports come before the result, and the pieces joined are its text."""
+async def test_progress_and_chunks_reach_their_callbacks(client: MCPWebSocketClient) -> None:
+    """Reports precede the result, and the joined chunks are its text."""
     reports: list[Progress] = []
     pieces: list[str] = []
     result = await client.call("reports", on_progress=reports.append, on_chunk=pieces.append)
@@ -117,7 +117,7 @@ async def test_progress_and_pieces_reach_their_callbacks(client: MCPWebSocketCli
 
 
 async def test_cancel_ends_a_running_call(client: MCPWebSocketClient) -> None:
-    """The one who waits gets CANCELLED; what is not running any more cannot be cancelled."""
+    """The waiting task gets CANCELLED; an ended call cannot be cancelled."""
     running = asyncio.Event()
     arguments = {"text": "x", "delay_ms": 60_000}
     call = asyncio.create_task(client.call("echo", arguments, request_id="long", on_progress=lambda _: running.set()))
@@ -128,8 +128,8 @@ async def test_cancel_ends_a_running_call(client: MCPWebSocketClient) -> None:
     assert not await client.cancel("long")
 
 
-async def test_who_stops_waiting_has_the_call_cancelled(client: MCPWebSocketClient, make_peer: Any) -> None:
-    """A task that is cancelled frees what its call holds on the daemon."""
+async def test_cancelling_the_waiting_task_cancels_the_call(client: MCPWebSocketClient, make_peer: Any) -> None:
+    """The daemon releases the permits of the call."""
     running = asyncio.Event()
     arguments = {"text": "x", "delay_ms": 60_000}
     call = asyncio.create_task(client.call("echo", arguments, on_progress=lambda _: running.set()))
@@ -143,7 +143,7 @@ async def test_who_stops_waiting_has_the_call_cancelled(client: MCPWebSocketClie
 
 
 async def test_a_plain_client_is_served(make_client: MakeClient) -> None:
-    """Without features there is no ack and no piece, and calls are answered all the same."""
+    """Without features there are no acks or chunks, and calls are answered."""
     async with make_client(features=()) as client:
         assert client.hello is not None
         assert client.hello.features == ()
@@ -152,8 +152,8 @@ async def test_a_plain_client_is_served(make_client: MakeClient) -> None:
             await client.call("reports", on_chunk=print)
 
 
-async def test_a_wrong_token_is_said_and_not_tried_again(make_client: MakeClient) -> None:
-    """connect is False at once, the reason names the token and how to get it; the context manager raises it."""
+async def test_a_wrong_token_is_reported_without_retries(make_client: MakeClient) -> None:
+    """connect returns False immediately with advice on the token; the context manager raises the error."""
     client = make_client(token="not-the-token-at-all")
     assert not await client.connect(max_retries=10, backoff_factor=100)
     assert isinstance(client.last_error, ConnectionFailedError)

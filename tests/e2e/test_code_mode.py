@@ -1,4 +1,4 @@
-"""Programs on the daemon as it runs: their calls are calls like any other, and whatever they do harms nobody."""
+"""Programs on a running daemon: their calls are ordinary calls, and no program affects other calls."""
 
 import asyncio
 import contextlib
@@ -27,18 +27,18 @@ LITTLE = {
 
 
 def workers(pid: int) -> list[psutil.Process]:
-    """The processes in which a daemon's programs run."""
+    """The daemon's sandbox workers."""
     return [child for child in psutil.Process(pid).children() if "monty" in child.name()]
 
 
 async def running(peer: Any) -> int:
-    """The permits to run that are taken."""
+    """The number of run permits in use."""
     in_use: int = (await peer.status())["limits"]["running"]["in_use"]
     return in_use
 
 
 async def test_the_calls_of_a_program_are_recorded_as_its_children(caller: Any) -> None:
-    """They go the road of every call; a tool's error can be caught, and is told in the list."""
+    """They take the call path of every call; a program can catch a tool's error, which is listed."""
     code = (
         "texts = await asyncio.gather(*[tools.echo(text=str(n)) for n in range(3)])\n"
         "try:\n    await tools.read_result(handle='nothing')\nexcept ToolError as e:\n    texts.append(e.code)\n"
@@ -51,8 +51,8 @@ async def test_the_calls_of_a_program_are_recorded_as_its_children(caller: Any) 
     assert made == [("echo", True), ("echo", True), ("echo", True), ("read_result", False)]
 
 
-async def test_a_toolset_bounds_what_a_program_can_call(start_daemon: Any, tmp_path: Path) -> None:
-    """A tool outside it is one that there is not."""
+async def test_a_program_can_call_only_tools_of_its_toolset(start_daemon: Any, tmp_path: Path) -> None:
+    """A tool outside the toolset does not exist for the program."""
     (tmp_path / "toold.toml").write_text('[toolsets.small]\ninclude = ["echo", "execute_code"]\n')
     daemon = start_daemon()
     async with daemon.peer(toolset="small") as peer:
@@ -64,8 +64,8 @@ async def test_a_toolset_bounds_what_a_program_can_call(start_daemon: Any, tmp_p
     assert daemon.stop() == 0
 
 
-async def test_no_bomb_is_felt_by_other_calls(start_daemon: Any) -> None:
-    """Each ends in its own error while others are answered, every permit comes back, and the next program runs."""
+async def test_a_resource_bomb_does_not_affect_other_calls(start_daemon: Any) -> None:
+    """Each bomb ends with its error while other calls are answered; permits are released, and the next program runs."""
     daemon = start_daemon(**LITTLE)
     async with daemon.peer() as bombs, daemon.peer(session_id="another") as other:
         for bound, code in BOMBS.items():
@@ -87,8 +87,8 @@ async def test_no_bomb_is_felt_by_other_calls(start_daemon: Any) -> None:
     assert "Traceback" not in daemon.logged()
 
 
-async def test_a_killed_worker_ends_its_program_alone(start_daemon: Any) -> None:
-    """Its calls end with it; other calls go on, and the next program gets a new worker."""
+async def test_a_killed_worker_ends_only_its_program(start_daemon: Any) -> None:
+    """Its child calls end, other calls continue, and the next program gets a new worker."""
     daemon = start_daemon(**LITTLE)
     async with daemon.peer() as peer:
         await peer.send(
@@ -99,7 +99,7 @@ async def test_a_killed_worker_ends_its_program_alone(start_daemon: Any) -> None
         )
         await until(lambda: workers(daemon.process.pid))
         answered = asyncio.ensure_future(peer.until("call_tool_res", "killed"))
-        while not answered.done():  # until it waits for the tool, a killed worker may not have begun the program
+        while not answered.done():  # before it waits for the tool, the program may not have started
             for worker in workers(daemon.process.pid):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     worker.kill()
@@ -112,8 +112,8 @@ async def test_a_killed_worker_ends_its_program_alone(start_daemon: Any) -> None
     assert daemon.stop() == 0
 
 
-async def test_a_cancelled_program_leaves_nothing_going(start_daemon: Any) -> None:
-    """Its calls are cancelled with it, and their permits come back."""
+async def test_cancelling_a_program_cancels_its_calls(start_daemon: Any) -> None:
+    """Its child calls are cancelled, and their permits released."""
     daemon = start_daemon(**LITTLE)
     async with daemon.peer() as peer:
         await peer.send(
@@ -134,8 +134,8 @@ async def test_a_cancelled_program_leaves_nothing_going(start_daemon: Any) -> No
 
 
 @pytest.mark.parametrize("hello", [{}, {"toolset": "code"}])
-async def test_code_can_be_run_from_any_presentation(daemon: Any, hello: dict[str, str]) -> None:
-    """Whether it is listed or not."""
+async def test_execute_code_works_with_any_presentation(daemon: Any, hello: dict[str, str]) -> None:
+    """Even if it is not listed."""
     async with daemon.peer(**hello) as peer:
         answer = await peer.call(uuid4().hex, "execute_code", code="return (await tools.version())['name']")
         assert answer["structured"]["value"] == "toold"

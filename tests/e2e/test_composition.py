@@ -1,4 +1,4 @@
-"""Pipelines and batches on the daemon as it runs: taken up again, cut off, cancelled, counted."""
+"""Pipelines and batches on a running daemon: resumed, interrupted, cancelled, counted."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from tests.waiting import until
 
 
 def effects(daemon: Any, mark: str) -> list[str]:
-    """The lines with this mark that were written so far."""
+    """The written lines with this mark."""
     log: Path = daemon.state / "sim_effect.log"
     return [line for line in log.read_text().splitlines() if mark in line] if log.exists() else []
 
@@ -26,8 +26,8 @@ def five_steps(mark: str) -> list[dict[str, Any]]:
     ]
 
 
-async def test_a_pipeline_whose_middle_fails_is_taken_up_again(daemon: Any, caller: Any) -> None:
-    """What was done is told and not done again; the failed step runs with what was mended, and the rest after it."""
+async def test_a_failed_pipeline_resumes(daemon: Any, caller: Any) -> None:
+    """Completed steps are reported and not repeated; the failed step runs with the fix, followed by the rest."""
     mark = uuid4().hex
     steps = five_steps(mark)
     failed = await caller.call(f"{mark}-1", "execute_pipeline", steps=steps, input={"question": "[[sim:status=400]]"})
@@ -48,23 +48,23 @@ async def test_a_pipeline_whose_middle_fails_is_taken_up_again(daemon: Any, call
     assert finished["result"]["kept"].startswith(f"written: {mark}")
     assert len(effects(daemon, mark)) == 2
 
-    # A third time there is nothing left to do, whichever of the runs is named.
+    # A third run has nothing left to do, from either earlier run.
     again["resume"] = finished["run_id"]
     third = (await caller.call(f"{mark}-3", "execute_pipeline", **again))["structured"]
     assert (third["success"], third["result"]) == (True, finished["result"])
     assert len(effects(daemon, mark)) == 2
 
 
-async def test_the_models_of_steps_are_on_the_pipelines_bill(caller: Any) -> None:
-    """What the vendors were asked for steps is the pipeline's."""
+async def test_a_pipelines_usage_includes_its_steps(caller: Any) -> None:
+    """The completions of steps count for the pipeline."""
     steps = [{"id": name, "tool_name": "chat", "args": {"prompt": "Hello."}} for name in ("a", "b")]
     answer = await caller.call(uuid4().hex, "execute_pipeline", steps=steps)
     assert answer["metadata"]["provider_calls"] == 2
     assert answer["metadata"]["usage"]["output_tokens"] > 0
 
 
-async def test_everything_wrong_is_told_before_anything_runs(daemon: Any, caller: Any) -> None:
-    """Unknown tools, wrong arguments and circles in one error, and no effect."""
+async def test_a_pipeline_is_validated_before_it_runs(daemon: Any, caller: Any) -> None:
+    """One error lists unknown tools, wrong arguments and cycles, and nothing runs."""
     mark = uuid4().hex
     steps = [
         {"id": "a", "tool_name": "sim_effect", "args": {"text": mark}},
@@ -82,7 +82,7 @@ async def test_everything_wrong_is_told_before_anything_runs(daemon: Any, caller
 
 
 async def test_a_run_outlives_a_kill(start_daemon: Any) -> None:
-    """What had ended is not repeated, and the write that was cut off is unknown until the caller says to retry it."""
+    """Ended steps are not repeated, and the interrupted write is unknown until the caller requests a retry."""
     first = start_daemon()
     steps = [
         {"id": "one", "tool_name": "sim_effect", "args": {"text": "one"}},
@@ -118,7 +118,7 @@ async def test_a_run_outlives_a_kill(start_daemon: Any) -> None:
 
 
 async def test_progress_names_the_step(daemon: Any) -> None:
-    """What is told while it runs is the run's id, and each step's, with how many have ended."""
+    """Progress has the id of the run and of each step, with the number of ended steps."""
     steps = [
         {"id": "first", "tool_name": "echo", "args": {"value": 1, "delay_ms": 30}},
         {"id": "second", "tool_name": "echo", "args": {"value": "{{first}}", "delay_ms": 30}},
@@ -134,8 +134,8 @@ async def test_progress_names_the_step(daemon: Any) -> None:
     assert any(message.startswith("second: ") and total == 2 for message, _, total in messages), messages
 
 
-async def test_a_batch_of_a_hundred_tells_its_seven_failures(daemon: Any, caller: Any) -> None:
-    """Each by its index with its error; the others had their effect once."""
+async def test_a_batch_reports_its_failures_by_index(daemon: Any, caller: Any) -> None:
+    """Seven of a hundred items fail; the others have their effect once."""
     mark = uuid4().hex
     bad = {3, 14, 15, 26, 53, 58, 97}
     items = [{"text": f"{mark} {n}" if n not in bad else n} for n in range(100)]
@@ -148,8 +148,8 @@ async def test_a_batch_of_a_hundred_tells_its_seven_failures(daemon: Any, caller
     assert sorted(effects(daemon, mark)) == sorted(f"{mark} {n}" for n in range(100) if n not in bad)
 
 
-async def test_results_of_a_batch_are_cut_down(caller: Any) -> None:
-    """In detail each result stands by its index, with the fields that were asked for."""
+async def test_results_of_a_batch_are_shaped(caller: Any) -> None:
+    """In detail each result has its index and the selected fields."""
     answer = await caller.call(
         uuid4().hex,
         "execute_batch",
@@ -164,8 +164,8 @@ async def test_results_of_a_batch_are_cut_down(caller: Any) -> None:
     ]
 
 
-async def test_a_batch_at_its_deadline_tells_what_was_done(daemon: Any, caller: Any) -> None:
-    """What was cut off in its write is unknown, and the rest is skipped."""
+async def test_a_batch_at_its_deadline_reports_its_items(daemon: Any, caller: Any) -> None:
+    """Interrupted writes are unknown, and the remaining items are skipped."""
     mark = uuid4().hex
     items = [{"text": mark, "delay_ms": 0 if n < 2 else 300_000} for n in range(6)]
     answer = await caller.call(
@@ -176,8 +176,8 @@ async def test_a_batch_at_its_deadline_tells_what_was_done(daemon: Any, caller: 
     assert len(effects(daemon, mark)) == 4
 
 
-async def test_cancel_stops_the_rest(daemon: Any, make_peer: Any) -> None:
-    """Of a batch and of a pipeline: what runs is cut off, nothing else begins, and what was done is told."""
+async def test_cancelling_skips_the_remaining_steps(daemon: Any, make_peer: Any) -> None:
+    """In batches and pipelines: running steps are interrupted, no other starts, and completed ones are reported."""
     mark = uuid4().hex
     item = {"text": mark, "delay_ms": 300_000}
     pipeline = [
@@ -206,15 +206,15 @@ async def test_cancel_stops_the_rest(daemon: Any, make_peer: Any) -> None:
 
 
 async def test_tools_are_found_and_described(caller: Any) -> None:
-    """By a few words, and then with all there is."""
+    """A search finds them by a few words, then their descriptions are complete."""
     found = (await caller.call(uuid4().hex, "search_tools", query="give back a text as it came"))["structured"]
     assert "echo" in [one["name"] for one in found[:3]]
     described = (await caller.call(uuid4().hex, "describe_tools", names=["echo"]))["structured"]
     assert "text" in described[0]["inputSchema"]["properties"]
 
 
-async def test_a_step_can_keep_its_result_as_a_file(caller: Any) -> None:
-    """What goes on is the handle, which another step reads."""
+async def test_a_step_can_retain_its_result(caller: Any) -> None:
+    """The next step gets a handle and reads the result."""
     steps = [
         {
             "id": "all",

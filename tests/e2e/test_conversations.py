@@ -1,4 +1,4 @@
-"""Conversations over the wire: none hears of another, each goes on in order, and all outlive the daemon."""
+"""Conversations over the wire are isolated, ordered, and survive a restart."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ async def ask(peer: Any, request_id: str, prompt: str, **arguments: Any) -> dict
 
 
 async def conversation_of_calls(daemon: "Process", name: str) -> None:
-    """One conversation: begun alone, then many calls at once from two connections, by any models."""
+    """A conversation: one call, then many concurrent calls from two connections with any models."""
     async with daemon.peer() as first, daemon.peer() as second:
         begun = await ask(first, f"{name}-0", f"{name} begins", model=MODELS[0])
         conversation = begun["structured"]["continuation_id"]
@@ -34,7 +34,7 @@ async def conversation_of_calls(daemon: "Process", name: str) -> None:
                     peer, f"{name}-{number}", f"{name} number {number}", model=model, continuation_id=conversation
                 )
                 text = frame["outputs"][0]["text"]
-                # The simulator says what it was asked and what it was told of before.
+                # The simulator echoes its prompt and the earlier turns.
                 assert f'beginning "{name} number {number}"' in text
                 before = re.search(r'(\d+) earlier messages, the first begins "([^"]*)"', text)
                 assert before is not None, text
@@ -45,20 +45,20 @@ async def conversation_of_calls(daemon: "Process", name: str) -> None:
 
         half = CALLS // 2
         both = await asyncio.gather(go_on(first, range(1, half + 1)), go_on(second, range(half + 1, CALLS + 1)))
-    # One after the other: each found all that those before it had added, and no two the same.
+    # Sequential: each call saw all turns before it, and no two saw the same.
     assert sorted(both[0] + both[1]) == [2 * n for n in range(1, CALLS + 1)]
 
 
-async def test_no_answer_crosses_conversations(start_daemon: Callable[..., "Process"]) -> None:
-    """Many conversations, many calls at once in each: every call is told of its own, whole and in order."""
+async def test_conversations_are_isolated(start_daemon: Callable[..., "Process"]) -> None:
+    """With concurrent calls in many conversations, every call sees its own turns, complete and in order."""
     daemon = start_daemon()
     await asyncio.gather(*(conversation_of_calls(daemon, f"t{number}") for number in range(CONVERSATIONS)))
     assert daemon.stop() == 0
     assert "Traceback" not in daemon.logged()
 
 
-async def test_a_conversation_goes_on_after_a_restart(start_daemon: Callable[..., "Process"], by: Any) -> None:
-    """Its id leads back to it in the next daemon, by another tool, model and transport; and after a kill, too."""
+async def test_a_conversation_continues_after_a_restart(start_daemon: Callable[..., "Process"], by: Any) -> None:
+    """Its id works in the next daemon, with another tool, model and transport, and after a kill."""
     first = start_daemon()
     async with by("mcp over stdio", first) as peer:
         begun = await ask(peer, "1", "Remember the harbour.", model="glm-4.6")
@@ -76,10 +76,10 @@ async def test_a_conversation_goes_on_after_a_restart(start_daemon: Callable[...
         assert "4 earlier messages" in frame["outputs"][0]["text"]
 
 
-async def test_a_call_that_is_cut_off_adds_nothing(daemon: "Process") -> None:
-    """Cancelled, out of time, or refused by the vendor: the conversation is as it was."""
+async def test_an_interrupted_call_adds_no_turn(daemon: "Process") -> None:
+    """After a cancel, a timeout or a vendor's error the conversation is unchanged."""
     async with daemon.peer(features=["stream"]) as peer:
-        plain = {"model": "glm-4.6", "thinking": False}  # so that the first pieces are of the answer
+        plain = {"model": "glm-4.6", "thinking": False}  # so that the first chunks belong to the answer
         conversation = (await ask(peer, "b", "Begin.", **plain))["structured"]["continuation_id"]
 
         async def fail(request_id: str, wish: str, **frame: Any) -> str:
@@ -102,8 +102,8 @@ async def test_a_call_that_is_cut_off_adds_nothing(daemon: "Process") -> None:
         assert "2 earlier messages" in frame["outputs"][0]["text"]
 
 
-async def test_who_waits_for_a_conversation_does_so_within_its_time(daemon: "Process") -> None:
-    """A call behind one that hangs is told so, gets its own time-out, and leaves nothing behind."""
+async def test_waiting_for_a_conversation_counts_towards_the_deadline(daemon: "Process") -> None:
+    """A call behind a hanging one is informed, times out, and leaves no trace."""
     async with daemon.peer() as peer:
         conversation = (await ask(peer, "w", "Begin.", model="glm-4.6"))["structured"]["continuation_id"]
         held = {"prompt": "[[sim:hang]]", "model": "glm-4.6", "continuation_id": conversation}

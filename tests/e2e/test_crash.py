@@ -1,4 +1,4 @@
-"""After a ``kill -9`` and a restart: stored results are there, interrupted calls say so, and nothing runs again."""
+"""After a ``kill -9`` and a restart stored results exist, interrupted calls are reported, and nothing runs again."""
 
 from pathlib import Path
 from typing import Any
@@ -7,23 +7,23 @@ RESUME = ["ack", "resume"]
 
 
 def back(peer: Any) -> dict[str, Any]:
-    """The fields of a hello that comes back to a peer's session."""
+    """The hello fields that resume a peer's session."""
     return {"features": RESUME, "resume": {"key": peer.ack["resume_key"]}}
 
 
 def executed(daemon: Any) -> list[str]:
-    """The lines that ``sim_effect`` wrote."""
+    """The lines of ``sim_effect``."""
     return Path(daemon.state / "sim_effect.log").read_text().split()
 
 
 def kill(daemon: Any) -> None:
-    """End the process as a crash does."""
+    """Kill the process, as a crash would."""
     daemon.process.kill()
     daemon.process.wait()
 
 
 async def test_a_crash_loses_no_answer_and_runs_nothing_again(start_daemon: Any, command: Any) -> None:
-    """What was answered is replayed, what was cut off is OUTCOME_UNKNOWN, a local call is forgotten; one row each."""
+    """Answers are replayed, interrupted calls are OUTCOME_UNKNOWN, local calls are unknown; one row each."""
     daemon = start_daemon()
     calls = {
         "done": {"name": "sim_effect", "arguments": {"text": "done"}},
@@ -63,8 +63,8 @@ async def test_a_crash_loses_no_answer_and_runs_nothing_again(start_daemon: Any,
     assert rows.count('"outcome":"OUTCOME_UNKNOWN"') == 1
 
 
-async def test_a_key_is_good_from_the_moment_in_which_it_is_told(start_daemon: Any) -> None:
-    """A crash right after the hello loses the session no more than a later one."""
+async def test_a_resume_key_is_valid_immediately(start_daemon: Any) -> None:
+    """A crash right after the hello does not lose the session."""
     daemon = start_daemon()
     async with daemon.peer(features=RESUME) as peer:
         kill(daemon)
@@ -74,13 +74,13 @@ async def test_a_key_is_good_from_the_moment_in_which_it_is_told(start_daemon: A
 
 
 async def test_a_second_crash_changes_nothing(start_daemon: Any) -> None:
-    """Sessions are found again as often as the daemon is killed; forgotten ids stay known."""
+    """Sessions resume after every kill; acknowledged ids stay known."""
     daemon = start_daemon()
     async with daemon.peer(features=RESUME) as peer:
         for request_id in ("a", "b"):
             await peer.call(request_id, "sim_effect", text=request_id)
         await peer.send(op="acknowledge", request_ids=["a"])
-        await peer.call("c", "sim_effect", text="c")  # behind the forget in the journal
+        await peer.call("c", "sim_effect", text="c")  # after the acknowledgement in the journal
         kill(daemon)
     for _ in range(2):
         daemon = start_daemon()
@@ -94,7 +94,7 @@ async def test_a_second_crash_changes_nothing(start_daemon: Any) -> None:
 
 
 async def test_a_drain_stores_the_answers_of_local_calls_too(start_daemon: Any) -> None:
-    """An orderly restart forgets nothing that was accepted, local calls included."""
+    """A clean restart keeps all accepted calls, including local ones."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="5")
     async with daemon.peer(features=RESUME) as peer:
         await peer.send(op="call_tool", request_id="local", name="echo", arguments={"text": "kept", "delay_ms": 500})

@@ -1,4 +1,4 @@
-"""Detached calls on the daemon as it runs: told apart from their callers, over a kill and over a stop."""
+"""Detached calls on a running daemon: independent of their callers, across a kill and a stop."""
 
 import asyncio
 import os
@@ -15,13 +15,13 @@ ITEMS = 2000
 
 
 def effects(daemon: Any) -> list[str]:
-    """The lines that were written so far."""
+    """The written lines."""
     log: Path = daemon.state / "sim_effect.log"
     return log.read_text().splitlines() if log.exists() else []
 
 
 async def detached(peer: Any, tool: str, **arguments: Any) -> str:
-    """Detach a call; its id."""
+    """Detach a call. Returns its id."""
     answer = await peer.call(uuid4().hex, tool, detach=True, **arguments)
     assert answer["error"] is None, answer
     assert answer["structured"]["detached"] is True
@@ -36,15 +36,15 @@ async def known(peer: Any, call_id: str, tool: str = "call_status") -> dict[str,
 
 
 async def ended(peer: Any, call_id: str) -> dict[str, Any]:
-    """Its result, once it has one."""
+    """Wait for its result."""
     async with asyncio.timeout(60):
         while (told := await known(peer, call_id, "call_result"))["state"] in {"waiting", "running", "ending"}:
             await asyncio.sleep(0.05)
     return told
 
 
-async def test_a_kill_in_the_middle_of_two_thousand_items_repeats_none(start_daemon: Any) -> None:
-    """After the restart it goes on by itself: each item ran once, and those that were cut off are told as unknown."""
+async def test_a_detached_batch_resumes_after_a_kill(start_daemon: Any) -> None:
+    """After the restart it resumes by itself: each item runs once, and interrupted ones are reported as unknown."""
     first = start_daemon()
     items = [{"text": f"item-{number}"} for number in range(ITEMS)]
     async with first.peer() as peer:
@@ -73,8 +73,8 @@ async def test_a_kill_in_the_middle_of_two_thousand_items_repeats_none(start_dae
     assert second.stop() == 0
 
 
-async def test_a_stop_cuts_nothing_off_and_the_next_start_goes_on(start_daemon: Any) -> None:
-    """What was begun ends within the grace period, and nothing is unknown; while it runs its progress can be asked."""
+async def test_a_detached_batch_resumes_after_a_stop(start_daemon: Any) -> None:
+    """Started items end within the grace period, none is unknown, and progress is available meanwhile."""
     first = start_daemon()
     items = [{"text": f"item-{number}", "delay_ms": 50} for number in range(100)]
     async with first.peer() as peer:
@@ -95,8 +95,8 @@ async def test_a_stop_cuts_nothing_off_and_the_next_start_goes_on(start_daemon: 
     assert second.stop() == 0
 
 
-async def test_a_write_that_was_cut_off_is_tried_again_where_that_is_said(start_daemon: Any) -> None:
-    """With ``on_unknown: retry`` the items that a kill cut off run once more, and the result knows of none."""
+async def test_an_interrupted_write_is_retried_on_request(start_daemon: Any) -> None:
+    """With ``on_unknown: retry`` interrupted items run again, and the result reports none as unknown."""
     first = start_daemon()
     items = [{"text": "first", "delay_ms": 0}, {"text": "cut", "delay_ms": 3000}]
     async with first.peer() as peer:
@@ -105,7 +105,7 @@ async def test_a_write_that_was_cut_off_is_tried_again_where_that_is_said(start_
         )
         await until(lambda: len(effects(first)) == 2)
         while not ((await known(peer, call_id)).get("progress") or {}).get("done"):
-            await asyncio.sleep(0.01)  # else the kill may cut off the first one, too, which has had its effect
+            await asyncio.sleep(0.01)  # otherwise the kill may interrupt the first item, which has had its effect
         os.kill(first.process.pid, signal.SIGKILL)
         first.process.wait()
     second = start_daemon()
@@ -116,8 +116,8 @@ async def test_a_write_that_was_cut_off_is_tried_again_where_that_is_said(start_
     assert second.stop() == 0
 
 
-async def test_what_it_was_asked_for_is_on_the_disk_until_it_ends(start_daemon: Any) -> None:
-    """Its arguments are in the database, which is its owner's alone, and gone with its end."""
+async def test_the_arguments_are_stored_until_the_call_ends(start_daemon: Any) -> None:
+    """The database, readable only by its owner, has the arguments until the call ends."""
     daemon = start_daemon()
     secret = uuid4().hex
     async with daemon.peer() as peer:
@@ -136,7 +136,7 @@ async def test_what_it_was_asked_for_is_on_the_disk_until_it_ends(start_daemon: 
 
 
 def stored(daemon: Any) -> str:
-    """What the database has of detached calls' arguments."""
+    """The stored arguments of detached calls."""
     connection = sqlite3.connect(f"file:{daemon.state / 'toold.db'}?mode=ro", uri=True)
     try:
         return "".join(bytes(row[0]).decode() for row in connection.execute("SELECT arguments FROM detached"))
@@ -144,8 +144,8 @@ def stored(daemon: Any) -> str:
         connection.close()
 
 
-async def test_a_pipeline_goes_on_without_its_caller(daemon: Any) -> None:
-    """The connection goes, the run does not; its children are known by their ids, and what never was is unknown."""
+async def test_a_detached_pipeline_continues_without_its_caller(daemon: Any) -> None:
+    """The run outlives the connection; child calls are known by their ids, and other ids are unknown."""
     steps = [
         {"id": "one", "tool_name": "echo", "args": {"value": {"n": 1}, "delay_ms": 200}},
         {"id": "two", "tool_name": "chat", "args": {"prompt": "Say {{one.n}}."}},
@@ -166,7 +166,7 @@ async def test_a_pipeline_goes_on_without_its_caller(daemon: Any) -> None:
 
 
 async def test_items_come_from_a_handle(peer: Any) -> None:
-    """The rows of a result that is kept are the items, shaped first where that is asked."""
+    """The rows of a retained result are the items, shaped first on request."""
     rows = [{"text": f"row {number}"} for number in range(300)]
     options = {"return_mode": "file"}
     kept = await peer.call(uuid4().hex, "execute_tool", tool_name="echo", args={"value": rows}, options=options)
@@ -180,8 +180,8 @@ async def test_items_come_from_a_handle(peer: Any) -> None:
     assert (await ended(peer, call_id))["result"]["succeeded"] == 300
 
 
-async def test_a_principal_has_so_many_and_no_more(start_daemon: Any) -> None:
-    """One more is turned away with when to come again, until one of them ends."""
+async def test_detached_calls_are_limited_per_principal(start_daemon: Any) -> None:
+    """One more is rejected with a retry time, until one ends."""
     daemon = start_daemon(TOOLD_MAX_DETACHED="1", TOOLD_GRACE_PERIOD_S="0.5")
     batch = {"tool_name": "echo", "items": [{"text": "x", "delay_ms": 60_000}]}
     async with daemon.peer() as peer:

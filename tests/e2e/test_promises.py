@@ -15,18 +15,18 @@ RESUME = ["ack", "resume"]
 
 
 def back(peer: Any) -> dict[str, Any]:
-    """The fields of a hello that comes back to a peer's session."""
+    """The hello fields that resume a peer's session."""
     return {"features": RESUME, "resume": {"key": peer.ack["resume_key"]}}
 
 
 def executed(daemon: Any) -> list[str]:
-    """The lines that ``sim_effect`` wrote."""
+    """The lines of ``sim_effect``."""
     log = Path(daemon.state / "sim_effect.log")
     return log.read_text().split() if log.exists() else []
 
 
 def kill(daemon: Any) -> None:
-    """End the process as a crash does."""
+    """Kill the process, as a crash would."""
     daemon.process.kill()
     daemon.process.wait()
 
