@@ -192,7 +192,7 @@ class Operated:
         self._announce()
 
     def close_port(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         if self._open:
             self._open = False
             self._server.shutdown()

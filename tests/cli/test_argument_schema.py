@@ -1,4 +1,4 @@
-"""What a tool's schema takes, in words for a person and in types for the command line."""
+"""The types that a schema accepts, for people and for the command line."""
 
 from typing import Any
 

@@ -55,7 +55,7 @@ def test_tail_shows_the_last_calls(run: Run, kept: list[CallRow]) -> None:
 @pytest.mark.parametrize("options", [("tail",), ("export",), ("export", "--json")])
 @pytest.mark.process
 def test_a_full_disk_is_reported_in_one_line(kept: list[CallRow], options: tuple[str, ...]) -> None:
-    """What is written to a file is lost aloud, with exit code 1, and without a traceback."""
+    """A write error is reported with exit code 1 and without a traceback."""
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "toold", "audit", *options]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -79,7 +79,7 @@ def test_export_is_csv(run: Run, kept: list[CallRow]) -> None:
 
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "csv"])
 def test_export_has_all_columns(run: Run, kept: list[CallRow], bare_environment: Path, *, as_json: bool) -> None:
-    """The call's number and its mac too: with them what was exported is told from what is in another copy."""
+    """Including the row's number and key hash, which identify it in other copies."""
     with closing(sqlite3.connect(bare_environment / "toold.db")) as connection:
         connection.execute("UPDATE call SET mac = NULL WHERE seq = 1")
         connection.commit()

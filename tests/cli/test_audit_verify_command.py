@@ -96,7 +96,7 @@ def test_for_programs(run: Run, kept: Path) -> None:
 
 
 def test_many_problems_are_summarized(run: Run, kept: Path) -> None:
-    """A few lines, and how many there are beside them."""
+    """The first problems, and the number of the others."""
     with closing(sqlite3.connect(kept / "toold.db")) as connection, connection:
         columns = "".join(f", {name}" for name in CallRow.__struct_fields__)
         for seq in range(4, 40):

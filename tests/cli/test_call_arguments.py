@@ -126,14 +126,14 @@ def test_a_repeated_key_makes_an_array() -> None:
     ],
 )
 def test_a_wrong_word_is_refused_by_name(words: list[str], message: str) -> None:
-    """What does not fit is refused before anything is sent, and the message says which word and what would fit."""
+    """An invalid word is refused before anything is sent; the message names it and what is accepted."""
     with pytest.raises(click.UsageError) as refused:
         read(*words)
     assert message in refused.value.message
 
 
 def test_a_missing_argument_is_named() -> None:
-    """What the schema requires and the command line lacks is asked for."""
+    """A missing required argument is named."""
     with pytest.raises(click.UsageError, match=r"'tool' needs text=… count=…"):
         bind("tool", SCHEMA | {"required": ["text", "count", "flag"]}, [ArgumentWord("flag", "yes", is_json=False)])
 
@@ -170,7 +170,7 @@ def test_files_and_standard_input_are_read(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 are no text, and the message says how to send a text that starts with @."""
+    """Bytes that are not UTF-8 are refused; the message explains text that starts with @."""
     (tmp_path / "image").write_bytes(b"\xff\xd8")
     with pytest.raises(click.UsageError, match=r"not UTF-8.*text:="):
         read(f"text=@{tmp_path / 'image'}")

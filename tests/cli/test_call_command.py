@@ -55,7 +55,7 @@ def test_relative_paths_start_at_the_current_directory(
 
 
 def test_every_tool_of_the_daemon_can_be_called(run: Run, daemon: StubDaemon, monkeypatch: Any) -> None:
-    """A name that stands in a script is found in the toolset of all tools, unless another is named."""
+    """A tool's name is looked up among all tools, unless a toolset is named."""
     run("call", "echo", "text=a")
     monkeypatch.setenv("TOOLD_TOOLSET", "lean")
     run("call", "echo", "text=a")
@@ -133,7 +133,7 @@ def test_invalid_arguments_are_refused_before_sending(
 
 
 def test_progress_goes_to_stderr(run: Run, daemon: StubDaemon) -> None:
-    """What the daemon reports while the call runs is a line each, apart from the answer."""
+    """Each progress report is a line on stderr, apart from the answer."""
 
     def slow(call: dict[str, Any], send: Callable[..., None]) -> None:
         send("progress", request_id=call["request_id"], seq=1, message="reading", done=1, total=3)
@@ -183,7 +183,7 @@ def test_a_broken_connection_is_exit_code_3(run: Run, daemon: StubDaemon) -> Non
 
 @pytest.mark.process
 def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: StubDaemon) -> None:
-    """SIGINT ends the command with 130 and a word on stderr, after the daemon was told."""
+    """SIGINT exits with 130 and a message on stderr, after the call was cancelled on the daemon."""
 
     def never(call: dict[str, Any], send: Callable[..., None]) -> None:
         """No answer comes."""

@@ -1,4 +1,4 @@
-"""What a call looks like on a terminal and elsewhere."""
+"""The display of a call on a terminal and elsewhere."""
 
 import json
 import sys
@@ -67,13 +67,13 @@ def test_a_truncated_answer_has_a_notice() -> None:
 
 
 def test_simulated_answers_are_always_marked() -> None:
-    """The footer stands on a terminal alone, but for an answer that no vendor gave."""
+    """The footer is shown on terminals only, except for simulated answers."""
     made_up = replace(result("hi"), metadata=Metadata(1234.0, Timings(), "kimi", "k2", simulated=True))
     assert stderr_lines(made_up, terminal=False) == ["kimi · k2 · simulated · 1.23 s"]
 
 
 def test_a_json_answer_has_every_field() -> None:
-    """What is not there is null, so that a program need not look first."""
+    """Missing values are null, so that programs need no checks."""
     keys = {"request_id", "outputs", "structured", "error", "metadata"}
     good, bad = json.loads(json_answer("id", result("hi"))), json.loads(json_answer("id", CallTimeoutError("late")))
     assert set(good) == set(bad) == keys

@@ -1,4 +1,4 @@
-"""The settings of a command, and how a wrong one ends it."""
+"""The settings of a command, and the environment of services and editors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def in_a_directory_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_a_wrong_flag_is_a_usage_error() -> None:
-    """Who typed it sees how the command is used."""
+    """The usage text is shown."""
     with pytest.raises(click.UsageError, match="port \\(--port\\): must be 65535 or less"):
         settings_with({"port": 70_000})
 
@@ -46,7 +46,7 @@ def test_a_wrong_variable_or_file_is_one_line(
 
 
 def test_valid_settings_are_returned() -> None:
-    """Flags count, and None is no flag."""
+    """Flags override; None means not given."""
     settings = settings_with({"port": 5000, "http_port": None})
     assert (settings.port, settings.http_port) == (5000, 8080)
 
@@ -54,7 +54,7 @@ def test_valid_settings_are_returned() -> None:
 def test_only_variables_that_differ_from_the_default_are_required(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The state directory where it is another than the platform's, the settings' file where there is one."""
+    """The state directory if it is not the default, and the settings file if there is one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toold.toml").touch()
     both = {"TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_CONFIG": str(tmp_path / "toold.toml")}

@@ -41,7 +41,7 @@ def test_on_a_terminal_the_table_is_ruled(capsys: pytest.CaptureFixture[str], mo
 def test_on_a_narrow_terminal_one_column_is_truncated(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The column that is named is cut off with an ellipsis, and each row stays one line with its other cells whole."""
+    """The named column is truncated with an ellipsis; each row stays one line with its other cells whole."""
     on_a_terminal(monkeypatch, columns=50)
     print_table(("OUTCOME", "SESSION"), [("CONTEXT_LENGTH_EXCEEDED", "label-" * 10)], shrink="SESSION")
     (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "CONTEXT" in line]

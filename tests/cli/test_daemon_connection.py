@@ -23,7 +23,7 @@ COMMANDS = [["call", "echo", "text=a"], ["tools"], ["status"]]
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_a_daemon_one_line_says_how_to_start_one(run: Run, command: list[str]) -> None:
-    """Where nobody listens, the address and the remedy stand on stderr, and the exit code is 3."""
+    """The address and the remedy are on stderr, and the exit code is 3."""
     result = run(*command)
     assert (result.exit_code, result.stdout) == (3, "")
     assert result.stderr == "no daemon answers at ws://127.0.0.1:1/; start one with `make run` or `toold serve`\n"
@@ -56,12 +56,12 @@ def test_an_error_is_described_with_advice() -> None:
 
 @pytest.mark.parametrize("cls", ERROR_CLASSES.values(), ids=lambda cls: cls.code)
 def test_advice_names_commands_not_frame_fields(cls: type[CallError]) -> None:
-    """No advice on the command line names a field of a frame that nobody sees there."""
+    """No advice names a field of a frame, which the command line does not show."""
     assert not re.search(r"[a-z]_[a-z]|details|inputSchema|error\.", describe(cls("m")))
 
 
 def test_a_call_that_may_have_taken_effect_is_to_be_checked() -> None:
-    """A call that may have run and may not be sent again is told as such; one that may be sent again is not."""
+    """A non-retryable call that may have run is marked; a retryable one is not."""
     assert "check before you retry" in describe(CallTimeoutError("late", executed="maybe"))
     assert "check before" not in describe(CallTimeoutError("late", executed="no"))
     assert describe(OutcomeUnknownError("Cut off; look whether it had its effect.")).count("look") == 1

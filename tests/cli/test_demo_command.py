@@ -62,6 +62,6 @@ def test_an_empty_directory_gets_a_sample_file_elsewhere(tmp_path: Path) -> None
 
 
 def test_variables_of_another_daemon_are_removed() -> None:
-    """TOOLD_ variables are left out but for the workspace; the rest of the environment stays."""
+    """TOOLD_ variables are removed except the workspace; other variables stay."""
     env = {"TOOLD_TOKEN": "t", "TOOLD_PORT": "1", "PATH": "/bin"}
     assert demo_environment(env, Path("/w")) == {"PATH": "/bin", "TOOLD_WORKSPACE": "/w"}

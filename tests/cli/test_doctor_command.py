@@ -23,7 +23,7 @@ CHECKS = [
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> list[CheckResult]:
-    """What the checks find; tests take away from it."""
+    """The results of the checks, which tests modify."""
     checks = list(CHECKS)
 
     async def diagnose(settings: Any) -> list[CheckResult]:
@@ -83,7 +83,7 @@ def test_the_real_checks_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_setting_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What keeps a daemon from starting is told here in the same words."""
+    """The message is the same as at a failed start."""
     monkeypatch.setenv("TOOLD_PORT", "http")
     result = run("doctor")
     assert result.exit_code == 2

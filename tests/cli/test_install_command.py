@@ -51,7 +51,7 @@ def test_a_first_entry(run: Run, file: Path, bare_environment: Path) -> None:
 
 
 def test_other_entries_stay(run: Run, file: Path) -> None:
-    """Other entries stay, the file as it was lies beside it, and its secrets are not shown."""
+    """Other entries stay, a backup is made, and secrets are not shown."""
     write(file, json.dumps(OTHER, indent=2))
     file.chmod(0o600)
     before = file.read_text()
@@ -69,7 +69,7 @@ def test_other_entries_stay(run: Run, file: Path) -> None:
 
 @pytest.mark.parametrize(("arguments", "stdin"), [(["--print"], None), ([], "n\n"), ([], "")])
 def test_nothing_is_written_without_confirmation(run: Run, file: Path, arguments: list[str], stdin: str | None) -> None:
-    """Only shown, or declined, or nobody there to ask."""
+    """With --print, after a no, or without a terminal."""
     write(file, json.dumps(OTHER))
     result = run("install", "cursor", *arguments, stdin=stdin)
     assert result.exit_code == (0 if arguments else 1)
@@ -79,7 +79,7 @@ def test_nothing_is_written_without_confirmation(run: Run, file: Path, arguments
 
 
 def test_another_entry_is_shown(run: Run, file: Path) -> None:
-    """What it says now, and what it would say."""
+    """The old value and the new one."""
     write(file, json.dumps({"mcpServers": {"toold": {"command": "/old/toold"}}}, indent=2))
     result = run("install", "cursor", "--print")
     assert '-      "command": "/old/toold"' in result.output
@@ -96,7 +96,7 @@ def test_a_broken_file_is_not_touched(run: Run, file: Path, content: bytes) -> N
 
 
 def test_a_symbolic_link_stays(run: Run, file: Path, tmp_path: Path) -> None:
-    """What it leads to is changed, as those who keep their files elsewhere expect."""
+    """The target of the link is changed, for people who keep their files elsewhere."""
     write(file, "{}")
     real = file.rename(tmp_path / "kept.json")
     file.symlink_to(real)

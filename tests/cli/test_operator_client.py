@@ -25,7 +25,7 @@ def test_the_daemon_is_found_by_its_lock(operated: Operated, bare_environment: P
 
 
 def test_without_a_daemon_no_request_is_sent(operated: Operated) -> None:
-    """What a crashed daemon left behind is no daemon: its port may be anybody's, who would get the token."""
+    """A crashed daemon's address is ignored: another program may listen on its port and would get the token."""
     operated.crash()
     with pytest.raises(NoConnectionError, match=r"no daemon runs in .*TOOLD_STATE_DIR"):
         operator_request("GET", "/calls")
@@ -73,7 +73,7 @@ def test_a_refused_token_is_reported_with_its_source(
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b""])
 def test_an_answer_that_is_not_json(operated: Operated, body: Any) -> None:
-    """What is no JSON is not the daemon's."""
+    """An answer that is not JSON is not the daemon's."""
     operated.answers["GET /operator/calls"] = (200, body)
     with pytest.raises(NoConnectionError, match=f"does not answer at .*{operated.http_port}.*toold doctor"):
         operator_request("GET", "/calls")
@@ -90,7 +90,7 @@ def test_a_port_without_a_server(operated: Operated) -> None:
 
 
 def test_the_running_daemon_is_known_by_its_lock(tmp_path: Path) -> None:
-    """While a daemon runs its pid, whatever the files of an earlier one say; afterwards nobody."""
+    """The pid of the running daemon, whatever older files say; None afterwards."""
     with StateDirectory(tmp_path):
         assert running_pid(tmp_path) == os.getpid()
     assert read_pid(tmp_path) == os.getpid()
@@ -106,7 +106,7 @@ def test_no_daemon_runs_in_a_missing_directory(tmp_path: Path) -> None:
 
 
 def test_a_lock_without_a_pid_yet(tmp_path: Path) -> None:
-    """In the moment between the two nobody can be named."""
+    """Between the lock and the pid, there is no pid to report."""
     with StateDirectory(tmp_path):
         (tmp_path / "daemon.lock").write_text("")
         assert running_pid(tmp_path) is None

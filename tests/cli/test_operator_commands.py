@@ -28,11 +28,11 @@ with StateDirectory(Path(sys.argv[1])) as state:
     while True:
         time.sleep(60)
 """
-"""A process that holds a state directory as a daemon does, and ends when it is told to, or never."""
+"""A process that locks a state directory like a daemon, and exits on SIGTERM or never."""
 
 
 class Holder:
-    """Such a process."""
+    """A process that holds a state directory."""
 
     def __init__(self, directory: Path, manner: str) -> None:
         words = [sys.executable, "-c", HOLD, str(directory), manner]
@@ -53,14 +53,14 @@ class Holder:
 
 @pytest.fixture
 def holder(starts_processes: None, request: pytest.FixtureRequest, bare_environment: Path) -> Iterator[Holder]:
-    """A process that ends as its parameter says, ``ends`` where there is none."""
+    """A process that exits as its parameter says, by default on SIGTERM."""
     holder = Holder(bare_environment, getattr(request, "param", "ends"))
     yield holder
     holder.close()
 
 
 def test_stop_signals_the_daemon_and_waits(run: Run, holder: Holder) -> None:
-    """By its pid alone: the HTTP port that it names is nobody's here. Its end is there when the command is."""
+    """By its pid only: its HTTP port has no server here. The command returns after its exit."""
     result = run("stop")
     assert result.exit_code == 0, result.stderr
     first, last = result.stdout.splitlines()
@@ -73,7 +73,7 @@ def test_stop_signals_the_daemon_and_waits(run: Run, holder: Holder) -> None:
 def test_stop_gives_up_on_a_daemon_that_does_not_exit(
     run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 1, with what would end it and at what price; it is left to its user to do that."""
+    """Exit code 1 with the command that would kill it; the user decides."""
     monkeypatch.setattr(operator_commands, "SHUTDOWN_MARGIN_S", 0.0)
     result = run("stop")
     assert result.exit_code == 1
@@ -136,7 +136,7 @@ def test_another_users_daemon_is_not_stopped(run: Run, holder: Holder, monkeypat
 
 
 def test_ctrl_c_ends_only_the_wait(run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 130; the daemon was told."""
+    """Exit code 130; the daemon got the signal."""
 
     def interrupt(*_: object) -> bool:
         raise KeyboardInterrupt
@@ -153,7 +153,7 @@ def test_ctrl_c_ends_only_the_wait(run: Run, holder: Holder, monkeypatch: pytest
     [("waiting", "which was waiting"), ("running", "which was running"), ("ending", "already ending")],
 )
 def test_the_cancelled_call_is_printed(run: Run, operated: Operated, state: str, said: str) -> None:
-    """The call by its whole id, its tool and its session, and how it stood."""
+    """The call's whole id, tool, session and state."""
     call = {"id": "0a1b-1f", "tool": "chat", "session": "an-editor", "state": state}
     operated.answers["POST /operator/calls/1f/cancel"] = (200, call)
     result = run("cancel", "1f")
@@ -163,7 +163,7 @@ def test_the_cancelled_call_is_printed(run: Run, operated: Operated, state: str,
 
 
 def test_an_unknown_call(run: Run, operated: Operated) -> None:
-    """The daemon's words, and exit code 1."""
+    """The daemon's message, and exit code 1."""
     message = "No call 2 runs here; it may have ended. `toold calls` shows what runs."
     operated.answers["POST /operator/calls/2/cancel"] = (404, {"error": {"code": "NOT_FOUND", "message": message}})
     result = run("cancel", "2")
@@ -188,14 +188,14 @@ def test_an_id_is_quoted_in_the_path(run: Run, operated: Operated) -> None:
 def test_changed_settings_are_printed(
     run: Run, operated: Operated, reloaded: list[str], waiting: list[str], printed: str
 ) -> None:
-    """What is in effect now and what needs a restart, by name."""
+    """The names of the reloaded settings and of those that need a restart."""
     operated.answers["POST /operator/reload"] = (200, {"reloaded": reloaded, "needs_restart": waiting})
     result = run("reload")
     assert (result.exit_code, result.stdout) == (0, printed)
 
 
 def test_an_invalid_configuration_is_reported_as_at_start(run: Run, operated: Operated) -> None:
-    """In the same words, with the same exit code, and with what holds now."""
+    """The same message and exit code, and which configuration stays in effect."""
     message = "port (toold.toml): must be a whole number"
     operated.answers["POST /operator/reload"] = (400, {"error": {"code": "VALIDATION_ERROR", "message": message}})
     result = run("reload")

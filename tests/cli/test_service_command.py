@@ -23,7 +23,7 @@ SECRET = "sk-a-secret-of-the-shell"
 
 @dataclass
 class Machine:
-    """A home, a directory in it, and a service manager that notes what it is told."""
+    """A home directory, a working directory, and a service manager that records its commands."""
 
     home: Path
     programs: Path
@@ -78,7 +78,7 @@ def mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_install_writes_the_unit_and_starts_it(run: Run, linux: Machine, bare_environment: Path) -> None:
-    """What is written and what is run is shown before it is asked; the unit starts toold where and as it is now."""
+    """The file and the commands are shown before the question; the unit starts toold in this directory."""
     (linux.home / "work" / "toold.toml").write_text("grace_period_s = 3\n")
     result = run("service", "install", stdin="y\n")
     assert result.exit_code == 0, result.output
@@ -127,7 +127,7 @@ def test_no_secret_is_written_and_ignored_variables_are_listed(
 
 @pytest.mark.parametrize("answer", ["n\n", "", None])
 def test_without_confirmation_nothing_is_done(run: Run, linux: Machine, answer: str | None) -> None:
-    """No, or nobody there to ask: exit code 1."""
+    """A no, or no terminal: exit code 1."""
     result = run("service", "install", stdin=answer)
     assert result.exit_code == 1
     assert not linux.file.exists()
@@ -144,7 +144,7 @@ def test_print_only_prints(run: Run, linux: Machine) -> None:
 
 
 def test_installing_again_changes_nothing_but_starts(run: Run, linux: Machine) -> None:
-    """The same file is no reason for a copy or a restart."""
+    """An unchanged file causes neither a backup nor a restart."""
     run("service", "install", "--yes")
     linux.forget()
     assert run("service", "install", "--yes").exit_code == 0
@@ -153,7 +153,7 @@ def test_installing_again_changes_nothing_but_starts(run: Run, linux: Machine) -
 
 
 def test_another_file_of_that_name_is_backed_up(run: Run, linux: Machine) -> None:
-    """Under a name that is free, as often as that happens; the service is started anew by the new one."""
+    """Under an unused name each time; the service restarts with the new file."""
     linux.file.parent.mkdir(parents=True)
     for number in (1, 2):
         linux.file.write_text(f"my own {number}")
@@ -259,7 +259,7 @@ def test_on_a_mac_it_is_an_agent(run: Run, mac: Machine, bare_environment: Path)
 
 
 def test_an_agent_that_is_not_loaded_can_be_removed(run: Run, mac: Machine) -> None:
-    """launchctl's bootout then says ESRCH, 3, which is no failure here; any other is."""
+    """launchctl bootout then exits with ESRCH (3), which is ignored; other codes are errors."""
     assert run("service", "install", "--yes").exit_code == 0
     mac.manager("exit 5")
     assert run("service", "remove", "--yes").exit_code == 1

@@ -73,7 +73,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 @given(st.text(st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_an_agent_supports_any_path(name: str) -> None:
-    """What launchd reads is what was meant."""
+    """launchd parses the intended values."""
     start = StartCommand((f"/{name}/toold", "serve"), Path("/") / name, {"TOOLD_STATE_DIR": name}, 10)
     read = plistlib.loads(launchd_agent(start, Path("/log")))
     assert read["ProgramArguments"] == [f"/{name}/toold", "serve"]
@@ -81,7 +81,7 @@ def test_an_agent_supports_any_path(name: str) -> None:
 
 
 def test_an_agent_restarts_after_a_failure() -> None:
-    """At login and after a crash, not after an end in good order, which has the time that it needs."""
+    """Starts at login and after a crash, not after a clean exit, which gets enough time."""
     read = plistlib.loads(launchd_agent(START, Path("/home/me/toold.log")))
     assert (read["RunAtLoad"], read["KeepAlive"]) == (True, {"SuccessfulExit": False})
     assert read["ExitTimeOut"] == 33

@@ -1,4 +1,4 @@
-"""``toold sources``: what the running daemon's are like, and what is wrong with their documents."""
+"""``toold sources``: list, check and approve."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_check_lists_repaired_and_omitted_parts(run: Any, directory: Path) -> None:
-    """Of each source, what is left out first; a document that cannot be used is exit code 1."""
+    """Omitted parts come first per source; an unusable document is exit code 1."""
     result = run("sources", "check")
     assert result.stdout.splitlines() == [
         "crm: omitted: HEAD /a/{id}: HEAD does not become a tool",
@@ -74,7 +74,7 @@ def test_a_wrong_setting_is_named(run: Any, directory: Path) -> None:
 
 
 def test_without_sources_the_next_step_is_printed(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is no error."""
+    """This is not an error."""
     monkeypatch.chdir(tmp_path)
     result = run("sources", "check")
     assert (result.exit_code, result.stdout) == (0, "No sources are configured; see docs/sources.md.\n")

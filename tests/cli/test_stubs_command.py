@@ -15,7 +15,7 @@ SOURCE = module_for([load_registry().get("echo"), load_registry().get("version")
 
 
 def test_a_module_is_written_for_each_source(run: Run, operated: Operated, tmp_path: Path) -> None:
-    """Of all tools, into a directory that is made, and anew where they were written before."""
+    """All tools, into a created directory; existing stub modules are overwritten."""
     operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"tools": SOURCE, "crm": SOURCE}})
     out = tmp_path / "a" / "stubs"
     for _ in range(2):
@@ -45,7 +45,7 @@ def test_a_toolset_can_be_named(run: Run, operated: Operated, tmp_path: Path) ->
 
 @pytest.mark.parametrize("content", [b"print('mine')\n", b"\xff\xfe"])
 def test_another_file_is_not_overwritten(run: Run, operated: Operated, tmp_path: Path, content: bytes) -> None:
-    """And nothing is written beside it."""
+    """Nothing else is written."""
     operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"crm": SOURCE, "tools": SOURCE}})
     (tmp_path / "tools.py").write_bytes(content)
     result = run("stubs", "--out", str(tmp_path))

@@ -1,4 +1,4 @@
-"""``toold token``: the token, or where it is."""
+"""``toold token``, and named tokens: create, list, revoke."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_token_of_the_state_directory_is_printed(run: Run, bare_environment:
 
 
 def test_the_environments_token_has_precedence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What clients would send is what is printed."""
+    """The printed token is the one that clients send."""
     monkeypatch.setenv("TOOLD_TOKEN", "from the environment")
     assert run("token").stdout == "from the environment\n"
 

@@ -85,7 +85,7 @@ def test_json_is_the_tools_unchanged(run: Run, daemon: StubDaemon) -> None:
 def test_the_default_toolset_is_listed_unless_one_is_named(
     run: Run, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What clients see that name none, or another; one tool is shown of all that ``toold call`` can call."""
+    """The default toolset, or the named one; a single tool is found among all that ``call`` accepts."""
     run("tools")
     run("tools", "echo")
     run("tools", "echo", "--toolset", "lean")

@@ -103,7 +103,7 @@ def beginnings(state_dir: Path) -> list[str]:
 
 
 async def test_one_daemon_per_state_directory(run_with: Any, settings_with: Any) -> None:
-    """A second one is told of the first, which goes on."""
+    """The second one fails with the first one's pid; the first continues."""
     daemon = await run_with()
     with pytest.raises(AlreadyRunningError, match=str(daemon.websocket.port)):
         async with running(settings_with(**NO_SDKS)):
@@ -126,7 +126,7 @@ async def test_the_default_model_is_of_an_available_vendor(run_with: Any, env: d
 
 
 async def test_without_any_vendor_there_is_no_default_model(run_with: Any) -> None:
-    """Who needs one is told both keys; tools that need none work."""
+    """Tools that need a vendor name both keys; others work."""
     daemon = await run_with(TOOLD_SIMULATE="false")
     with pytest.raises(ServiceUnavailableError, match=r"KIMI_API_KEY.*GLM_API_KEY"):
         daemon.view.default_model()
@@ -185,7 +185,7 @@ async def test_a_damaged_database_is_a_problem_until_it_is_repaired(run_with: An
 
 @pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])
 async def test_no_call_reads_the_daemons_own_secrets(run_with: Any, tmp_path: Path, path: str) -> None:
-    """Not even where state directory and configuration lie in the workspace, nor through a link."""
+    """Even if the state directory and configuration are in the workspace, or behind a link."""
     (tmp_path / "toold.toml").write_text('kimi_api_key = "sim-secret"\n')
     (tmp_path / "link").symlink_to(tmp_path / "state" / "token")
     daemon = await run_with()
@@ -204,7 +204,7 @@ def configure(tmp_path: Path) -> Any:
 
 
 async def test_reloaded_settings_take_effect(run_with: Any, configure: Any) -> None:
-    """Bounds, permits, a new default model; each part has its own, and what is told of the daemon agrees."""
+    """Limits, permits and the default model change in every component, and the status agrees."""
     daemon = await run_with()
     configure('max_running = 2\nglm_concurrency = 1\nmax_waiting = 5\nmax_timeout_s = 60\ndefault_model = "glm-4.6"\n')
     changes = await daemon.reload()
@@ -261,7 +261,7 @@ async def test_an_invalid_toolset_is_refused_and_the_old_stays(run_with: Any, co
 
 
 async def test_a_conversation_is_bounded_by_the_reloaded_number(run_with: Any, configure: Any) -> None:
-    """What was said before goes, once a conversation may hold no more than its last answer."""
+    """Earlier turns are dropped once a conversation may hold only its last answer."""
     daemon = await run_with()
     begun = await call(daemon, "chat", prompt="word " * 500, model="glm-4.6")
     known = {"model": "glm-4.6", "continuation_id": begun["structured"]["continuation_id"]}
@@ -290,7 +290,7 @@ async def test_a_reloaded_workspace_is_what_calls_may_read(run_with: Any, config
 
 
 async def test_reloaded_audit_content_counts_for_the_next_row(run_with: Any, configure: Any) -> None:
-    """What is written down of a call's arguments is what was set when it ended."""
+    """A call's arguments are stored by the setting at its end."""
     daemon = await run_with()
     await call(daemon, "echo", text="first")
     await daemon.store.flush()

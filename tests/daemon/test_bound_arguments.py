@@ -44,7 +44,7 @@ class Crm(Arguments):
 
 
 seen: list[dict[str, Any]] = []
-"""What the tools were run with."""
+"""The arguments that the tools received."""
 
 
 async def crm(arguments: Crm | dict[str, Any], context: ToolContext) -> Any:
@@ -206,7 +206,7 @@ asked: list[dict[str, str]] = []
 async def test_a_sources_bound_value_reaches_its_api_and_nothing_else(
     settings_with: Any, configure: Callable[[str], None], state_dir: Path, tmp_path: Path, log: io.StringIO
 ) -> None:
-    """What the API answers and how it refuses is told without the value; a tool that one does not fit is left out."""
+    """The API's answers and errors are shown without the value; a tool that the value does not fit is omitted."""
     asked.clear()
     server = HttpServer(crm_api, "127.0.0.1", 0, "--api")
     await server.start()

@@ -1,4 +1,4 @@
-"""What an operator may ask: which ids may be meant, and, of a running daemon, its calls and their end."""
+"""The operator's actions: ids, running calls, cancel, reload."""
 
 import asyncio
 import json
@@ -162,7 +162,7 @@ async def test_an_unreadable_database_is_reported(
 async def test_an_invalid_configuration_is_refused_with_its_message(
     operations: OperatorActions, daemon: Daemon, tmp_path: Any
 ) -> None:
-    """And one that is right is told by its settings."""
+    """A valid one is reported by its settings."""
     (tmp_path / "toold.toml").write_text("max_waiting = 0\n")
     with pytest.raises(InvalidArgumentsError, match=r"max_waiting \(toold.toml\): must be 1 or more"):
         await operations.reload()

@@ -27,7 +27,7 @@ async def vendors_with(settings_with: Any) -> AsyncIterator[Any]:
 
 
 async def test_without_keys_no_vendor_is_available_and_both_keys_are_named(vendors_with: Any) -> None:
-    """What is missing says which variable to set, and that there is the simulator."""
+    """The message names the variable to set, and the simulator."""
     vendors = await vendors_with()
     assert (vendors.providers, vendors.limits) == ({}, {})
     assert set(vendors.absent) == {"kimi", "glm"}

@@ -47,7 +47,7 @@ def test_a_taken_port_is_one_line(refused: Any, settings_with: Any, taken_port: 
 
 
 def test_a_directory_that_is_taken_is_one_line(refused: Any, settings_with: Any, state_dir: Path) -> None:
-    """With the pid of who has it, and how to have a directory of one's own."""
+    """With the pid of the owner, and how to use another directory."""
     with StateDirectory(state_dir):
         message = refused(settings_with())
     assert in_one_line(message)

@@ -1,4 +1,4 @@
-"""What compose.yaml starts is all there, and its secrets are made, not written down."""
+"""The services, files and secrets of compose.yaml."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def test_every_secret_of_a_service_is_declared_and_created(tmp_path: Path) -> No
 
 
 def test_the_directory_of_secrets_is_its_owners(tmp_path: Path) -> None:
-    """The containers read the files as users of their own; who may not enter the directory reads none."""
+    """The containers read the files as other users; other users of the machine cannot enter the directory."""
     make(tmp_path / "secrets")
     assert stat.S_IMODE((tmp_path / "secrets").stat().st_mode) == 0o700
 
@@ -60,7 +60,7 @@ def test_postgrest_accepts_the_service_roles_key(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_in_an_image() -> None:
-    """What is built from leaves the secrets out, and no service has one in its environment as it stands."""
+    """The build context excludes the secrets, and no service has one in its environment."""
     assert "docker/secrets" in (DOCKER.parent / ".dockerignore").read_text().splitlines()
     environment = [service.get("environment", {}) for service in COMPOSE["services"].values()]
     assert not re.search(r'"[A-Z_]*(PASSWORD|TOKEN|KEY|SECRET)": "(?!@?/run/secrets/)', json.dumps(environment))

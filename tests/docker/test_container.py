@@ -65,7 +65,7 @@ class Stack:
         return int((self.directory / "run" / "nginx.pid").read_text())
 
     def healthy(self) -> bool:
-        """What the image's health check says."""
+        """The result of the image's health check."""
         check = [sys.executable, str(DOCKER / "health.py")]
         return subprocess.run(check, env=self.env, capture_output=True, timeout=60, check=False).returncode == 0
 
@@ -77,7 +77,7 @@ class Stack:
             time.sleep(0.05)
 
     def stop(self) -> int:
-        """What a container's stop does: SIGTERM to the first program, which is supervisor by now."""
+        """Stops the container: SIGTERM to the first program, which is supervisor."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=60)
@@ -143,7 +143,7 @@ def start_stack(starts_processes: None, tmp_path: Path) -> Iterator[Callable[...
 
 @pytest.fixture(scope="module")
 def stack(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One that is healthy; its end must be in good order."""
+    """A healthy stack, which must exit cleanly."""
     running = begin(tmp_path_factory.mktemp("container"))
     try:
         running.until(running.healthy)
@@ -182,7 +182,7 @@ async def test_a_models_text_is_streamed(stack: Stack) -> None:
 
 
 async def test_the_daemon_checks_the_token(stack: Stack) -> None:
-    """nginx lets nobody in: a wrong token is refused by the daemon, with its close code."""
+    """nginx does not authenticate: the daemon refuses a wrong token with its close code."""
     async with connect(stack.url) as socket:
         assert not (await greet(stack, socket, token="a-token-that-is-wrong"))["ok"]
         with pytest.raises(ConnectionClosed) as closed:

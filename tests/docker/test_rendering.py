@@ -1,4 +1,4 @@
-"""What the container's environment comes to, before anything is started."""
+"""The container's configuration from its environment."""
 
 import base64
 import hashlib
@@ -103,7 +103,7 @@ def test_the_passwords_file_has_a_salted_hash() -> None:
 
 
 def test_every_name_in_the_shipped_configuration_is_filled_in() -> None:
-    """nginx's configuration has no name that entrypoint.py does not give; a name that nobody gives is an error."""
+    """The templates have no names that entrypoint.py does not provide; an unknown name is an error."""
     template = (DOCKER / "nginx.conf").read_text("utf-8")
     values = {"user": "", "run": "/r", "container": "/c", "port": "1", "http_port": "2"}
     assert not re.search(r"@[a-z_]+@", fill_in(template, values))

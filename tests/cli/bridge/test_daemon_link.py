@@ -23,7 +23,7 @@ def upstream(directory: Path | None = None) -> DaemonLink:
 
 
 async def test_an_unreachable_remote_daemon(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:
-    """It is not this machine's to start: the error says where nobody answers, and nothing was executed."""
+    """The bridge does not start a remote daemon: the error names the address, and nothing was executed."""
     monkeypatch.setenv("TOOLD_HOST", "daemon.invalid")
     way = upstream()
     with pytest.raises(ServiceUnavailableError, match=r"daemon\.invalid"):
@@ -48,7 +48,7 @@ async def test_a_call_whose_daemon_does_not_return(daemon: StubDaemon) -> None:
 
 
 async def test_the_previous_client_closes_when_its_calls_are_done(daemon: StubDaemon, tmp_path: Path) -> None:
-    """What runs goes on by the client that it was asked by; what comes after names the other directory."""
+    """Running calls continue on the previous client; later ones use the new directory."""
     answer = asyncio.Event()
     loop = asyncio.get_running_loop()
     echo = daemon.on_call
@@ -85,7 +85,7 @@ async def test_a_daemon_that_refuses_the_editor(daemon: StubDaemon) -> None:
 
 
 async def test_an_answer_is_forwarded_whole(daemon: StubDaemon) -> None:
-    """What a failed call cost, and data that is null, are the editor's to know too."""
+    """The editor also gets the cost of a failed call, and data that is null."""
     metadata = {"latency_ms": 5.0, "timings": {"queue_ms": 0.0, "tool_ms": 5.0, "provider_ms": 4.0}, "model": "m"}
     error = {"code": "PROVIDER_ERROR", "message": "No.", "executed": "yes", "retryable": False, "details": {"a": 1}}
     answers: list[dict[str, object]] = [

@@ -61,7 +61,7 @@ async def test_a_daemon_that_runs_is_found(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.process
 async def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
-    """What it said last is the error."""
+    """The last line of its log is the error."""
     env = {**os.environ, "TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_PORT": "nonsense"}
     with pytest.raises(DaemonStartError, match=r"port .TOOLD_PORT.: must be a whole number"):
         await DaemonStarter(env).ensure_running()

@@ -1,4 +1,4 @@
-"""Editors that listen."""
+"""Notifications to editors: subscriptions and progress."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_an_invalid_subscription(wanted: Any) -> None:
 
 
 async def test_only_the_latest_of_many_reports_is_sent() -> None:
-    """An editor is told no more than it takes, and the last one before the answer."""
+    """A slow editor gets only the latest report, and the last one before the answer."""
     async with channel() as (lines, editor, _):
         async with progress_reports(lines, "t") as note:
             assert note is not None
@@ -65,6 +65,6 @@ async def test_only_the_latest_of_many_reports_is_sent() -> None:
 
 
 async def test_without_a_progress_token_nothing_is_sent() -> None:
-    """The daemon is not even asked for reports."""
+    """The daemon is not asked for reports."""
     async with channel() as (lines, _, _), progress_reports(lines, None) as note:
         assert note is None

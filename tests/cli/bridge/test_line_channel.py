@@ -13,7 +13,7 @@ from toold.cli.bridge.line_channel import LineChannel, LineSplitter, LineTooLong
 
 @given(st.lists(st.binary(min_size=1, max_size=20).filter(lambda line: b"\n" not in line and line == line.strip())))
 def test_lines_do_not_depend_on_chunking(lines: list[bytes]) -> None:
-    """The same lines come out, whatever the pieces; empty ones and the ends of other systems' lines are left out."""
+    """The same lines result, whatever the chunks; empty lines and the line ends of other systems are dropped."""
     data = b"\n\n".join(line + b"\r" for line in lines)
     for size in (1, 3, 1000):
         splitter = LineSplitter(100)
@@ -22,7 +22,7 @@ def test_lines_do_not_depend_on_chunking(lines: list[bytes]) -> None:
 
 
 def test_a_line_that_is_too_long() -> None:
-    """It is told of in its place, and the next one is read."""
+    """A marker replaces it, and the next line is read."""
     splitter = LineSplitter(5)
     found = [*splitter.feed(b"12345\n1234"), *splitter.feed(b"5678"), *splitter.feed(b"9\nnext\n")]
     assert [line if isinstance(line, bytes) else "too long" for line in found] == [b"12345", "too long", b"next"]
@@ -30,7 +30,7 @@ def test_a_line_that_is_too_long() -> None:
 
 
 async def test_an_editor_that_closed_its_end() -> None:
-    """What is written fails, and the channel is told to be broken."""
+    """Writing fails, and the channel is marked as broken."""
     source, its_sink = os.pipe()
     its_source, sink = os.pipe()
     os.close(its_source)

@@ -1,4 +1,4 @@
-"""MCP's messages on one side, the daemon's frames on the other."""
+"""MCP messages from an editor, frames of the daemon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ META = {
 
 
 def fail(code: str, executed: str = "no") -> Any:
-    """What answers each call with this error."""
+    """A handler that answers each call with this error."""
 
     def on_call(call: Frame, send: Send) -> None:
         error = {"code": code, "message": "because", "executed": executed, "retryable": False}
@@ -36,7 +36,7 @@ def fail(code: str, executed: str = "no") -> Any:
     [("2025-11-25", "2025-11-25"), ("2025-06-18", "2025-06-18"), ("2025-03-26", "2025-03-26"), ("1999", "2025-11-25")],
 )
 async def test_a_handshake(editor: Editor, daemon: StubDaemon, wished: str, agreed: str) -> None:
-    """The editor gets the revision that it speaks and the daemon's instructions; the daemon hears who asks."""
+    """The editor gets its revision and the daemon's instructions; the daemon gets the editor's name."""
     daemon.ack |= {"instructions": "Call echo."}
     told = await editor.initialize(wished)
     assert (told["protocolVersion"], told["instructions"]) == (agreed, "Call echo.")
@@ -72,7 +72,7 @@ async def test_a_stateless_editor(editor: Editor, daemon: StubDaemon) -> None:
 
 
 async def test_errors_are_answers(editor: Editor, daemon: StubDaemon) -> None:
-    """What a tool does wrong is a result that a model can act on; a tool that is not there is the request's fault."""
+    """A tool's failure is a result for the model; an unknown tool is an error of the request."""
     await editor.initialize()
     daemon.on_call = fail("TOOL_EXECUTION_ERROR", "maybe")
     result = (await editor.ask("tools/call", name="status"))["result"]
@@ -149,7 +149,7 @@ async def test_malformed_messages(editor: Editor, line: bytes, code: int) -> Non
 
 
 async def test_the_daemon_refuses(editor: Editor, daemon: StubDaemon) -> None:
-    """The editor is told why, and may try again."""
+    """The editor gets the reason and may retry."""
     error = {"code": "PERMISSION_DENIED", "message": "there is no 'x'", "executed": "no", "retryable": False}
     good = daemon.ack
     daemon.ack = {"ok": False, "error": error}
@@ -160,7 +160,7 @@ async def test_the_daemon_refuses(editor: Editor, daemon: StubDaemon) -> None:
 
 
 async def test_the_editors_directory(editor: Editor, daemon: StubDaemon, tmp_path: Path) -> None:
-    """Relative paths start where the editor works: where it was started, or in the root that it tells of."""
+    """Relative paths are resolved in the editor's directory, or in the root that it reports."""
     await editor.initialize(roots={"listChanged": True})
     asked = await editor.receive()
     assert asked["method"] == "roots/list"

@@ -1,4 +1,4 @@
-"""What the doctor says of editors' files."""
+"""The doctor's checks of editors' files."""
 
 import json
 import sys

@@ -34,7 +34,7 @@ def test_its_file(name: str, linux: str, darwin: str) -> None:
 
 
 def test_a_directory_named_by_a_variable() -> None:
-    """Variables by which editors are told another directory count."""
+    """Variables that name an editor's directory are respected."""
     codex = next(editor for editor in EDITORS if editor.name == "codex")
     assert locate(codex, platform="linux", home=HOME, env={"CODEX_HOME": "/c"}).path == Path("/c/config.toml")
 
@@ -61,7 +61,7 @@ def test_an_entry_in_each_shape() -> None:
     ids=["json", "toml"],
 )
 def test_a_file_keeps_its_line_ends(name: str, text: str) -> None:
-    """What is written into a file with CRLF has it too, may be written once more, and leaves the file as it was."""
+    """A file with CRLF keeps it; a second change has no effect, and the removal restores the file."""
     editor = next(editor for editor in EDITORS if editor.name == name)
     keys = (editor.servers, "toold")
     entry = ServerEntry("/bin/toold", ("mcp",), {"A": "b"}).as_value(editor.shape)

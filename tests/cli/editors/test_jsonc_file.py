@@ -31,7 +31,7 @@ FILES = st.dictionaries(NAMES, VALUES, max_size=4).filter(lambda file: isinstanc
 
 
 def test_the_rest_of_the_file_stays() -> None:
-    """Comments, other servers and trailing commas are as they were; the entry is a member of its own."""
+    """Comments, other servers and trailing commas stay; the entry is a separate member."""
     after = change(COMMENTED, KEYS, ENTRY)
     assert parse(after)["mcpServers"] == {**parse(COMMENTED)["mcpServers"], "toold": ENTRY}
     assert [line for line in COMMENTED.splitlines() if line not in after.splitlines()] == []
@@ -51,7 +51,7 @@ def test_one_place_is_changed(file: dict[str, Any], indent: int | str | None) ->
 
 
 def without_entry(file: dict[str, Any]) -> dict[str, Any]:
-    """What the file says without the entry in it; an object that held nothing else goes too."""
+    """The file without the entry; an object left empty is removed too."""
     servers = {name: server for name, server in file["mcpServers"].items() if name != "toold"}
     others = {name: value for name, value in file.items() if name != "mcpServers"}
     return {**others, "mcpServers": servers} if servers else others
@@ -69,7 +69,7 @@ def test_an_added_entry_can_be_removed(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "// nothing yet\n", "{}", "{ // empty\n}"])
 def test_a_file_without_any(text: str) -> None:
-    """Gets the object that servers stand in; a comment stays."""
+    """The object of the servers is added; a comment stays."""
     after = change(text, KEYS, ENTRY)
     assert parse(after) == {"mcpServers": {"toold": ENTRY}}
     assert "//" not in text or text.partition("\n")[0] in after

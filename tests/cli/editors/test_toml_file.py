@@ -49,6 +49,6 @@ def test_any_path_is_written_as_it_is(path: str) -> None:
     ['mcp_servers = {toold = {command = "x"}}', 'mcp_servers.toold.command = "x"', "[mcp_servers]\ntoold = {}", "a ="],
 )
 def test_another_form_is_refused(text: str) -> None:
-    """What has the entry in a form that cannot be changed by tables, or is no TOML, is left alone, with a reason."""
+    """A file that is not TOML, or has the entry in another form than a table, is refused with a reason."""
     with pytest.raises(RefusedFileError, match=r"by hand|fix it first"):
         change(text, KEYS, ENTRY)

@@ -1,4 +1,4 @@
-"""The doctor's look at Supabase: what stands in the way of sending the audit, with its remedy; nothing is sent."""
+"""The doctor's check of Supabase: problems with their remedies; nothing is sent."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -39,7 +39,7 @@ async def project() -> AsyncIterator[Project]:
 
 
 async def test_without_supabase_there_is_nothing_to_check(settings_with: MakeSettings) -> None:
-    """Who sends nothing is not told about it."""
+    """Without Supabase there is no check."""
     assert await audit_checks.supabase(settings_with()) == []
 
 

@@ -33,7 +33,7 @@ async def test_a_fresh_machine_is_well_and_stays_untouched(settings_with: MakeSe
 
 
 async def test_every_problem_has_a_remedy(settings_with: MakeSettings, state_dir: Path, taken_port: int) -> None:
-    """What is not ok says what to do; what is ok does not."""
+    """Every problem has a remedy; an ``ok`` check has none."""
     state_dir.write_text("a file in the way")
     env = {"TOOLD_SIMULATE": "false", "TOOLD_HTTP_PORT": str(taken_port)}
     checks = await diagnose(settings_with(**env), env={"TOOLD_PROT": "1"})
@@ -49,7 +49,7 @@ async def test_every_problem_has_a_remedy(settings_with: MakeSettings, state_dir
 
 
 async def test_no_check_shows_a_secret(settings_with: MakeSettings, taken_port: int) -> None:
-    """Keys and tokens are told by the variable that sets them, never by value, and nothing of them is sent."""
+    """Keys and tokens are named by their variable, never by value, and are not sent."""
     env = {
         "MOONSHOT_API_KEY": SECRET,
         "TOOLD_TOKEN": SECRET,

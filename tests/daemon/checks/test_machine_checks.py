@@ -1,4 +1,4 @@
-"""What the doctor says of this machine."""
+"""The doctor's checks of this machine."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ async def health() -> dict[str, object]:
 
 @pytest.fixture
 async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[DaemonAddress]:
-    """What a running daemon shows: its state directory and its HTTP port."""
+    """A running daemon's state directory and HTTP port."""
     app = side_app(
         health=lambda: health,
         metrics=bytes,
@@ -73,7 +73,7 @@ def test_a_good_state_directory(state_dir: Path) -> None:
 
 
 def test_an_open_state_directory(state_dir: Path) -> None:
-    """Permissions that are too wide are told with the command that mends them, and not mended here."""
+    """Open permissions are reported with the command that fixes them, and not changed."""
     state_dir.mkdir()
     state_dir.chmod(0o777)
     (state_dir / "token").write_text("t" * 40)
@@ -85,7 +85,7 @@ def test_an_open_state_directory(state_dir: Path) -> None:
 
 
 def test_a_short_token(state_dir: Path) -> None:
-    """A token file that cannot hold a token is told, unless the token comes from elsewhere."""
+    """An unusable token file is reported, unless the token comes from elsewhere."""
     state_dir.mkdir(mode=0o700)
     (state_dir / "token").write_text("short")
     (state_dir / "token").chmod(0o600)
@@ -118,7 +118,7 @@ def test_a_damaged_database(tmp_path: Path, damage: Callable[..., None]) -> None
 
 
 async def test_a_daemon_with_problems(running: DaemonAddress, health: dict[str, object]) -> None:
-    """It takes calls, and what is wrong with it is told."""
+    """It accepts calls, and its problems are reported."""
     health.update(problems=["the database is damaged", "a tool is left out"])
     check = await machine_checks.daemon(running)
     assert check.status == "warn"
@@ -132,14 +132,14 @@ async def test_a_running_daemon(state_dir: Path, running: DaemonAddress) -> None
 
 
 async def test_a_daemon_that_accepts_no_calls(running: DaemonAddress, health: dict[str, object]) -> None:
-    """The reasons of a daemon that is not ready are told."""
+    """The reasons of a daemon that is not ready are reported."""
     health.update(status="draining", reasons=["the daemon stops"])
     check = await machine_checks.daemon(running)
     assert (check.status, check.message) == ("warn", f"pid {running.pid} on port 1 accepts no calls: the daemon stops")
 
 
 async def test_a_daemon_that_hangs(taken_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that lives and does not answer is told apart from one that has gone."""
+    """A live process that does not answer is distinguished from one that has exited."""
     monkeypatch.setattr(machine_checks, "ANSWER_TIMEOUT_S", 0.05)
     check = await machine_checks.daemon(address(taken_port))
     assert check.status == "fail"
@@ -158,7 +158,7 @@ async def test_a_daemon_that_crashed() -> None:
 
 
 async def test_another_program_on_the_daemons_port() -> None:
-    """What answers with something else is not our daemon."""
+    """A program with another answer is not the daemon."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         body = json.dumps("hello")

@@ -58,7 +58,7 @@ def model(currency: Any) -> Model:
     ],
 )
 def test_each_verdict_says_why_and_what_to_do(check: CheckResult, status: str, says: str) -> None:
-    """What is not well has a remedy; what is well needs none."""
+    """Every problem has a remedy; an ``ok`` check needs none."""
     data = self_checks.as_data(check)
     assert (data["status"], data["ok"]) == (status, status == "ok")
     assert says in data["message"]

@@ -16,7 +16,7 @@ def settings(directory: Path, **env: str) -> Settings:
 
 
 def test_without_directories_there_are_no_checks(tmp_path: Path) -> None:
-    """No line is made of it."""
+    """No check results."""
     assert files(settings(tmp_path)) == []
 
 
@@ -34,7 +34,7 @@ def save(directory: Path, name: str, *tools: str) -> None:
 
 
 def test_an_unknown_tool_of_a_pipeline_is_reported(tmp_path: Path, pipelines: Path) -> None:
-    """With a close name; tools of the other files are there, and one that a source may have is not complained of."""
+    """With a similar name; tools of other files, and tools that a source may have, count as known."""
     save(pipelines, "first", "ecoh", "echo", "crm_getA", "ecoh")
     save(pipelines, "second", "first", "remote")
 

@@ -1,4 +1,4 @@
-"""What the doctor says of the vendors."""
+"""The doctor's checks of the vendors."""
 
 import importlib.metadata
 import socket
@@ -49,7 +49,7 @@ def test_sdks(settings_with: MakeSettings) -> None:
 
 
 def test_an_sdk_that_is_missing(settings_with: MakeSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no SDK is installed plain HTTP is used, which is told; where that one was asked for, it is an error."""
+    """Without an SDK plain HTTP is used and reported; a missing SDK that was requested is an error."""
 
     def version(_: str) -> str:
         raise importlib.metadata.PackageNotFoundError
@@ -67,7 +67,7 @@ async def test_a_reachable_vendor(taken_port: int) -> None:
 
 
 async def test_an_unreachable_vendor() -> None:
-    """A port where nobody listens is told with host and port."""
+    """A closed port is reported with host and port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     check = await vendor_checks.reach("glm", f"http://127.0.0.1:{port}/")

@@ -11,7 +11,7 @@ from toold.daemon.config.setting_sources import SettingsError
 
 
 class Reloads:
-    """Counts, and refuses where it is told to."""
+    """Counts reloads, and refuses on demand."""
 
     def __init__(self) -> None:
         self.count = 0

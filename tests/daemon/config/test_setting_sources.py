@@ -164,7 +164,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path, env: dict[str, str], words: s
     ],
 )
 def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: str) -> None:
-    """What came by a flag is told as that flag."""
+    """An invalid flag is named as that flag."""
     assert words in refusal(flags, cwd=tmp_path)
 
 
@@ -183,7 +183,7 @@ def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: 
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, text: str, words: str) -> None:
-    """What is wrong in toold.toml is told with the file's name, the key, and a close one where there is one."""
+    """An error in toold.toml names the file, the key, and a similar key if there is one."""
     (tmp_path / "toold.toml").write_text(text)
     message = refusal(cwd=tmp_path)
     assert words in message
@@ -209,7 +209,7 @@ def test_no_error_text_of_the_library_is_shown(tmp_path: Path, name: str) -> Non
 
 
 def test_an_invalid_flag_is_marked_as_such(tmp_path: Path) -> None:
-    """Who typed a wrong flag may want to see the usage; who set a variable would not."""
+    """The usage text helps after an invalid flag, not after an invalid variable."""
     for flags, env, by_flag in (({"port": -1}, {}, True), ({}, {"TOOLD_PORT": "-1"}, False)):
         with pytest.raises(SettingsError) as caught:
             load_settings(flags, env=env, cwd=tmp_path)
@@ -250,7 +250,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
 
 
 def test_a_broken_file_shows_no_secret(tmp_path: Path) -> None:
-    """A syntax error beside a key is told by its place alone."""
+    """A syntax error next to a key is reported by its position only."""
     (tmp_path / "toold.toml").write_text(f"kimi_api_key = {SECRET}")
     assert SECRET not in refusal(cwd=tmp_path)
 

@@ -28,7 +28,7 @@ def test_urls(url: str) -> None:
     "url", ["h", "ftp://h", "http://", "http://h:0", "http://h:port", "http://h/a b", "//h", "http://[::1"]
 )
 def test_invalid_urls(url: str) -> None:
-    """What could not be asked is refused."""
+    """URLs that cannot be requested are refused."""
     with pytest.raises(ValidationError):
         TypeAdapter(HttpUrl).validate_python(url)
 
@@ -54,7 +54,7 @@ def test_file_patterns(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["*", "**/*", "?", "/etc/key.pem", "../key.pem", "a/../b", "a b"])
 def test_invalid_file_patterns(pattern: str) -> None:
-    """What would let everything be read, or lies elsewhere, is refused."""
+    """Patterns that match everything or lie outside the workspace are refused."""
     with pytest.raises(ValidationError, match="must be paths in the workspace"):
         TypeAdapter(FilePatterns).validate_python([pattern])
 
@@ -89,7 +89,7 @@ def test_invalid_ports(value: object) -> None:
 
 
 def test_files_that_are_not_certificates(tmp_path: Path) -> None:
-    """What is not PEM, or not there, is an error of the system's kind."""
+    """A missing or non-PEM file raises OSError."""
     (tmp_path / "cert.pem").write_text("no certificate")
     for name in ("cert.pem", "missing.pem"):
         with pytest.raises(OSError):  # noqa: PT011 - of several kinds, ssl.SSLError among them

@@ -1,4 +1,4 @@
-"""What can be set: defaults, what fits together, and that secrets stay hidden."""
+"""Settings: defaults, consistency, and hidden secrets."""
 
 import shutil
 import subprocess
@@ -60,7 +60,7 @@ def test_the_simulator_is_used_without_keys(tmp_path: Path, env: dict[str, str],
 
 
 def test_settings_do_not_change(tmp_path: Path) -> None:
-    """What was loaded stays."""
+    """Settings are immutable."""
     with pytest.raises(ValidationError):
         load(cwd=tmp_path).port = 1  # type: ignore[misc] # the point of the test
 
@@ -82,7 +82,7 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
     ],
 )
 def test_settings_must_be_consistent(tmp_path: Path, env: dict[str, str], words: str) -> None:
-    """Values that are good alone and not together are told as one of them, with what the other says."""
+    """Conflicting values are reported as an error of one setting that names the other."""
     assert words in refusal(cwd=tmp_path, **env)
 
 

@@ -1,4 +1,4 @@
-"""Which settings change while the daemon runs: by class, and laid beside each other."""
+"""Settings that change at once or at a restart, and the difference between two sets."""
 
 import re
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_the_documents_name_what_changes_at_once() -> None:
 @pytest.mark.parametrize("together", [("auth", "host"), ("port", "http_port"), ("tls_cert", "tls_key"),
                                       ("default_timeout_s", "max_timeout_s")])  # fmt: skip
 def test_settings_validated_together_are_in_one_class(together: tuple[str, str]) -> None:
-    """Else half of a pair would take effect, which nobody has checked."""
+    """Otherwise half of a pair would take effect without validation."""
     assert set(together) <= AT_ONCE or set(together) <= AT_RESTART
 
 

@@ -1,4 +1,4 @@
-"""What is written down of a call: one audit row, its counts, and a log line for those that reach out."""
+"""The record of a call: one audit row, its metrics, and a log line for non-local tools."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,7 +27,7 @@ TIMES = Timings(queue_ms=250.0, tool_ms=750.0, provider_ms=500.0)
 
 
 class Notes:
-    """A store and metrics that note what they are told."""
+    """A store and metrics that record their calls."""
 
     def __init__(self) -> None:
         self.rows: list[CallRow] = []

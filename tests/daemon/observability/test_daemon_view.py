@@ -137,7 +137,7 @@ async def test_local_tools_use_no_vendor(open_house: Open) -> None:
 
 
 async def test_a_spent_budget_survives_a_restart(open_house: Open, unmarked: None) -> None:
-    """What asks a vendor is refused until the day's end, before anything is sent; local tools go on."""
+    """Calls that use a vendor are refused until the day's end, before anything is sent; local tools continue."""
     house = await open_house(TOOLD_DAILY_BUDGET="1 USD")
     first = await house.call("chat", prompt="Why?", model="glm-4.6")
     assert first.metadata.cost is not None

@@ -28,7 +28,7 @@ from websockets.asyncio.server import serve
 
 
 class Log(io.StringIO):
-    """What was logged."""
+    """The logged text."""
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def ours() -> Any:
 
 
 def test_a_line_is_an_object(set_up: SetUp) -> None:
-    """In JSON each line is one object with event, level, logger, time and what was said beside."""
+    """In JSON each line is one object with event, level, logger, time and the event's fields."""
     log = set_up()
     ours().warning("disk is slow", ms=5)
     (line,) = log.lines
@@ -175,7 +175,7 @@ async def test_each_line_has_its_session_and_request(set_up: SetUp) -> None:
 
 
 def test_secrets_are_redacted(set_up: SetUp) -> None:
-    """What is named a secret, or looks like one, is in no line: neither ours, nor a library's, nor in a traceback."""
+    """Values with a secret's name or form are in no line: not toold's, not a library's, not in a traceback."""
     log = set_up()
     key = "sk-" + "verysecret" * 3
     ours().info("hello", token=key, apiKey=key, nested={"authorization": key}, text=f"it is {key}")
@@ -278,7 +278,7 @@ def record(
 
 
 def test_a_failed_handshake_loses_its_traceback() -> None:
-    """Releases of websockets that log a failed handshake with a traceback are brought to one line as well."""
+    """Handshake failures that some websockets releases log with a traceback are one line, too."""
     made = record("opening handshake failed", logging.ERROR, EOFError("gone"), websocket=None)
     assert handshakes_in_one_line(made)
     assert (made.getMessage(), made.levelname, made.exc_info) == (
@@ -289,7 +289,7 @@ def test_a_failed_handshake_loses_its_traceback() -> None:
 
 
 def test_bugs_keep_their_traceback() -> None:
-    """An exception in the daemon's handler is a bug, and is told in full."""
+    """An exception in the daemon's handler is a bug and keeps its traceback."""
     made = record("connection handler failed", logging.ERROR, KeyError("x"))
     assert handshakes_in_one_line(made)
     assert made.exc_info is not None

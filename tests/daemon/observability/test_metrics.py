@@ -60,7 +60,7 @@ def test_calls_are_counted_by_tool_and_outcome(metrics: Metrics) -> None:
 
 
 def test_unknown_tool_names_make_no_series(metrics: Metrics) -> None:
-    """Names that are no tool's count together, and nothing is kept of them."""
+    """Unknown tool names are counted together and not stored."""
     for number in range(100):
         metrics.call_ended(f"tool-{number}", "TOOL_NOT_FOUND", seconds=0.0, queue_seconds=0.0)
     assert sample(metrics, "toold_calls_total", tool="unknown", outcome="TOOL_NOT_FOUND") == 100
@@ -81,7 +81,7 @@ def test_tokens_and_cost(metrics: Metrics) -> None:
 
 
 def test_todays_totals_are_restored_and_end_at_midnight(limits: dict[str, Permits]) -> None:
-    """What was spent before the start counts too, and nothing of it on the next day (UTC)."""
+    """Usage from before the start counts, until the next day (UTC)."""
     now = [dt.datetime(2026, 5, 1, 23, 59, tzinfo=dt.UTC).timestamp()]
     metrics = Metrics(is_tool=lambda _: True, gauges=MetricGauges(limits, *[lambda: 0] * 4), clock=lambda: now[0])
     before = DaySpent(

@@ -51,7 +51,7 @@ async def test_a_list_says_which_models_are_available() -> None:
 
 
 async def test_a_failing_vendor_makes_its_models_unknown() -> None:
-    """Quietly: its breaker is not told, and the next time may be better."""
+    """Its circuit breaker is not affected, and the next attempt may succeed."""
     lister = Lister("kimi", [KIMI.id], *[ServiceUnavailableError("down")] * 9, [KIMI.id])
     gate = gate_of(lister)
     availability = ModelAvailability({"kimi": gate})

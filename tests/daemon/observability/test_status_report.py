@@ -1,4 +1,4 @@
-"""What the daemon tells of itself, from values alone."""
+"""The daemon's reports on itself, from plain values."""
 
 import asyncio
 import time
