@@ -1,4 +1,4 @@
--- Schema 1: the calls that have ended, and sums over all that ever did.
+-- Schema 1: audit rows of ended calls, and sums over all calls.
 
 CREATE TABLE call (
     seq             INTEGER PRIMARY KEY,   -- in the order in which they ended
@@ -9,12 +9,12 @@ CREATE TABLE call (
     session_id      TEXT NOT NULL,
     session_label   TEXT NOT NULL,
     client          TEXT NOT NULL,
-    request_id      TEXT NOT NULL,         -- as JSON: 7 and "7" are different
+    request_id      TEXT NOT NULL,         -- as JSON: 7 and "7" differ
     tool            TEXT NOT NULL,
     outcome         TEXT NOT NULL,         -- 'ok' or the error's code
     message         TEXT,
     executed        TEXT NOT NULL,
-    arguments       TEXT,                  -- JSON: their shape, or their content where the operator asked for it
+    arguments       TEXT,                  -- JSON: their shape, or their content if the operator chose so
     arguments_bytes INTEGER NOT NULL,
     result_bytes    INTEGER NOT NULL,
     latency_ms      REAL NOT NULL,
@@ -30,11 +30,11 @@ CREATE TABLE call (
     cost_currency   TEXT
 );
 
--- For the retention by age.
+-- For retention by age.
 CREATE INDEX call_started_at ON call (started_at);
 
--- Kept by the writer, so that sums cost no scan and outlive the rows that they were made of. '' stands for none; calls
--- of tools that do not exist are summed under tool '', or callers' misspellings would fill the table.
+-- Updated by the writer, so that sums need no scan and outlive their rows. '' means none; calls of tools that do not
+-- exist are summed under tool '', or misspelled names would fill the table.
 CREATE TABLE call_total (
     tool            TEXT NOT NULL,
     outcome         TEXT NOT NULL,

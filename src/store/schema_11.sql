@@ -1,11 +1,11 @@
--- Schema 11: detached calls. One that has started and not ended goes on at the next start of the daemon; for that, what
--- it was asked for has to be here, for so long and no longer.
+-- Schema 11: detached calls. A detached call that has started and not ended resumes at the next start of the daemon, so
+-- its request is stored until it ends.
 
 CREATE TABLE detached (
-    number      INTEGER PRIMARY KEY,        -- of its row in the journal
+    number      INTEGER PRIMARY KEY,        -- the number of its row in the journal
     call_id     TEXT NOT NULL UNIQUE,
-    arguments   BLOB NOT NULL,              -- JSON, as its caller sent them
-    client      BLOB NOT NULL,              -- JSON: who sent them
+    arguments   BLOB NOT NULL,              -- JSON, as the caller sent them
+    client      BLOB NOT NULL,              -- JSON: the client that sent them
     deadline_at REAL NOT NULL               -- Unix time in seconds
 );
 

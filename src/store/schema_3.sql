@@ -1,42 +1,42 @@
--- Schema 3: the journal, which is what outlives a connection and a crash: sessions that can be come back to, and calls
--- that are not local, from before they start until their ids need not be known any more.
+-- Schema 3: the journal, which survives disconnects and crashes: resumable sessions, and calls that are not local, from
+-- before they start until their ids expire.
 
 CREATE TABLE session (
     id        TEXT PRIMARY KEY,
-    key_hash  BLOB NOT NULL UNIQUE,         -- of the key that its client comes back with, which itself is nowhere
+    key_hash  BLOB NOT NULL UNIQUE,         -- the hash of its resume key, which is not stored
     principal TEXT NOT NULL,
     label     TEXT NOT NULL,
     opened_at REAL NOT NULL,                -- Unix times in seconds
     seen_at   REAL NOT NULL
 );
 
--- For the retention.
+-- For retention.
 CREATE INDEX session_seen_at ON session (seen_at);
 
 CREATE TABLE journal (
-    session_id     TEXT NOT NULL,           -- of a plain client's too, which has no row in session
+    session_id     TEXT NOT NULL,           -- also of a client without a row in session
     request_key    TEXT NOT NULL,
     principal      TEXT NOT NULL,
     tool           TEXT NOT NULL,
     echo_id        INTEGER NOT NULL,
     arguments_hash BLOB NOT NULL,
-    local          INTEGER NOT NULL,        -- an answer that was stored for its client; such a call was never journalled
+    local          INTEGER NOT NULL,        -- the stored result of a local call, which was not journalled
     state          TEXT NOT NULL CHECK (state IN ('started', 'done', 'interrupted', 'expired')),
-    session_closed INTEGER NOT NULL DEFAULT 0,   -- nobody can come back for it: it goes when it ends
+    session_closed INTEGER NOT NULL DEFAULT 0,   -- its session was closed: deleted when it ends
     started_at     REAL NOT NULL,           -- Unix times in seconds
     ended_at       REAL,
-    audit_row      TEXT,                    -- JSON, while started: the row to add should a crash come
+    audit_row      TEXT,                    -- JSON, while started: the audit row in case of a crash
     result_bytes   INTEGER NOT NULL DEFAULT 0,
-    result         BLOB,                    -- while done. The last column, so that what is before is read without it
+    result         BLOB,                    -- while done. The last column, so that the others are read without it
     PRIMARY KEY (session_id, request_key)
 );
 
--- For the retention, and for what a crash left started.
+-- For retention, and for calls interrupted by a crash.
 CREATE INDEX journal_state ON journal (state, ended_at);
--- For the bound on a principal's results: the oldest of them.
+-- For the limit of a principal's results: the oldest of them.
 CREATE INDEX journal_kept ON journal (principal, ended_at) WHERE state = 'done';
 
--- What the results of each principal come to. Kept by triggers, so that no statement can forget it.
+-- The size of each principal's results. Updated by triggers, so that no statement can miss it.
 CREATE TABLE kept (
     principal TEXT PRIMARY KEY,
     bytes     INTEGER NOT NULL

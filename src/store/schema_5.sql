@@ -1,21 +1,21 @@
--- Schema 5: conversations, which are what a continuation id leads back to.
+-- Schema 5: conversations, which calls continue by a continuation id.
 
 CREATE TABLE conversation (
     id         TEXT PRIMARY KEY,
-    principal  TEXT NOT NULL,                         -- who alone may go on with it
+    principal  TEXT NOT NULL,                         -- only this principal may continue it
     started_at REAL NOT NULL,                         -- Unix times in seconds
     used_at    REAL NOT NULL,
-    bytes      INTEGER NOT NULL,                      -- of its state and its turns
-    state      TEXT NOT NULL                          -- JSON, the tools' own
+    bytes      INTEGER NOT NULL,                      -- the size of its state and its turns
+    state      TEXT NOT NULL                          -- JSON, written by tools
 );
 
--- For the retention, and for the sum of what all come to.
+-- For retention, and for the size of all conversations.
 CREATE INDEX conversation_used_at ON conversation (used_at, bytes);
 
 CREATE TABLE turn (
     conversation_id TEXT NOT NULL,
-    number          INTEGER NOT NULL,                 -- counts up; the oldest go first
-    tokens          INTEGER NOT NULL,                 -- about
+    number          INTEGER NOT NULL,                 -- ascending; the lowest are deleted first
+    tokens          INTEGER NOT NULL,                 -- an estimate
     body            TEXT NOT NULL,                    -- JSON
     PRIMARY KEY (conversation_id, number)
 );

@@ -1,32 +1,32 @@
--- Schema 6: what an id is remembered by stands apart from what its call has only for a while, so that it takes little
--- room for the days that it stays; and what the calls come to is known.
+-- Schema 6: a call's id is stored apart from its temporary data, so that it takes little space for the days that it stays;
+-- and the size of all audit rows is stored.
 
 ALTER TABLE journal RENAME TO journal_5;
 
 CREATE TABLE journal (
     number         INTEGER PRIMARY KEY,
-    session_id     TEXT NOT NULL,           -- of a plain client's too, which has no row in session
+    session_id     TEXT NOT NULL,           -- also of a client without a row in session
     request_key    TEXT NOT NULL,
     principal      TEXT NOT NULL,
     tool           TEXT NOT NULL,
     echo_id        INTEGER NOT NULL,
     arguments_hash BLOB NOT NULL,
-    local          INTEGER NOT NULL,        -- an answer that was stored for its client; such a call was never journalled
+    local          INTEGER NOT NULL,        -- the stored result of a local call, which was not journalled
     state          TEXT NOT NULL CHECK (state IN ('started', 'done', 'interrupted', 'expired')),
-    session_closed INTEGER NOT NULL DEFAULT 0,   -- nobody can come back for it: it goes when it ends
+    session_closed INTEGER NOT NULL DEFAULT 0,   -- its session was closed: deleted when it ends
     started_at     REAL NOT NULL,           -- Unix times in seconds
     ended_at       REAL,
     result_bytes   INTEGER NOT NULL DEFAULT 0,
     UNIQUE (session_id, request_key)
 );
 
--- Of a call that is started: the row to add to the audit should a crash come, as JSON.
+-- While a call is started: its audit row in case of a crash, as JSON.
 CREATE TABLE template (
     number    INTEGER PRIMARY KEY,
     audit_row TEXT NOT NULL
 );
 
--- Of a call that is done.
+-- The result of a call that is done.
 CREATE TABLE result (
     number INTEGER PRIMARY KEY,
     result BLOB NOT NULL
@@ -41,11 +41,11 @@ INSERT INTO template SELECT rowid, audit_row FROM journal_5 WHERE state = 'start
 
 INSERT INTO result SELECT rowid, result FROM journal_5 WHERE state = 'done' AND result IS NOT NULL;
 
-DROP TABLE journal_5;                       -- with its indices and triggers
+DROP TABLE journal_5;                       -- with its indexes and triggers
 
--- For the retention, and for what a crash left started.
+-- For retention, and for calls interrupted by a crash.
 CREATE INDEX journal_state ON journal (state, ended_at);
--- For the bound on a principal's results: the oldest of them.
+-- For the limit of a principal's results: the oldest of them.
 CREATE INDEX journal_kept ON journal (principal, ended_at) WHERE state = 'done';
 
 CREATE TRIGGER journal_kept_insert AFTER INSERT ON journal WHEN NEW.result_bytes BEGIN
@@ -82,7 +82,7 @@ CREATE TRIGGER journal_ended AFTER UPDATE OF state ON journal WHEN NEW.session_c
     DELETE FROM journal WHERE number = NEW.number;
 END;
 
--- What each call takes in the file, about: its texts, and what was measured of everything else.
+-- About how much space each call takes in the file: its texts, and a measured constant for everything else.
 CREATE VIEW call_size AS
 SELECT seq, 162 + length(CAST(
     id || transport || principal || session_id || session_label || client || request_id || tool || outcome || executed
@@ -90,7 +90,7 @@ SELECT seq, 162 + length(CAST(
 )) AS bytes
 FROM call;
 
--- What all calls take. Kept by triggers, so that no statement can forget it.
+-- The size of all calls. Updated by triggers, so that no statement can miss it.
 CREATE TABLE calls_size (
     one   INTEGER PRIMARY KEY CHECK (one = 1),   -- one row
     bytes INTEGER NOT NULL

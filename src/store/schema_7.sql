@@ -1,24 +1,24 @@
--- Schema 7: what was spent at the vendors, by day. Written with the end of each call, in its transaction, so that no
--- restart and no crash has a call counted twice.
+-- Schema 7: what was spent at the vendors, by day. Written in the transaction of each call's end, so that no restart or
+-- crash counts a call twice.
 
 CREATE TABLE day_spent (
     day           TEXT NOT NULL,             -- YYYY-MM-DD in UTC, of the call's end
     principal     TEXT NOT NULL,
     tool          TEXT NOT NULL,
     provider      TEXT NOT NULL,
-    model         TEXT NOT NULL,             -- the catalogue's id
+    model         TEXT NOT NULL,             -- the catalog's id
     simulated     INTEGER NOT NULL,
-    currency      TEXT NOT NULL,             -- '' where the model has no known price
+    currency      TEXT NOT NULL,             -- '' if the model has no known price
     completions   INTEGER NOT NULL,
     input_tokens  INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     cached_tokens INTEGER NOT NULL,          -- part of input_tokens
     cost          REAL NOT NULL,
-    estimated     INTEGER NOT NULL,          -- calls of which some tokens are our own estimate
+    estimated     INTEGER NOT NULL,          -- calls of which some token counts are estimates
     PRIMARY KEY (day, principal, tool, provider, model, simulated, currency)
 ) WITHOUT ROWID;
 
--- As far as the rows of calls can tell, which have one model each and do not say how many completions it took.
+-- From the audit rows, which have one model each and no number of completions.
 INSERT INTO day_spent
 SELECT date(started_at + latency_ms / 1000, 'unixepoch'), principal, tool, provider, model, simulated,
        coalesce(cost_currency, ''), count(*), sum(input_tokens), sum(output_tokens), 0, total(cost_amount), 0

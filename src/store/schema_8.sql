@@ -1,4 +1,4 @@
--- Schema 8: a session has a toolset, and has the same when its client comes back. Older ones had all tools, which is what
--- `standard` had.
+-- Schema 8: a session has a toolset, and the same one when it is resumed. Older sessions had all tools, as `standard`
+-- had.
 
 ALTER TABLE session ADD COLUMN toolset TEXT NOT NULL DEFAULT 'standard';

@@ -1,10 +1,10 @@
 -- The audit trail of toold daemons. Safe to apply again.
 --
--- Every table is closed by row-level security without a policy, and its grants are taken back from the roles of the
--- public API: with the anon key, or as a signed-in user, nothing can be read or written. The daemon comes with the
--- service role's key, which row-level security does not bind.
+-- Every table has row-level security without policies, and the grants of the public API's roles are revoked: with the
+-- anon key, or as a signed-in user, nothing can be read or written. The daemon uses the service role's key, which bypasses
+-- row-level security.
 
--- One row a call that has ended; docs/audit.md tells what is kept of its arguments.
+-- One row per ended call; docs/audit.md says what is stored of its arguments.
 create table if not exists public.toold_calls (
     id              text primary key check (length(id) between 1 and 200),
     started_at      timestamptz not null,
@@ -13,12 +13,12 @@ create table if not exists public.toold_calls (
     session_id      text not null,
     session_label   text not null,
     client          text not null,
-    request_id      text not null,           -- as JSON: 7 and "7" are different
+    request_id      text not null,           -- as JSON: 7 and "7" differ
     tool            text not null,
     outcome         text not null,           -- 'ok' or the error's code
     message         text,
     executed        text not null check (executed in ('no', 'maybe', 'yes')),
-    arguments       jsonb,                   -- their shape, or their content where the operator asked for it
+    arguments       jsonb,                   -- their shape, or their content if the operator chose so
     arguments_bytes bigint not null check (arguments_bytes >= 0),
     result_bytes    bigint not null check (result_bytes >= 0),
     latency_ms      double precision not null check (latency_ms >= 0),
@@ -28,11 +28,11 @@ create table if not exists public.toold_calls (
     received_at     timestamptz not null default now()
 );
 
--- One row a call that asked a vendor, with the sums of what it asked. By list price; what the simulator answered is
--- marked, and costs nothing.
+-- One row per call that asked a vendor, with the sums of its requests, by list price. Simulated calls are marked, and
+-- cost nothing.
 create table if not exists public.toold_provider_calls (
     id              text primary key check (length(id) between 1 and 200),
-    call_id         text not null,           -- no foreign key: either row may come first, and go first
+    call_id         text not null,           -- no foreign key: either row may be written or deleted first
     started_at      timestamptz not null,
     principal       text not null,
     provider        text not null,
@@ -47,7 +47,7 @@ create table if not exists public.toold_provider_calls (
     received_at     timestamptz not null default now()
 );
 
--- One row a session that has made a call.
+-- One row per session that has made a call.
 create table if not exists public.toold_sessions (
     id              text primary key check (length(id) between 1 and 200),
     principal       text not null,
@@ -59,8 +59,8 @@ create table if not exists public.toold_sessions (
     received_at     timestamptz not null default now()
 );
 
--- What people ask: what happened lately; who did it; with which tool; what failed, and how; what a session did; what
--- a model took and cost. Each index ends in the time, so that its newest rows are read without sorting.
+-- Indexes for common queries: the newest calls; calls by principal, tool, outcome and session; usage by model. Each index
+-- ends in the time, so that its newest rows are read without sorting.
 create index if not exists toold_calls_by_time on public.toold_calls (started_at desc);
 create index if not exists toold_calls_by_principal on public.toold_calls (principal, started_at desc);
 create index if not exists toold_calls_by_tool on public.toold_calls (tool, started_at desc);
@@ -81,7 +81,7 @@ revoke all on public.toold_calls, public.toold_provider_calls, public.toold_sess
 grant select, insert, update, delete
     on public.toold_calls, public.toold_provider_calls, public.toold_sessions to service_role;
 
--- A session comes with each batch that has calls of it: its times only widen, whichever batch comes last or twice.
+-- A session is sent with each batch that has calls of it: its period only widens, in whatever order batches arrive.
 create or replace function public.toold_widen_session() returns trigger
 language plpgsql set search_path = '' as $$
 begin
@@ -94,7 +94,7 @@ $$;
 create or replace trigger toold_widen_session before update on public.toold_sessions
     for each row execute function public.toold_widen_session();
 
--- Retention: removes what ended its days; returns how many rows went. Run it daily, for instance with pg_cron:
+-- Retention: deletes expired rows and returns their number. Run it daily, for example with pg_cron:
 --     select cron.schedule('toold', '17 3 * * *', 'select public.toold_forget(90)');
 create or replace function public.toold_forget(keep_days integer) returns bigint
 language plpgsql set search_path = '' as $$
@@ -123,5 +123,5 @@ revoke all on function public.toold_forget(integer) from public, anon, authentic
 revoke all on function public.toold_widen_session() from public, anon, authenticated;
 grant execute on function public.toold_forget(integer) to service_role;
 
--- PostgREST learns of the tables now rather than at its next start.
+-- Reloads the schema of PostgREST now rather than at its next start.
 notify pgrst, 'reload schema';

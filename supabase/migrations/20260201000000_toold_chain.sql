@@ -1,23 +1,23 @@
 -- Tamper evidence, and conversations. Needs 20260101000000_toold_audit.sql. Safe to apply again, both in their order.
 --
--- Each daemon chains its calls: a call's mac is a keyed hash over its values and the mac of the one before. The key stays
--- with the daemon, so that here nobody can change, remove, add or move a row unnoticed: `toold audit verify --remote`
--- tells. Rows of older daemons have no mac.
+-- Each daemon chains its calls: a call's mac is a keyed hash over its values and the mac of the call before. The key stays
+-- with the daemon, so `toold audit verify --remote` detects rows that were changed, removed, added or moved here. Rows of
+-- older daemons have no mac.
 
 alter table public.toold_calls add column if not exists chain text;
 alter table public.toold_calls add column if not exists seq bigint check (seq >= 1);   -- counts within the chain
 alter table public.toold_calls add column if not exists mac text check (mac ~ '^[0-9a-f]{64}$');
 
--- The same two as the call's, so that both can be read side by side.
+-- The same as the call's, so that both tables can be read in the same order.
 alter table public.toold_provider_calls add column if not exists chain text;
 alter table public.toold_provider_calls add column if not exists seq bigint check (seq >= 1);
 
--- Not unique: a daemon that was set back to an older state must not be kept from sending; the check finds both rows.
+-- Not unique: a daemon that was reset to an older state must be able to send; verification finds both rows.
 create index if not exists toold_calls_by_chain on public.toold_calls (chain, seq, id);
 create index if not exists toold_provider_calls_by_chain on public.toold_provider_calls (chain, seq, id);
 
--- Signed notes on calls that are not in the chain: docs/audit.md has the kinds. One row more a chain is made by
--- toold_forget: kind 'forgotten', unsigned, up to where it has removed the chain's calls.
+-- Signed statements about calls that are missing from the chain: docs/audit.md has the kinds. toold_forget adds one
+-- unsigned row per chain, of kind 'forgotten', up to where it has deleted the chain's calls.
 create table if not exists public.toold_checkpoints (
     id              text primary key check (length(id) between 1 and 200),
     chain           text not null,
@@ -25,7 +25,7 @@ create table if not exists public.toold_checkpoints (
     kind            text not null,
     first_seq       bigint not null,
     last_seq        bigint not null,
-    calls           bigint check (calls >= 0),   -- null where nobody can know
+    calls           bigint check (calls >= 0),   -- null if unknown
     since           timestamptz not null,
     until           timestamptz not null,
     mac_before      text not null,
@@ -36,7 +36,7 @@ create table if not exists public.toold_checkpoints (
 
 create index if not exists toold_checkpoints_by_chain on public.toold_checkpoints (chain, number);
 
--- Conversations and their messages: copies of the daemon's own, only where the operator asked for content to be kept.
+-- Conversations and their messages: copies of the daemon's, only if the operator chose to store content.
 create table if not exists public.toold_conversations (
     id              text primary key check (length(id) between 1 and 200),
     principal       text not null,
@@ -49,9 +49,9 @@ create table if not exists public.toold_conversations (
 
 create table if not exists public.toold_messages (
     id              text primary key check (length(id) between 1 and 200),
-    conversation_id text not null,           -- no foreign key: either row may come first, and go first
+    conversation_id text not null,           -- no foreign key: either row may be written or deleted first
     position        integer not null check (position >= 0),
-    call_id         text,                    -- the call that it came in or out with
+    call_id         text,                    -- the call that sent or received it
     principal       text not null,
     role            text not null check (role in ('system', 'user', 'assistant', 'tool')),
     content         jsonb not null,
@@ -77,9 +77,9 @@ revoke all on public.toold_checkpoints, public.toold_conversations, public.toold
 grant select, insert, update, delete
     on public.toold_checkpoints, public.toold_conversations, public.toold_messages to service_role;
 
--- Retention, as before: removes what ended its days, and returns how many rows went. Of a chain only its beginning goes,
--- up to the first call that is to be kept, so that what is left has no holes. A call's age counts from when it came here,
--- too: a clock that was ahead keeps nothing for ever. Checkpoints stay: they are few, and say that there were calls.
+-- Retention, as before: deletes expired rows and returns their number. Of a chain, only the beginning is deleted, up to
+-- the first call that is recent enough, so that the rest has no gaps. A call's age counts from its arrival here too, so
+-- that a wrong clock does not keep it for ever. Checkpoints stay: they are few, and say that there were calls.
 create or replace function public.toold_forget(keep_days integer) returns bigint
 language plpgsql set search_path = '' as $$
 declare
@@ -134,5 +134,5 @@ $$;
 revoke all on function public.toold_forget(integer) from public, anon, authenticated;
 grant execute on function public.toold_forget(integer) to service_role;
 
--- PostgREST learns of the columns and tables now rather than at its next start.
+-- Reloads the schema of PostgREST now rather than at its next start.
 notify pgrst, 'reload schema';

@@ -1,11 +1,11 @@
--- Copies of conversations: what a daemon needs to write them. Needs the migrations before it. Safe to apply again, all in
--- their order.
+-- Copies of conversations: the column and the trigger that a daemon needs to write them. Needs the migrations before it.
+-- Safe to apply again, all in their order.
 
--- When the daemon let go of the conversation: nobody can go on with it any more. The copies stay until toold_forget.
+-- When the daemon deleted the conversation, so that it can no longer be continued. The copies stay until toold_forget.
 alter table public.toold_conversations add column if not exists ended_at timestamptz;
 
--- A conversation comes with each batch that has messages of it: its times only widen, and what is known of it stays,
--- whichever batch comes last or twice.
+-- A conversation is sent with each batch that has messages of it: its period only widens, and known values stay, in
+-- whatever order batches arrive.
 create or replace function public.toold_widen_conversation() returns trigger
 language plpgsql set search_path = '' as $$
 begin
@@ -23,5 +23,5 @@ create or replace trigger toold_widen_conversation before update on public.toold
 
 revoke all on function public.toold_widen_conversation() from public, anon, authenticated;
 
--- PostgREST learns of the column now rather than at its next start.
+-- Reloads the schema of PostgREST now rather than at its next start.
 notify pgrst, 'reload schema';

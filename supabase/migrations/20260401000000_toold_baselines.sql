@@ -1,16 +1,16 @@
 -- Baseline records, as scripts/baseline_collection/upload.py sends them. Needs no other migration. Safe to apply again.
 --
--- Closed as the audit's tables are: row-level security without a policy, and no grants but the service role's. toold_forget
--- leaves them alone: a baseline is kept to be compared with. Removing a run removes what belongs to it.
+-- Access as for the audit tables: row-level security without policies, and grants for the service role only. toold_forget
+-- does not touch them: baselines are stored for comparison. Deleting a run deletes its calls and summaries.
 
--- One row a run; docs/baselines.md tells what each figure means.
+-- One row per run; docs/baselines.md says what each figure means.
 create table if not exists public.toold_baseline_runs (
     id              text primary key check (length(id) between 1 and 200),
     format          integer not null check (format >= 1),
     started_at      timestamptz not null,
     finished_at     timestamptz,
-    complete        boolean not null,        -- false where the run was cut off
-    simulated       boolean not null,        -- true where no provider was asked
+    complete        boolean not null,        -- false if the run was interrupted
+    simulated       boolean not null,        -- true if no provider was asked
     daemon          text not null,           -- name and version
     commit          text,
     environment     jsonb not null,
@@ -19,10 +19,10 @@ create table if not exists public.toold_baseline_runs (
     received_at     timestamptz not null default now()
 );
 
--- One row a call.
+-- One row per call.
 create table if not exists public.toold_baseline_calls (
     run_id          text not null references public.toold_baseline_runs (id) on delete cascade,
-    number          integer not null check (number >= 0),    -- its place in the record
+    number          integer not null check (number >= 0),    -- its position in the record
     tool_name       text not null,
     load            text not null,           -- in words: '8 at once', '200 a second'
     iteration       integer not null check (iteration >= 1),
@@ -45,7 +45,7 @@ create table if not exists public.toold_baseline_calls (
     primary key (run_id, number)
 );
 
--- One row a tool and load.
+-- One row per tool and load.
 create table if not exists public.toold_baseline_summaries (
     run_id          text not null references public.toold_baseline_runs (id) on delete cascade,
     tool_name       text not null,
@@ -64,7 +64,7 @@ create table if not exists public.toold_baseline_summaries (
     primary key (run_id, tool_name, load)
 );
 
--- What people ask: the newest runs, and how one tool did over time.
+-- Indexes for common queries: the newest runs, and one tool over time.
 create index if not exists toold_baseline_runs_by_time on public.toold_baseline_runs (started_at desc);
 create index if not exists toold_baseline_summaries_by_tool on public.toold_baseline_summaries (tool_name, load);
 
@@ -77,5 +77,5 @@ revoke all on public.toold_baseline_runs, public.toold_baseline_calls, public.to
 grant select, insert, update, delete
     on public.toold_baseline_runs, public.toold_baseline_calls, public.toold_baseline_summaries to service_role;
 
--- PostgREST learns of the tables now rather than at its next start.
+-- Reloads the schema of PostgREST now rather than at its next start.
 notify pgrst, 'reload schema';
